@@ -18,34 +18,34 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
-// Access says who may ask, as docs/reference/admin.md describes it.
+// Access is the access rules of the admin API, as docs/reference/admin.md describes them.
 type Access struct {
-	// AllowedHosts are names, with a port or without, by which requests may call
-	// this server, beside those of loopback and the address they were sent to.
+	// AllowedHosts are names, with a port or without, by which requests may call this server,
+	// beside the names of loopback and the request's destination address.
 	AllowedHosts []string
-	// TLS, if set, is what every connection begins with, and Certificates has what
-	// it shows, to be measured.
+	// TLS, if set, secures every connection, and Certificates is the keeper of the listener's
+	// files, for metrics.
 	TLS          *tls.Config
 	Certificates *certs.Keeper
-	// Token, if set, reads what requests have to bear as it is now. An error
-	// turns everybody away.
+	// Token, if set, reads the current token that requests must bear. An error rejects all
+	// requests.
 	Token func() (string, error)
-	// Insecure lets requests from beyond loopback in without TLS.
+	// Insecure admits requests from beyond loopback without TLS.
 	Insecure bool
 }
 
-// open are the paths that need no token, and that a listener beyond loopback
-// answers to anyone: the kubelet and Prometheus ask by the address of a pod. A verbose
-// /readyz is not among them there, as it names sources with the errors of registries.
+// open are the paths that need no token. A listener beyond loopback answers them for any
+// client: the kubelet and Prometheus ask by the address of a pod. A verbose /readyz is not
+// among them there, as it names sources with the errors of registries.
 var open = []string{"/livez", "/readyz", "/metrics"}
 
-// guard turns requests away before anything else looks at them. Whatever they
-// say of who forwarded them counts for nothing: the connection counts.
+// guard rejects requests before any other handler sees them. Forwarding headers count for
+// nothing: the connection counts.
 type guard struct {
 	Access
 	exposed func() bool // the listener can be reached from beyond loopback
 	next    http.Handler
-	// log tells why nobody can be let in, once for each reason.
+	// log logs why all requests are rejected, once for each reason.
 	log func(err error)
 
 	mu   sync.Mutex
@@ -63,7 +63,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// checks are what a request has to pass.
+// checks returns the checks that a request has to pass.
 func (g *guard) checks(r *http.Request) []func(*http.Request) error {
 	switch isOpen, exposed := slices.Contains(open, r.URL.Path), g.exposed(); {
 	case isOpen && exposed && !isVerbose(r):
@@ -75,10 +75,10 @@ func (g *guard) checks(r *http.Request) []func(*http.Request) error {
 	}
 }
 
-// isVerbose reports whether a request wants details of each part.
+// isVerbose reports whether a request asks for details of each part.
 func isVerbose(r *http.Request) bool { return r.URL.Query().Has("verbose") }
 
-// checkConnection keeps to those on this machine what is not secured.
+// checkConnection rejects insecure requests from other machines.
 func (g *guard) checkConnection(r *http.Request) error {
 	switch {
 	case g.Insecure, isLocal(r):
@@ -99,8 +99,8 @@ func onlyHere(missing string) error {
 		"or ask from where Isthmus runs, such as by kubectl exec or kubectl port-forward", strings.Join(open, ", "), missing)
 }
 
-// isLocal reports whether both ends of a connection are on loopback, whatever
-// else the listener can be reached by.
+// isLocal reports whether both ends of a connection are on loopback, even if the listener
+// has other addresses.
 func isLocal(r *http.Request) bool {
 	own, known := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !known {
@@ -113,9 +113,9 @@ func isLocal(r *http.Request) bool {
 	return err == nil && peer.Addr().Unmap().IsLoopback() && loopback.IsAddr(own)
 }
 
-// checkHost turns away who asks for a name that anybody can have: a page in an
-// operator's browser can have the name of its own site lead here, and would
-// then be of the same origin.
+// checkHost rejects a request for a name that anybody can own. A page in an operator's
+// browser can let the name of its own site resolve to this address, and would then be of
+// the same origin.
 func (g *guard) checkHost(r *http.Request) error {
 	host, port := splitHost(r.Host)
 	if loopback.IsHost(host) || isOwnAddress(r, host) {
@@ -130,8 +130,7 @@ func (g *guard) checkHost(r *http.Request) error {
 	return fmt.Errorf("the host %q is not one this admin API is asked by: use localhost, 127.0.0.1 or [::1], or add the name to admin.allowedHosts", r.Host)
 }
 
-// splitHost takes apart a host with or without a port, and makes names
-// comparable.
+// splitHost splits a host with or without a port, and normalizes the name.
 func splitHost(hostport string) (host, port string) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -140,15 +139,15 @@ func splitHost(hostport string) (host, port string) {
 	return strings.ToLower(strings.TrimSuffix(host, ".")), port
 }
 
-// isOwnAddress reports whether a host is the very address that the connection
-// was made to. No name leads there, so nobody can have made one do so.
+// isOwnAddress reports whether a host is the exact destination address of the connection.
+// No name is involved, so no attacker can have redirected one.
 func isOwnAddress(r *http.Request, host string) bool {
 	own, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	addr, err := netip.ParseAddr(host)
 	return ok && err == nil && own.AddrPort().Addr().Unmap() == addr.Unmap()
 }
 
-// checkToken compares in a time that tells nothing of the token.
+// checkToken compares tokens in constant time.
 func (g *guard) checkToken(r *http.Request) error {
 	if g.Token == nil {
 		return nil
@@ -167,7 +166,7 @@ func (g *guard) checkToken(r *http.Request) error {
 	return nil
 }
 
-// report logs why the token cannot be read, when that is new.
+// report logs why the token cannot be read, if the reason is new.
 func (g *guard) report(err error) {
 	text := ""
 	if err != nil {
@@ -182,8 +181,7 @@ func (g *guard) report(err error) {
 	}
 }
 
-// onlyJSON lets those requests pass that say they bring JSON, which no form of
-// a page can.
+// onlyJSON admits requests that declare a JSON body. No HTML form can send one.
 func onlyJSON(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

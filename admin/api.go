@@ -49,7 +49,7 @@ func sourceShape(status source.Status, exchanges []source.Exchange, now time.Tim
 	return out
 }
 
-// release has a source drop what it holds back.
+// release makes a source drop its held records.
 func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	var names []string
@@ -101,8 +101,8 @@ func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, list)
 }
 
-// named lists the services of a host. As in DNS neither case nor a final dot
-// matters, but a service that has the very name goes before others.
+// named lists the services of a host. As in DNS, case and a final dot do not matter, but a
+// service with exactly that name goes before others.
 func named(snapshot *catalog.Snapshot, host string) []*catalog.Service {
 	if exact := slices.Collect(snapshot.ByHost(host)); len(exact) > 0 {
 		return exact
@@ -138,7 +138,7 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 	return out
 }
 
-// stale counts the records of a service that are not their source's newest word.
+// stale counts the records of a service that are not their source's newest version.
 func stale(service *catalog.Service) (n int) {
 	for _, c := range service.Records {
 		if c.Stale != "" {
@@ -148,7 +148,7 @@ func stale(service *catalog.Service) (n int) {
 	return n
 }
 
-// speakers names the sources of which records speak of a service, or serve it.
+// speakers names the sources with records or endpoints of a service.
 func speakers(service *catalog.Service) (sources []string) {
 	for _, c := range service.Records {
 		sources = append(sources, c.Record.Source)
@@ -163,8 +163,8 @@ func speakers(service *catalog.Service) (sources []string) {
 	return sources
 }
 
-// contributors shows a record that is held as that, whether or not it is also its
-// source's last good version.
+// contributors shows a held record as held, whether or not it is also its source's last
+// good version.
 func contributors(service *catalog.Service, held model.Holds, now time.Time) []Contributor {
 	var list []Contributor
 	for _, c := range service.Records {

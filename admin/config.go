@@ -15,25 +15,24 @@ import (
 type Config struct {
 	File  string `json:"file"`  // empty if nothing is reloaded
 	State string `json:"state"` // loaded or failed
-	// Problems are why the file as it is now is not in use; what was taken
-	// over before still holds.
+	// Problems are why the current file is not in use; the last valid configuration is still
+	// in force.
 	Problems []string  `json:"problems"`
 	Loaded   time.Time `json:"loaded"` // when it was last loaded
 	Age      string    `json:"age"`    // since then
 	// NeedsRestart names the fields that have changed in the file and that this
 	// process cannot change.
 	NeedsRestart []string `json:"needsRestart"`
-	// Leaving are sources that the file no longer names and whose records are
-	// still served.
+	// Leaving are sources that the file no longer names, but whose records are still served.
 	Leaving []Leaving `json:"leaving"`
-	// Sources are those of the configuration in use, in its order.
+	// Sources are the sources of the configuration in use, in its order.
 	Sources []ConfigSource `json:"sources"`
 	// Listen has the addresses to listen at, by their field: "outputs.xds.listen".
 	Listen map[string]string `json:"listen"`
 }
 
-// ConfigSource is what the configuration in use grants a source. It has no settings of the
-// source's kind, which may contain secrets.
+// ConfigSource is the rights that the configuration in use grants a source. It excludes the
+// settings of the source's kind, which may contain secrets.
 type ConfigSource struct {
 	Name           string                `json:"name"`
 	Kind           string                `json:"kind"`
@@ -46,7 +45,7 @@ type ConfigSource struct {
 type Leaving struct {
 	Source   string   `json:"source"`
 	WaitsFor []string `json:"waitsFor"` // sources added with its removal that have not been listed yet
-	// Held says that these lack too much of it; the source's own reason says how much.
+	// Held means that these lack too much of it; the source's own reason has the numbers.
 	Held bool `json:"held"`
 }
 
@@ -62,7 +61,7 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 	s.reply(w, c)
 }
 
-// writeProblems writes what is unusual, a line for each.
+// writeProblems writes each unusual state on a line.
 func (c Config) writeProblems(w io.Writer) {
 	for _, p := range c.Problems {
 		say(w, "config not reloaded: %s", p)

@@ -6,12 +6,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
-// conflicts finds those of a service in one snapshot: between its records, and with other
-// services over what clients can have from one only. Some are missing once the request has
-// ended for which they are looked for.
+// conflicts finds the conflicts of services in one snapshot: between the records of a
+// service, and with other services whose clients can have only one of them. Some are
+// missing once the request that looks for them has ended.
 type conflicts []conflictsAt
 
-// conflictsAt are those at one output.
+// conflictsAt is the conflicts at one output.
 type conflictsAt struct {
 	output string
 	of     func(*catalog.Service) []catalog.Conflict

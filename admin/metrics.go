@@ -6,9 +6,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// collector makes metrics of what the parts know at the time of a scrape, so
-// that nothing has to be counted twice. Names and labels are API: they are
-// listed in docs/reference/metrics.md.
+// collector makes metrics of the parts' state at the time of a scrape, so that nothing has
+// to be counted twice. Names and labels are API: they are listed in
+// docs/reference/metrics.md.
 type collector struct{ parts Parts }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {

@@ -14,7 +14,7 @@ type served struct {
 	*output.Clients
 }
 
-// served lists the outputs that have clients, as they are at the time of a request.
+// served lists the outputs that have clients, at the time of a request.
 func (p Parts) served() (list []served) {
 	for name, r := range p.outputs() {
 		if r.Clients != nil {
@@ -41,8 +41,8 @@ func (s *Server) writers(w http.ResponseWriter, _ *http.Request) {
 	s.reply(w, list)
 }
 
-// measures makes metrics of what the outputs measure themselves. Which there are
-// is known only when they are asked, so they are not described beforehand.
+// measures makes metrics of the outputs' own measurements. Their names are known only at a
+// scrape, so they are not described beforehand.
 type measures struct{ parts Parts }
 
 // Describe implements [prometheus.Collector].

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// responsesAtOnce are pages that are being made or sent.
+	// responsesAtOnce bounds the pages that are being made or sent.
 	responsesAtOnce = 64
-	// socketBytes of a page that nobody takes are made for the socket.
+	// socketBytes is the socket's buffer for an unread page.
 	socketBytes = 64 << 10
-	// chunk of a page is sent at a time. Whoever asks has chunkTime to take it, and as
-	// long again for the next.
+	// chunk is the bytes of a page that are sent at a time. The reader has chunkTime to take
+	// them, and as long again for the next.
 	chunk     = 32 << 10
 	chunkTime = 10 * time.Second
-	// heldAtOnce are bytes of pages that nobody has taken yet, beyond a chunk of each.
+	// heldAtOnce bounds the bytes of unread pages, beyond a chunk of each.
 	heldAtOnce = 32 << 20
-	// bodyTime is the time for what a request brings; nothing looks at that.
+	// bodyTime is the time for a request's body, which is ignored.
 	bodyTime = 10 * time.Second
-	// headerBytes of a request are read.
+	// headerBytes bounds the header of a request.
 	headerBytes = 64 << 10
-	// idleTime is how long a connection on which nothing is asked stays open.
+	// idleTime is how long a connection without requests stays open.
 	idleTime = 2 * time.Minute
 )
 
 var errSlow = errors.New("the page was not taken in time")
 
-// pacer bounds what requests cost others. Probes are always answered; of everything
-// else so many pages are made, so many are sent and so many bytes of them held at a
-// time. When there are too many, the one whose reader is the slowest ends.
+// pacer bounds the cost of requests for others. Probes are always answered. Other requests
+// are limited in three ways: pages being made, pages being sent, and their bytes in memory.
+// When there are too many, the one with the slowest reader ends.
 type pacer struct {
 	next   http.Handler
 	making *semaphore.Weighted
@@ -52,18 +52,18 @@ func newPacer(next http.Handler) *pacer {
 	}
 }
 
-// makers is how many pages are being made at a time. That takes a processor each, and
-// half of them are left to what the process is for.
+// makers returns the number of pages that may be made at a time. Each takes a processor,
+// and half of the processors are left to the process's main work.
 func makers() int64 { return int64(max(1, runtime.GOMAXPROCS(0)/2)) }
 
-// thrifty is a listener whose sockets take little of what nobody reads.
+// thrifty is a listener with small send buffers for unread data.
 type thrifty struct{ net.Listener }
 
 // Accept implements [net.Listener].
 func (l thrifty) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(socketBytes) // else it takes some MiB
+		_ = tcp.SetWriteBuffer(socketBytes) // the default takes some MiB
 	}
 	return conn, err
 }
@@ -71,7 +71,7 @@ func (l thrifty) Accept() (net.Conn, error) {
 // ServeHTTP implements [http.Handler].
 func (p *pacer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(chunkTime)) // of what is not paced
+	_ = control.SetWriteDeadline(time.Now().Add(chunkTime)) // for responses that are not paced
 	if r.ContentLength != 0 {
 		_ = control.SetReadDeadline(time.Now().Add(bodyTime))
 	}
@@ -93,7 +93,7 @@ func (p *pacer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.next.ServeHTTP(one, r)
 }
 
-// probes are asked by those who restart a process that does not answer.
+// probes are asked by supervisors that restart a process without an answer.
 var probes = []string{"/livez", "/readyz"}
 
 func busy(w http.ResponseWriter) {
@@ -101,14 +101,14 @@ func busy(w http.ResponseWriter) {
 	fail(w, http.StatusServiceUnavailable, "too many pages are asked for at a time, or are not taken by those who asked; try again, and look for who asks")
 }
 
-// acquire waits for a share, but not for long.
+// acquire waits for a share, at most for chunkTime.
 func acquire(from *semaphore.Weighted, n int64) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), chunkTime)
 	defer cancel()
 	return from.Acquire(ctx, n) == nil
 }
 
-// await waits for a place for a response, but not for long.
+// await waits for a place for a response, at most for chunkTime.
 func (p *pacer) await(one *response) bool {
 	again := time.NewTicker(placeTime)
 	defer again.Stop()
@@ -120,11 +120,11 @@ func (p *pacer) await(one *response) bool {
 	return true
 }
 
-// placeTime is how often it is looked whether there is a place.
+// placeTime is the interval between checks for a free place.
 const placeTime = 20 * time.Millisecond
 
-// enter counts a response. If there are too many it ends another, whose reader
-// keeps it waiting; it fails if all are on their way.
+// enter counts a response. If there are too many, it ends another one, whose reader keeps
+// it waiting; it fails if all are being made.
 func (p *pacer) enter(one *response) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,8 +140,8 @@ func (p *pacer) enter(one *response) bool {
 	return true
 }
 
-// slowest is the response that has been waiting for its reader for the longest time;
-// nil if none does.
+// slowest returns the response that has been waiting for its reader for the longest time;
+// nil if none waits.
 func (p *pacer) slowest() (found *response) {
 	for one := range p.open {
 		if !one.blocked.IsZero() && (found == nil || one.blocked.Before(found.blocked)) {
@@ -165,7 +165,7 @@ type response struct {
 	blocked time.Time // since when its reader has been awaited; guarded by pacer
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap serves [http.ResponseController].
 func (one *response) Unwrap() http.ResponseWriter { return one.ResponseWriter }
 
 // Write implements [io.Writer]. While the reader is awaited, others may make pages.
@@ -173,12 +173,12 @@ func (one *response) Write(b []byte) (int, error) {
 	p := one.pacer
 	if held := min(int64(len(b)), heldAtOnce); held > chunk {
 		if !acquire(p.held, held) {
-			panic(http.ErrAbortHandler) // else the reader would take a part for the whole
+			panic(http.ErrAbortHandler) // otherwise the reader would mistake a part for the whole
 		}
 		defer p.held.Release(held)
 	}
 	p.making.Release(1)
-	defer func() { _ = p.making.Acquire(context.Background(), 1) }() // nobody has a share for long
+	defer func() { _ = p.making.Acquire(context.Background(), 1) }() // every share is soon free again
 	sent := 0
 	for part := range slices.Chunk(b, chunk) {
 		if !one.await() {
@@ -193,7 +193,7 @@ func (one *response) Write(b []byte) (int, error) {
 	return sent, nil
 }
 
-// await begins to wait for the reader, unless the response was ended for others.
+// await starts waiting for the reader, unless the response was ended for others.
 func (one *response) await() bool {
 	p := one.pacer
 	p.mu.Lock()
@@ -205,7 +205,7 @@ func (one *response) await() bool {
 	return one.control.SetWriteDeadline(one.blocked.Add(chunkTime)) == nil
 }
 
-// taken notes that the reader is not awaited.
+// taken records that the reader is not awaited.
 func (one *response) taken() {
 	one.pacer.mu.Lock()
 	defer one.pacer.mu.Unlock()

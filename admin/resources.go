@@ -25,21 +25,21 @@ type stream struct {
 	*push.Subscriber
 }
 
-// place is where a page of resources begins: behind a resource of a stream. Streams
-// differ in when they began, so that one that ends meanwhile is passed over.
+// place is the begin of a page of resources: after a resource of a stream. Streams are
+// identified by their start time, so that a page skips a stream that has ended.
 type place struct {
 	Output, Protocol string
 	Since            time.Time
 	Type, Name       string
 }
 
-// compare orders a type of a stream against the one that the place is in.
+// compare orders a type of a stream against the type at the place.
 func (p place) compare(s stream, typeName string) int {
 	return cmp.Or(cmp.Compare(s.output, p.Output), s.Info.Since.Compare(p.Since),
 		cmp.Compare(s.Info.Protocol, p.Protocol), cmp.Compare(typeName, p.Type))
 }
 
-// resources shows what a client holds, a page at a time.
+// resources shows a client's resources, a page at a time.
 func (s *Server) resources(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	limit, from, err := paging(r)
@@ -64,7 +64,7 @@ func (s *Server) resources(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, page)
 }
 
-// streams are those of a client, in the order of a page.
+// streams returns the streams of a client, in the order of a page.
 func (s *Server) streams(id string) (list []stream) {
 	for _, o := range s.parts.served() {
 		for _, subscriber := range o.Engine.Streams(id) {
@@ -74,7 +74,7 @@ func (s *Server) streams(id string) (list []stream) {
 	return list
 }
 
-// fill adds what a stream has of a type, as long as there is room.
+// fill adds a stream's resources of a type, as long as there is room.
 func (p *ResourcePage) fill(from stream, typeName string, begin place, limit int, now time.Time) {
 	behind := ""
 	switch at := begin.compare(from, typeName); {
@@ -99,7 +99,7 @@ func (p *ResourcePage) fill(from stream, typeName string, begin place, limit int
 	}
 }
 
-// end is the place behind the last resource.
+// end returns the place after the last resource.
 func (p *ResourcePage) end() string {
 	last := p.Resources[len(p.Resources)-1]
 	return place{last.Output, last.Protocol, last.ConnectedSince, last.Type, last.Name}.token()
@@ -110,7 +110,7 @@ func (p place) token() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// paging reads what a request says of the page that it wants.
+// paging parses the page parameters of a request.
 func paging(r *http.Request) (limit int, from place, err error) {
 	limit = resourcesOfPage
 	if text := r.URL.Query().Get("limit"); text != "" {

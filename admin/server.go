@@ -27,24 +27,24 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Parts are what an Isthmus consists of, as far as it can be looked at.
+// Parts are the parts of an Isthmus that the admin API shows.
 type Parts struct {
-	// Sources are those there are now, in the order of the configuration.
+	// Sources returns the current sources, in the order of the configuration.
 	Sources  func() []*source.Supervisor
 	Snapshot func() *catalog.Snapshot
-	// Outputs yields how each stands, by its key in the configuration.
+	// Outputs yields the report of each output, by its key in the configuration.
 	Outputs iter.Seq2[string, output.Report]
-	// Config says how much of the configuration file is in use.
+	// Config returns the status of the configuration file.
 	Config func() Config
-	// Missing says what readiness waits for, one sentence each.
+	// Missing lists the obstacles to readiness, one sentence each.
 	Missing func() []string
-	// Stuck says why the process makes no progress; empty if it does.
+	// Stuck returns why the process makes no progress; empty if it does.
 	Stuck func() string
 	// Faults lists the panics that the process survived outside of engines; may be nil.
 	Faults func() []Fault
-	// Store says how far what is stored is on disk; nil if it is kept in memory alone.
+	// Store describes how far the stored records are on disk; nil if they are in memory alone.
 	Store func() string
-	// Access says who may ask.
+	// Access is the access rules.
 	Access Access
 	// Metrics is where the process's metrics are registered.
 	Metrics *prometheus.Registry
@@ -55,7 +55,7 @@ type Parts struct {
 type Fault struct {
 	Output string // its key in the configuration; empty for the catalog
 	push.Panic
-	Since time.Time // the part does not work since then; zero if it works again
+	Since time.Time // since when the part has failed; zero if it works again
 }
 
 func (f Fault) String() string {
@@ -71,7 +71,7 @@ func (f Fault) String() string {
 	return text + "please report it with the log"
 }
 
-// faults are those of the parts.
+// faults returns the faults of the parts.
 func (p Parts) faults() []Fault {
 	if p.Faults == nil {
 		return nil
@@ -83,7 +83,7 @@ func (p Parts) faults() []Fault {
 type Server struct {
 	parts   Parts
 	http    *http.Server
-	exposed atomic.Bool // what it listens on can be reached from beyond loopback
+	exposed atomic.Bool // the listener can be reached from beyond loopback
 }
 
 // New returns a server that shows parts.
@@ -105,12 +105,12 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/clients", s.clients)
 	mux.HandleFunc("GET /api/v1/clients/{id}/resources", s.resources)
 	mux.HandleFunc("GET /api/v1/writers", s.writers)
-	// A page that an operator happens to have open must not act for them.
+	// Prevent cross-site requests by a page in an operator's browser.
 	handler := &guard{
 		Access: parts.Access, exposed: s.exposed.Load, next: http.NewCrossOriginProtection().Handler(mux),
 		log: func(err error) { parts.Log.Error("the admin API lets nobody in", "err", err) },
 	}
-	// What the server of the library logs, such as a failed handshake, whoever connects may cause.
+	// Any client can cause log lines of the library's server, such as failed handshakes.
 	faults := slog.NewLogLogger(loglimit.New(parts.Log.With("listener", "admin").Handler()), slog.LevelWarn)
 	s.http = &http.Server{
 		Handler: newPacer(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: faults,
@@ -189,12 +189,12 @@ func withReason(reason string) string {
 	return ": " + reason
 }
 
-// say writes one line of text, whatever is in what it is about.
+// say writes one line of text; its arguments may be foreign text.
 func say(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, plain.Text(fmt.Sprintf(format, args...)))
 }
 
-// fail answers with a status, and with what is wrong.
+// fail answers with a status and an error text.
 func fail(w http.ResponseWriter, status int, format string, args ...any) {
 	http.Error(w, plain.Text(fmt.Sprintf(format, args...)), status)
 }
@@ -209,8 +209,8 @@ func (s *Server) reply(w http.ResponseWriter, v any) {
 	}
 }
 
-// replyList writes a list as JSON, one element after the other: of a long one only
-// what is being sent is in memory.
+// replyList writes a list as JSON, element by element: only the part that is being sent is
+// in memory.
 func replyList[T any](s *Server, w http.ResponseWriter, list iter.Seq[T]) {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, chunk)
@@ -223,7 +223,7 @@ func replyList[T any](s *Server, w http.ResponseWriter, list iter.Seq[T]) {
 		}
 		if err != nil {
 			s.parts.Log.Debug("an admin client went away", "err", err)
-			panic(http.ErrAbortHandler) // else it would take a part for the whole
+			panic(http.ErrAbortHandler) // otherwise the client would mistake a part for the whole
 		}
 		before = ",\n  "
 	}
@@ -232,10 +232,10 @@ func replyList[T any](s *Server, w http.ResponseWriter, list iter.Seq[T]) {
 		end = "[]\n"
 	}
 	_, _ = out.WriteString(end)
-	_ = out.Flush() // the server notes that the client is gone
+	_ = out.Flush() // the server detects that the client is gone
 }
 
-// age is how long ago something was, to the second; to the millisecond below one.
+// age returns the time since then, to the second; to the millisecond below one.
 func age(now, then time.Time) string {
 	if then.IsZero() {
 		return ""

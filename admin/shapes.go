@@ -7,7 +7,7 @@ type Source struct {
 	Name        string         `json:"name"`
 	Kind        string         `json:"kind"`
 	State       string         `json:"state"`  // listing, live, stale or held
-	Reason      string         `json:"reason"` // of the state, with what happens next
+	Reason      string         `json:"reason"` // of the state, with its consequence
 	Since       time.Time      `json:"since"`  // when the state began
 	Age         string         `json:"age"`    // of the state
 	LastListing time.Time      `json:"lastListing,omitzero"`
@@ -20,25 +20,25 @@ type Source struct {
 	Exchanges   []Exchange     `json:"types,omitempty"` // of a registry that pushes
 }
 
-// Exchange is what has passed between a registry that pushes and its source, about one
-// type or collection, since Isthmus started.
+// Exchange is the statistics of one type or collection between a registry that pushes and
+// its source, since Isthmus started.
 type Exchange struct {
 	Type      string `json:"type"`
-	Resources int    `json:"resources"`        // that are held
-	Echoed    int    `json:"echoed,omitempty"` // of these: something in them came through this Isthmus, and is left out
+	Resources int    `json:"resources"`        // held resources
+	Echoed    int    `json:"echoed,omitempty"` // of these, resources with parts that came through this Isthmus and are left out
 	Received  uint64 `json:"received"`         // answers
 	ACKed     uint64 `json:"accepted"`
 	NACKed    uint64 `json:"refused"`
 	Age       string `json:"age,omitempty"`    // of the last answer
-	Reason    string `json:"reason,omitempty"` // of the last NACK, until something is ACKed
+	Reason    string `json:"reason,omitempty"` // of the last NACK, until an ACK
 }
 
 // Release is the answer to POST /api/v1/sources/NAME/release.
 type Release struct {
-	Released int `json:"released"` // records that were held and are deleted now, and endpoints kept by an output
+	Released int `json:"released"` // held records that were deleted now, and endpoints kept by an output
 }
 
-// Rejected is an object that could not be taken.
+// Rejected is an invalid object.
 type Rejected struct {
 	Object string `json:"object"` // "ServiceEntry default/reviews"
 	Where  string `json:"where"`  // "shop.yaml:12"
@@ -46,10 +46,10 @@ type Rejected struct {
 	Reason string `json:"reason"`
 }
 
-// Notice is an effect of something that nothing is wrong with.
+// Notice is an effect of an object without a fault.
 type Notice struct {
 	Object string `json:"object"` // "consumer default//shop/web"
-	Where  string `json:"where"`  // whom it concerns
+	Where  string `json:"where"`  // the affected object
 	Text   string `json:"text"`
 }
 
@@ -60,11 +60,11 @@ type Service struct {
 	Resolution string          `json:"resolution"`
 	Ports      []Port          `json:"ports"`
 	Addresses  []string        `json:"addresses,omitempty"`
-	Traffic    string          `json:"traffic,omitempty"` // which endpoints clients use, where it is not all alike
+	Traffic    string          `json:"traffic,omitempty"` // clients' choice of endpoints, where it is not the default
 	Sources    []string        `json:"sources"`           // in merge order
 	Endpoints  Counts          `json:"endpoints"`
 	Revision   uint64          `json:"revision"`
-	Stale      int             `json:"stale,omitempty"` // records that are not their source's newest word
+	Stale      int             `json:"stale,omitempty"` // records that are not their source's newest version
 	Conflicts  []Conflict      `json:"conflicts"`
 	NotOffered []NotOffered    `json:"notOffered,omitempty"`
 	Records    []Contributor   `json:"records,omitempty"` // with one host only
@@ -82,13 +82,13 @@ type Port struct {
 type Counts struct {
 	Healthy int `json:"healthy"`
 	Total   int `json:"total"`
-	// Unserved are the healthy ones that an output gives to none of its clients,
-	// on one port at least.
+	// Unserved are the healthy endpoints that an output gives to none of its clients, on one
+	// port at least.
 	Unserved int `json:"unserved"`
 }
 
-// Conflict is a contradiction between two records, or something that the clients of an
-// output can have from one service only.
+// Conflict is a contradiction between two records, or between two services of which the
+// clients of an output can have only one.
 type Conflict struct {
 	Output string `json:"output,omitempty"`
 	Field  string `json:"field"`
@@ -97,25 +97,25 @@ type Conflict struct {
 	Reason string `json:"reason"`
 }
 
-// NotOffered says that clients of a kind do not get a service.
+// NotOffered means that clients of a kind do not get a service.
 type NotOffered struct {
 	Output string `json:"output"`
 	Kind   string `json:"kind"`
 	Reason string `json:"reason"`
 }
 
-// Contributor is a record that speaks of a service.
+// Contributor is a record of a service.
 type Contributor struct {
 	Record  string   `json:"record"`
 	Path    []string `json:"path,omitempty"` // the Isthmuses that it came through
 	Place   string   `json:"place,omitempty"`
-	LeftOut string   `json:"leftOut,omitempty"` // why it has no part in the service
-	Stale   string   `json:"stale,omitempty"`   // why it is not the source's newest word
-	Held    string   `json:"held,omitempty"`    // why it is there although its source no longer lists it
+	LeftOut string   `json:"leftOut,omitempty"` // why the record has no part in the service
+	Stale   string   `json:"stale,omitempty"`   // why the record is not the source's newest version
+	Held    string   `json:"held,omitempty"`    // why the record exists although its source no longer lists it
 	Age     string   `json:"age,omitempty"`     // of being stale or held
 }
 
-// EndpointClaim is one record's word that something serves a port.
+// EndpointClaim is one record's claim that an endpoint serves a port.
 type EndpointClaim struct {
 	ServicePort uint32            `json:"servicePort"`
 	Address     string            `json:"address"`
@@ -141,7 +141,7 @@ type Client struct {
 	Protocol       string                `json:"protocol"`
 	Kind           string                `json:"kind"` // flavour of the resources it gets
 	Namespace      string                `json:"namespace"`
-	Scope          string                `json:"scope,omitempty"` // the record that narrows what it sees
+	Scope          string                `json:"scope,omitempty"` // the record that narrows its view
 	Identity       string                `json:"identity"`
 	Proven         bool                  `json:"proven"`
 	ConnectedSince time.Time             `json:"connectedSince"`
@@ -150,7 +150,7 @@ type Client struct {
 	Notices        []Notice              `json:"notices,omitempty"`
 }
 
-// ClientType is how a client stands with one type of resources.
+// ClientType is a client's state of one type of resources.
 type ClientType struct {
 	State      string `json:"state"`  // accepted, waiting, rejected or idle
 	Reason     string `json:"reason"` // of the state
@@ -158,13 +158,13 @@ type ClientType struct {
 	Sent       string `json:"sent"`   // version last sent
 	ACKed      string `json:"accepted"`
 	Subscribed int    `json:"subscribed"` // names; -1 for everything
-	Held       int    `json:"held"`       // resources it has
-	Pending    int    `json:"pending"`    // changes it is yet to be sent
+	Held       int    `json:"held"`       // resources that it holds
+	Pending    int    `json:"pending"`    // changes not sent yet
 	NACKed     int    `json:"refused"`    // responses it has NACKed so far
 
-	Responses int `json:"responses"` // that were sent to it, and those that it ACKed
+	Responses int `json:"responses"` // number of sent responses, and of ACKed ones
 	ACKs      int `json:"acks"`
-	// LastNACK is there if it has NACKed anything, whatever it did since.
+	// LastNACK is set if it has NACKed anything, regardless of later answers.
 	LastNACK *NACK `json:"lastNack,omitempty"`
 }
 
@@ -175,24 +175,24 @@ type NACK struct {
 	Age    string    `json:"age"`
 }
 
-// ResourcePage is a part of what a client holds, as GET /api/v1/clients/ID/resources
-// shows it.
+// ResourcePage is a part of a client's resources, as GET /api/v1/clients/ID/resources shows
+// it.
 type ResourcePage struct {
 	Resources []ClientResource `json:"resources"` // by output, stream, type and name
-	// Next is for the parameter from, which asks for the next page; empty on the last.
+	// Next is the value of the parameter from for the next page; empty on the last.
 	Next string `json:"next,omitempty"`
 }
 
-// ClientResource is how a client stands with one resource.
+// ClientResource is a client's state of one resource.
 type ClientResource struct {
 	Output         string    `json:"output"`
 	Protocol       string    `json:"protocol"`
 	ConnectedSince time.Time `json:"connectedSince"`
 	Type           string    `json:"type"`
 	Name           string    `json:"name"`
-	Version        string    `json:"version"` // of what it holds; empty if nothing, or if nobody knows
+	Version        string    `json:"version"` // of the held resource; empty if none is held, or it is unknown
 	State          string    `json:"state"`   // accepted, waiting, rejected or idle
 	Reason         string    `json:"reason"`  // of the state
-	Age            string    `json:"age"`     // of the state; of what was ACKed, of the version
-	Pending        bool      `json:"pending"` // there may be something newer, which is yet to be looked at
+	Age            string    `json:"age"`     // of the state; for an ACKed resource, of the version
+	Pending        bool      `json:"pending"` // a newer version may exist, which is not considered yet
 }

@@ -2,11 +2,11 @@ package admin
 
 import "github.com/isthmus-mesh/isthmus/catalog"
 
-// unserved says why endpoints of one service are given to no client.
+// unserved is the endpoints of one service that no client gets, with the reasons.
 type unserved map[catalog.EndpointID]string
 
-// unservedOf asks the outputs. Where several leave an endpoint out, the first
-// one's reason is shown.
+// unservedOf asks the outputs. If several leave an endpoint out, the first one's reason is
+// shown.
 func unservedOf(service *catalog.Service, outputs []served) unserved {
 	var found unserved
 	for _, o := range outputs {
@@ -22,8 +22,8 @@ func unservedOf(service *catalog.Service, outputs []served) unserved {
 	return found
 }
 
-// count counts as [catalog.Service.Counts] does, whatever number of its ports an
-// endpoint is left out of: an address as often as a single port leaves it out.
+// count counts as [catalog.Service.Counts] does, across the ports that leave an endpoint
+// out: an address counts as often as a single port leaves it out.
 func (u unserved) count() int {
 	type place struct {
 		address string

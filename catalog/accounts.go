@@ -7,10 +7,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/immutable"
 )
 
-// accounts is a tally of the service accounts of a port's endpoints, healthy or not:
-// how many endpoints run under each. It is kept with each change, since who connects
-// by TLS asks for the accounts with every look-up, and there are few of them however
-// many endpoints there are. A port without any has no tally.
+// accounts counts the endpoints of a port under each service account, healthy or not. Each
+// change updates the counts: TLS clients need the accounts with every look-up, and there
+// are few accounts however many endpoints there are. A port without accounts has no counts.
 type accounts struct {
 	byName immutable.Map[string, int]
 }
@@ -30,8 +29,8 @@ func (e *Endpoints) Accounts() iter.Seq[string] {
 	}
 }
 
-// accounting is a change of a tally in the making, without an editor as long as there
-// is no account.
+// accounting is a change of the counts in the making. It has no editor until there is an
+// account.
 type accounting struct {
 	byName *immutable.Editor[string, int]
 }
@@ -43,7 +42,7 @@ func (a *accounts) edit() accounting {
 	return accounting{a.byName.Edit()}
 }
 
-// finish returns nothing if no endpoint has an account.
+// finish returns nil if no endpoint has an account.
 func (a *accounting) finish() *accounts {
 	if a.byName == nil || a.byName.View().Len() == 0 {
 		return nil
@@ -51,7 +50,7 @@ func (a *accounting) finish() *accounts {
 	return &accounts{a.byName.Map()}
 }
 
-// replace has one instance of an endpoint count instead of another; either may be nil.
+// replace counts one instance of an endpoint instead of another; either may be nil.
 func (a *accounting) replace(before, after *Instance) {
 	if before != after {
 		a.count(after, +1)

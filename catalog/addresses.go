@@ -20,11 +20,11 @@ func (a ClusterAddresses) equal(o ClusterAddresses) bool {
 	return a.Cluster == o.Cluster && a.Addresses.Equal(o.Addresses)
 }
 
-// AddressesIn returns the addresses that clients of a cluster call a service at: those
-// that it has there, else the first record's. Clients of no cluster have the latter. Foreign
-// says that these are of another cluster, where the same addresses may be those of other
-// services. One that means something else in each cluster has no addresses for clients of
-// other clusters, and if it is in several none for clients of no cluster.
+// AddressesIn returns the addresses at which clients of a cluster call a service: its
+// addresses there, or otherwise the first record's. Clients of no cluster use the latter.
+// foreign reports that they are of another cluster, where other services may have the same
+// addresses. A cluster-local service has no addresses for clients of other clusters. If it
+// is in several clusters, it has none for clients of no cluster.
 func (d *Definition) AddressesIn(cluster string) (list model.List[string], foreign bool) {
 	for _, c := range d.ByCluster {
 		if c.Cluster == cluster {
@@ -44,12 +44,13 @@ func (d *Definition) ForeignIn(cluster string) bool {
 	return foreign
 }
 
-// calledAt reports whether clients of a cluster call a service at an address that it has in
-// some cluster, and whether they do so only for want of one in their own.
+// calledAt reports whether clients of a cluster call a service at one of its addresses.
+// foreign reports that they do so only because the service has no address in their own
+// cluster.
 func (d *Definition) calledAt(cluster, address string) (called, foreign bool) {
 	list, foreign := d.AddressesIn(cluster)
 	if len(d.ByCluster) == 0 {
-		return list.Len() > 0, foreign // it has no others, and may have many
+		return list.Len() > 0, foreign // the service has only these addresses, and there may be many
 	}
 	for own := range singleAddresses(list) {
 		if own == address {
@@ -65,17 +66,18 @@ func (d *Definition) SameAddresses(o *Definition) bool {
 		slices.EqualFunc(d.ByCluster, o.ByCluster, ClusterAddresses.equal)
 }
 
-// OwnAddresses yields the single IP addresses of a service for clients of no cluster, each in
-// its one canonical form, and not those blocks of addresses that hold more than one.
+// OwnAddresses yields the single IP addresses of a service for clients of no cluster, in
+// canonical form. It skips blocks of more than one address.
 func (d *Definition) OwnAddresses() iter.Seq[string] { return d.OwnAddressesIn("") }
 
-// OwnAddressesIn yields those for clients of a cluster.
+// OwnAddressesIn yields the single IP addresses for clients of a cluster.
 func (d *Definition) OwnAddressesIn(cluster string) iter.Seq[string] {
 	list, _ := d.AddressesIn(cluster)
 	return singleAddresses(list)
 }
 
-// EveryAddress yields those for clients of any cluster. Some may come more than once.
+// EveryAddress yields the single IP addresses for clients of any cluster. Some may come
+// more than once.
 func (d *Definition) EveryAddress() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for address := range singleAddresses(d.Addresses) {
@@ -93,7 +95,7 @@ func (d *Definition) EveryAddress() iter.Seq[string] {
 	}
 }
 
-// BlocksIn yields the blocks of addresses that hold more than one, for clients of a cluster.
+// BlocksIn yields the blocks of more than one address, for clients of a cluster.
 func (d *Definition) BlocksIn(cluster string) iter.Seq[netip.Prefix] {
 	list, _ := d.AddressesIn(cluster)
 	return func(yield func(netip.Prefix) bool) {
@@ -135,12 +137,12 @@ func (d *Definition) addressedIn(yield func(string) bool) {
 	}
 }
 
-// clusters counts what decides whether clients of different clusters see different
-// addresses. It is immutable.
+// clusters counts the services that decide whether clients of different clusters see
+// different addresses. It is immutable.
 type clusters struct {
-	services map[string]int // that have addresses in a cluster, by it
+	services map[string]int // number of services with addresses in a cluster, by cluster
 	split    int            // services with addresses in a cluster beside the first record's
-	partly   int            // those of them that are headless in other clusters
+	partly   int            // number of split services that are headless in other clusters
 }
 
 // after returns the counts after some services changed.
@@ -148,7 +150,7 @@ func (c clusters) after(changed map[ServiceKey]ServiceChange) clusters {
 	return c.move(changed, func(s ServiceChange) (from, to *Service) { return s.Old, s.New })
 }
 
-// before returns the counts before they did.
+// before returns the counts before the services changed.
 func (c clusters) before(changed map[ServiceKey]ServiceChange) clusters {
 	return c.move(changed, func(s ServiceChange) (from, to *Service) { return s.New, s.Old })
 }
@@ -160,7 +162,7 @@ func (c clusters) move(changed map[ServiceKey]ServiceChange, ends func(ServiceCh
 		if from != nil && to != nil && from.Definition == to.Definition {
 			continue
 		}
-		if !own { // endpoints alone change nothing of it
+		if !own { // a change of endpoints alone does not affect the counts
 			c.services, own = maps.Clone(c.services), true
 			if c.services == nil {
 				c.services = map[string]int{}
@@ -189,11 +191,12 @@ func (c *clusters) count(s *Service, by int) {
 	}
 }
 
-// differ reports whether it matters to some client of which cluster it is.
+// differ reports whether the cluster of any client matters.
 func (c clusters) differ() bool { return c.split > 0 || len(c.services) > 1 }
 
-// AddressCluster is the cluster of a client as far as it decides at which addresses the
-// client calls services; empty if it decides nothing. It is one of [Snapshot.AddressClusters].
+// AddressCluster returns the declared cluster of a client if it decides at which addresses
+// the client calls services; empty otherwise. A result is one of
+// [Snapshot.AddressClusters].
 func (s *Snapshot) AddressCluster(said string) string {
 	if _, known := s.clusters.services[said]; known && s.clusters.differ() {
 		return said
@@ -201,12 +204,12 @@ func (s *Snapshot) AddressCluster(said string) string {
 	return ""
 }
 
-// AddressClusters lists the clusters of which clients see addresses of their own; none if
+// AddressClusters lists the clusters in which clients see addresses of their own; none if
 // all clients see the same.
 func (s *Snapshot) AddressClusters() []string { return s.clusters.list() }
 
-// AddressClustersBefore is the list before a change that led to this snapshot, and what
-// [Snapshot.HeadlessDiffers] was.
+// AddressClustersBefore returns [Snapshot.AddressClusters] and [Snapshot.HeadlessDiffers]
+// as of the snapshot before a change.
 func (s *Snapshot) AddressClustersBefore(c Change) (list []string, headlessDiffers bool) {
 	was := s.clusters.before(c.Services)
 	return was.list(), was.partly > 0
@@ -227,10 +230,10 @@ func (c clusters) list() []string {
 type addressing struct {
 	*Definition
 	first *serviceRecord
-	by    map[string]*serviceRecord // whose addresses count in a cluster
+	by    map[string]*serviceRecord // by cluster, the record with the addresses that count there
 }
 
-// addressesOf begins with those of the first record.
+// addressesOf starts with the addresses of the first record.
 func addressesOf(d *Definition, first *serviceRecord) addressing {
 	a := addressing{d, first, map[string]*serviceRecord{}}
 	d.Addresses = first.spec.Addresses
@@ -241,8 +244,8 @@ func addressesOf(d *Definition, first *serviceRecord) addressing {
 	return a
 }
 
-// add enters those of a later record: the first record of a cluster counts there. It
-// returns the record that counts instead of this one.
+// add enters the addresses of a later record: the first record of a cluster counts there.
+// It returns the record that counts instead of this one.
 func (a addressing) add(r *serviceRecord) (kept *serviceRecord) {
 	cluster := r.spec.Cluster
 	switch {

@@ -6,14 +6,13 @@ import (
 )
 
 // Arrange merges in another order from now on, and returns the exact change. A source that
-// was inserted, or that has no records, costs nothing. The records of a source that moved, or
-// has other rights, are looked for among all records, and only their services are merged
-// again.
+// was inserted, or that has no records, costs nothing. A source that moved, or has other
+// rights, costs a scan of all records for its own. Only their services are merged again.
 func (b *Builder) Arrange(order Order) Change {
 	return b.rerank(b.order.arrange(order))
 }
 
-// rerank takes over another order, in which some sources have another place or other rights.
+// rerank takes over another order. Some sources have another place or other rights in it.
 func (b *Builder) rerank(next merging, moved map[string]struct{}) Change {
 	if !slices.Equal(b.order.domains, next.domains) { // each host may belong to another namespace
 		moved = b.sources
@@ -28,7 +27,7 @@ func (b *Builder) rerank(next merging, moved map[string]struct{}) Change {
 	return step.finish(b.snapshot.Revision)
 }
 
-// rerank gives every record of some sources its rank anew.
+// rerank recomputes the rank of every record of some sources.
 func (s *step) rerank(moved func(source string) bool) {
 	for ref, r := range s.records {
 		if moved(ref.Source) {
@@ -40,7 +39,7 @@ func (s *step) rerank(moved func(source string) bool) {
 			s.selecting(instance, s.regather)
 		}
 	}
-	for key := range s.touched { // meanwhile some were compared as before
+	for key := range s.touched { // the sort order changed while some records kept their old rank
 		if a := s.services[key]; a != nil {
 			slices.SortFunc(a.records, func(x, y *serviceRecord) int { return s.order.compareAt(key.Host, x, y) })
 			a.records = slices.Compact(a.records)
@@ -66,8 +65,8 @@ func (s *step) rerankService(old *serviceRecord) {
 	s.regather(&r)
 }
 
-// regather has the services of a record collect their endpoints anew: the claims of some have
-// another rank.
+// regather collects the endpoints of a record's services anew: some claims have another
+// rank.
 func (s *step) regather(by *serviceRecord) {
 	for host := range by.spec.Hosts.All() {
 		t := s.touch(ServiceKey{by.ref.Namespace, host})
@@ -87,7 +86,7 @@ func (s *step) rerankScopes(moved func(source string) bool) {
 	}
 }
 
-// rerank gives every record of some sources its rank anew.
+// rerank recomputes the rank of every record of some sources.
 func (u *united[K, V]) rerank(moved func(source string) bool, r ranks) {
 	for ref, key := range u.keys {
 		if !moved(ref.Source) {

@@ -7,9 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// assemble returns a service after a step, and which of its endpoints changed.
-// It returns old itself when the step made no difference, and nil when nothing
-// speaks of the service any more.
+// assemble returns a service after a step, and its changed endpoints. It returns old itself
+// when the step made no difference, and nil when no record defines the service any more.
 func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint64) (*Service, map[EndpointID]struct{}) {
 	a := s.services[key]
 	if a == nil || len(a.records) == 0 {
@@ -44,7 +43,7 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 	return now.unless(old), changed
 }
 
-// unless returns old instead of the service if they are the same.
+// unless returns old instead of the service if both are the same.
 func (s *Service) unless(old *Service) *Service {
 	if old != nil && s.Definition == old.Definition && sameEndpoints(s.endpoints, old.endpoints) {
 		return old
@@ -64,7 +63,7 @@ func sameEndpoints(a, b map[uint32]*Endpoints) bool {
 	return true
 }
 
-// dissolve is the end of a service: all its endpoints go.
+// dissolve ends a service: all its endpoints are removed.
 func (s *step) dissolve(old *Service) (*Service, map[EndpointID]struct{}) {
 	if old == nil {
 		return nil, nil
@@ -72,8 +71,8 @@ func (s *step) dissolve(old *Service) (*Service, map[EndpointID]struct{}) {
 	return nil, compare(old.endpoints, nil)
 }
 
-// swapAll applies changes of single instances and returns the endpoints, and
-// those which changed.
+// swapAll applies changes of single instances. It returns the endpoints, and the changed
+// ones.
 func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) (map[uint32]*Endpoints, map[EndpointID]struct{}) {
 	changes := newEdit(before)
 	for _, w := range swaps {
@@ -92,8 +91,8 @@ func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swa
 	return after, changes.changed(after)
 }
 
-// brings reports whether a record still brings an instance to its services: a
-// later event of the same step may have changed its mind.
+// brings reports whether a record still brings an instance to its services: a later event
+// of the same step may have removed it.
 func (s *step) brings(by *serviceRecord, instance *Instance) bool {
 	if instance.Record.Kind == model.KindEndpoint {
 		return s.owned[by.ref][instance.Record.Name] == instance
@@ -120,15 +119,15 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 	return changes.finish()
 }
 
-// standsForItself reports whether a host has no endpoints of its own because
-// it is itself the name to resolve.
+// standsForItself reports whether a host has no endpoints of its own because it is itself
+// the name to resolve.
 func (s *step) standsForItself(by *serviceRecord, host string) bool {
 	return isDNS(by.spec.Resolution) && len(s.owned[by.ref]) == 0 &&
 		by.spec.WorkloadSelector.Len() == 0 && !strings.HasPrefix(host, "*")
 }
 
-// claim enters or withdraws the word of a record that an instance serves, for
-// each port of the record.
+// claim adds or removes a record's claim that an instance serves, for each port of the
+// record.
 func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter bool) {
 	for port := range by.spec.Ports.All() {
 		at, serves := portAt(port, instance)
@@ -144,8 +143,8 @@ func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter
 	}
 }
 
-// layoutItem is what of a record decides which claims its instances make.
-// While the layout stays the same, so do the claims of unchanged instances.
+// layoutItem is the part of a record that decides which claims its instances make. While
+// the layout stays the same, so do the claims of unchanged instances.
 type layoutItem struct {
 	ref      model.Ref
 	dns      bool // the host may stand for itself

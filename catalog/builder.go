@@ -2,12 +2,12 @@ package catalog
 
 import "github.com/isthmus-mesh/isthmus/model"
 
-// Builder turns the steps of a store's watch into snapshots. It belongs to one
-// goroutine. It keeps what merging needs and a snapshot does not show: which
-// record owns which endpoint, and which service selects which workload.
+// Builder turns the steps of a store's watch into snapshots. One goroutine owns it. Merging
+// needs state that a snapshot does not show: the owner of each endpoint, and the services
+// that select each workload. The builder keeps it.
 type Builder struct {
 	order    merging
-	sources  map[string]struct{} // that had a record since the builder was made
+	sources  map[string]struct{} // sources that had a record since the builder was made
 	snapshot *Snapshot
 
 	records  map[model.Ref]*serviceRecord
@@ -21,15 +21,15 @@ type Builder struct {
 	byName       *united[WorkloadKey, Workload]
 }
 
-// assembly is what the builder knows of one service.
+// assembly is the builder's state of one service.
 type assembly struct {
 	records []*serviceRecord // in merge order
-	taken   []*serviceRecord // those that take part
+	taken   []*serviceRecord // the records that take part in the service
 }
 
-// NewBuilder returns a builder that merges sources in the order given, and in which no
-// source has any rights. Sources that are not named come last, in the order of their
-// names. Before that order, records that came through fewer Isthmuses come first.
+// NewBuilder returns a builder that merges sources in the order given, and grants no source
+// any rights. Sources that are not named come last, in the order of their names. Before
+// that order, records that came through fewer Isthmuses come first.
 func NewBuilder(sources []string) *Builder { return Order{Sources: sources}.NewBuilder() }
 
 // NewBuilder returns a builder that merges sources in this order.
@@ -58,8 +58,8 @@ func newBuilder(m merging) *Builder {
 // Snapshot returns the newest snapshot.
 func (b *Builder) Snapshot() *Snapshot { return b.snapshot }
 
-// Apply takes the events of one atomic step, in any order of kinds, and
-// returns the exact change. Revision is the one the step leads to.
+// Apply takes the events of one atomic step, in any order of kinds, and returns the exact
+// change. Revision is the revision after the step.
 func (b *Builder) Apply(revision uint64, events []model.Event) Change {
 	step := b.step()
 	for _, event := range events {
@@ -70,7 +70,7 @@ func (b *Builder) Apply(revision uint64, events []model.Event) Change {
 		case model.Delete:
 			step.put(e.Record.Ref, e.Record.Owner, nil)
 		case model.EndOfSnapshot, model.Reset:
-			// The reader of the watch deals with these; they carry no record.
+			// The reader of the watch handles these; they carry no record.
 		}
 	}
 	return step.finish(revision)

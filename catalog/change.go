@@ -8,37 +8,38 @@ import (
 // Change is the exact difference between two snapshots.
 type Change struct {
 	Services map[ServiceKey]ServiceChange
-	// Scopes are the namespaces of which a scope came, went or changed.
+	// Scopes are the namespaces in which a scope was added, removed or changed.
 	Scopes map[string]struct{}
-	// Consumptions are the consumers of which what they use, or who says so, changed.
+	// Consumptions are the consumers with changed providers or records.
 	Consumptions map[ServiceKey]Replaced[Consumption]
-	// Opaques are the objects that are carried and came, went or changed.
+	// Opaques are the carried objects that were added, removed or changed.
 	Opaques map[OpaqueKey]Replaced[Opaque]
-	// Workloads are those that came, went or changed, whether or not a service selects them.
+	// Workloads are the added, removed or changed workloads, whether or not a service selects
+	// them.
 	Workloads map[WorkloadKey]Replaced[Workload]
 	// Primed is set when another source has delivered its first listing, or the
 	// mark of one is gone.
 	Primed bool
-	// Judged is set when something was decided about what others hold of a source.
+	// Judged is set when a judgement about the objects of a source in another system changed.
 	Judged bool
-	// Waited is set by the gate while every required source is primed and the others were
-	// waited for as long as they are. It is of the snapshot that the change leads to.
+	// Waited is set by the gate for the snapshot that the change leads to. Every required
+	// source is primed, and the wait for the other sources has ended.
 	Waited bool
-	// Observed and Committed are those of the oldest commit in the change; zero if unknown.
+	// Observed and Committed are the times of the oldest commit in the change; zero if
+	// unknown.
 	Observed, Committed time.Time
 }
 
-// ServiceChange is what happened to one service. Old is nil for a new one, and
-// New for one that is gone. The definition changed if the two Definition
-// pointers differ, and the endpoints of a port if its Endpoints pointers do.
+// ServiceChange is the change of one service. Old is nil for a new one, and New for a
+// removed one. The definition changed if the two Definition pointers differ, and the
+// endpoints of a port if its Endpoints pointers do.
 type ServiceChange struct {
 	Old, New *Service
-	// Endpoints are those which appeared, disappeared or changed.
+	// Endpoints are the endpoints that appeared, disappeared or changed.
 	Endpoints map[EndpointID]struct{}
 }
 
-// Replaced is what happened to one value. Old is nil for a new one, and New for
-// one that is gone.
+// Replaced is the change of one value. Old is nil for a new one, and New for a removed one.
 type Replaced[V any] struct{ Old, New *V }
 
 // Empty reports whether nothing changed.
@@ -47,10 +48,9 @@ func (c Change) Empty() bool {
 		len(c.Workloads) == 0 && !c.Primed && !c.Judged
 }
 
-// Then returns the change that c and, after it, next amount to. It may reuse
-// the maps of c, but not those of next, which other readers may hold. The
-// result never speaks of a service or an endpoint that neither of them did; of
-// what changed and changed back it does.
+// Then returns the union of c and the later change next. It may reuse the maps of c, but
+// not the maps of next, which other readers may hold. The result contains no service or
+// endpoint that is in neither. It does contain services that changed and changed back.
 func (c Change) Then(next Change) Change {
 	if c.Empty() {
 		c.Observed, c.Committed = time.Time{}, time.Time{}
@@ -84,8 +84,8 @@ func (c Change) Then(next Change) Change {
 	return c
 }
 
-// then returns what the replacements of earlier and, after them, those of later
-// amount to. It may reuse earlier, but not later. What came and went is left out.
+// then returns the union of earlier replacements and later ones. It may reuse earlier, but
+// not later. A value that came and went is left out.
 func then[K comparable, V any](earlier, later map[K]Replaced[V]) map[K]Replaced[V] {
 	if earlier == nil {
 		return maps.Clone(later)

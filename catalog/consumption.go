@@ -7,26 +7,26 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Consumption is which services a consumer uses, as far as any registry knows.
-// It is immutable, and replaced by another when one of its records changes.
+// Consumption is the services that a consumer uses, as far as any registry knows. It is
+// immutable, and replaced by another when one of its records changes.
 type Consumption struct {
 	Consumer ServiceKey
-	// Providers are those that any record names, each once, by host and namespace.
-	// A service of that name need not exist.
+	// Providers are the services that any record names, each once, by host and namespace. A
+	// service of that name need not exist.
 	Providers []ServiceKey
-	// Records are the records that speak of the consumer, in merge order.
+	// Records are the records about the consumer, in merge order.
 	Records []Contributor
 }
 
-// Consumptions yields what each consumer uses, ordered by host and namespace.
+// Consumptions yields the consumption of each consumer, ordered by host and namespace.
 func (s *Snapshot) Consumptions() iter.Seq[*Consumption] { return values(s.consumptions) }
 
-// Consumption returns what a consumer uses.
+// Consumption returns the consumption of a consumer.
 func (s *Snapshot) Consumption(consumer ServiceKey) (*Consumption, bool) {
 	return s.consumptions.Get(consumer)
 }
 
-// newConsumptions unites records by consumer: what several registries know adds up.
+// newConsumptions unites records by consumer: the providers of several registries add up.
 func newConsumptions() *united[ServiceKey, Consumption] {
 	return newUnited(uniting[ServiceKey, Consumption]{
 		key: func(r *model.Record) (ServiceKey, bool) {
@@ -43,7 +43,7 @@ func newConsumptions() *united[ServiceKey, Consumption] {
 func uniteConsumption(consumer ServiceKey, members []*member) *Consumption {
 	c := &Consumption{Consumer: consumer}
 	for _, m := range members {
-		spec, _ := m.spec.(model.Consumption) // by its key it is one
+		spec, _ := m.spec.(model.Consumption) // its key proves the type
 		for provider := range spec.Providers.All() {
 			c.Providers = append(c.Providers, ServiceKey(provider))
 		}

@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// derived is what outputs have made of an index, so that they make it once for all of
-// their views, and each from the one before.
+// derived is the values that outputs have derived from an index. All views of an output
+// share a value, and each value is built on the previous one.
 type derived struct {
 	mu     sync.Mutex
 	values map[any]*derivation // of this index
 	before map[any]PortChange  // the newest of the indices before it
 }
 
-// PortChange is what has happened to a port since something was made of its index.
+// PortChange is the change of a port since a value was derived from its index.
 type PortChange struct {
-	Before any // what was made; nil if nothing was
-	// Hosts are those of which some service may have changed since then. Some may be
-	// there twice.
+	Before any // the derived value; nil if there is none
+	// Hosts are the hosts with services that may have changed since then. A host may be listed
+	// twice.
 	Hosts []string
-	// Many says that they were too many to be listed.
+	// Many means that there were too many to be listed.
 	Many bool
 }
 
-// mostListed bounds the hosts that are listed for who does not ask.
+// mostListed bounds the hosts that are listed for a key without further calls of Derive.
 const mostListed = 1024
 
 // with adds hosts that changed.
@@ -34,26 +34,25 @@ func (e PortChange) with(hosts []string) PortChange {
 	return PortChange{Before: e.Before, Hosts: slices.Concat(e.Hosts, hosts)}
 }
 
-// derivation is one thing that is made of an index. Whoever comes while it is made
-// waits for it, but the next index does not. If making it ends in a panic, the next who
-// comes makes it anew.
+// derivation is one value derived from an index. Callers wait while it is derived, but the
+// next index does not. If the derivation panics, the next caller repeats it.
 type derivation struct {
 	making sync.Mutex // held while it is made
 	value  any
 	made   bool // guarded by the lock of [derived], and by making
 }
 
-// Derive returns what was made of the index for a key. If nothing was, it calls derive
-// with what was made of an earlier index of the port for that key. What is
-// returned is shared, so it is immutable. It is kept for as long as the port has
-// services, so keys are few, and none is of what clients say.
+// Derive returns the value derived from the index for a key. If there is none, it calls
+// derive with the value of an earlier index of the port for that key. The result is shared,
+// so it is immutable. It is kept for as long as the port has services. Keys must therefore
+// be few, and must not depend on declarations of clients.
 func (p *PortServices) Derive(key any, derive func(before PortChange) any) any {
 	made, _ := p.DeriveOr(key, func(before PortChange) (any, error) { return derive(before), nil })
 	return made
 }
 
-// DeriveOr is [PortServices.Derive] that may fail. Then nothing is kept, and the next who
-// comes makes it anew.
+// DeriveOr is [PortServices.Derive] with an error. After an error nothing is kept, and the
+// next caller derives the value again.
 func (p *PortServices) DeriveOr(key any, derive func(before PortChange) (any, error)) (any, error) {
 	one, before := p.derived.of(key)
 	one.making.Lock()
@@ -90,7 +89,8 @@ func (d *derived) finish(key any, one *derivation) {
 	delete(d.before, key)
 }
 
-// next is that of the index which follows, in which services of some hosts have changed.
+// next returns the derived values for the next index. Services of some hosts have changed
+// in it.
 func (d *derived) next(hosts []string) *derived {
 	n := &derived{before: map[any]PortChange{}}
 	if d == nil {

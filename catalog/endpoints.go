@@ -10,10 +10,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Endpoints are the endpoints that serve one port of a service. Several
-// records may speak of one endpoint; the order they are kept in is the merge
-// rule, so the first of them is the one that counts. Endpoints are immutable,
-// and a nil pointer is an empty set.
+// Endpoints are the endpoints that serve one port of a service. Several records may claim
+// one endpoint. They are kept in merge order, so the first of them counts. Endpoints are
+// immutable, and a nil pointer is an empty set.
 type Endpoints struct {
 	EndpointCounts
 
@@ -27,12 +26,12 @@ type EndpointCounts struct {
 	Total   int
 	Healthy int
 	Sockets int // unix sockets, healthy or not
-	// Networked counts those that say which network they are in, healthy or not.
+	// Networked counts the endpoints with a network, healthy or not.
 	Networked int
 	Local     int // at local addresses, healthy or not
 }
 
-// Counts returns the tally; that of a nil pointer is zero.
+// Counts returns the counts; a nil pointer has none.
 func (e *Endpoints) Counts() EndpointCounts {
 	if e == nil {
 		return EndpointCounts{}
@@ -40,20 +39,20 @@ func (e *Endpoints) Counts() EndpointCounts {
 	return e.EndpointCounts
 }
 
-// claim is one record's word that an address and port serve. Claims of one
-// endpoint are ordered by the rank of their source, then by record. There is
-// one for each endpoint of a mesh, so the record's name stays in its instance;
-// two claims are equal when compare says so.
+// claim is one record's claim that an address and port serve. Claims of one endpoint are
+// ordered by the rank of their source, then by record. There is one for each endpoint of a
+// mesh, so the record's name stays in its instance; two claims are equal when compare
+// returns 0.
 type claim struct {
 	address string
 	port    uint32
 	rank    int32
-	record  *model.Ref // nil in what looks for the first claim of an endpoint
+	record  *model.Ref // nil in a key that searches the first claim of an endpoint
 }
 
 func (c claim) compare(o claim) int {
 	if at := cmp.Or(cmp.Compare(c.address, o.address), cmp.Compare(c.port, o.port)); at != 0 {
-		return at // and spare the rest, for this is what every look-up waits for
+		return at // skip the rest: every look-up waits for this comparison
 	}
 	if rank := cmp.Compare(c.rank, o.rank); rank != 0 {
 		return rank
@@ -63,8 +62,8 @@ func (c claim) compare(o claim) int {
 
 func (c claim) sameEndpoint(o claim) bool { return c.address == o.address && c.port == o.port }
 
-// All yields each endpoint once, with the attributes of the first record that
-// speaks of it, ordered by address and port.
+// All yields each endpoint once, with the attributes of its first record. The endpoints are
+// ordered by address and port.
 func (e *Endpoints) All() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
 		var last claim
@@ -90,8 +89,8 @@ func (e *Endpoints) Get(address string, port uint32) (Endpoint, bool) {
 	return Endpoint{port, instance}, instance != nil
 }
 
-// At yields the endpoints of an address, as [Endpoints.All] yields them: it costs what
-// there is there.
+// At yields the endpoints of an address, as [Endpoints.All] yields them. Its cost is the
+// endpoints at that address.
 func (e *Endpoints) At(address string) iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
 		if e == nil {
@@ -111,7 +110,7 @@ func (e *Endpoints) At(address string) iter.Seq[Endpoint] {
 	}
 }
 
-// Claims yields every record's word, endpoint by endpoint, the one that counts first.
+// Claims yields the claims of all records, by endpoint, the one that counts first.
 func (e *Endpoints) Claims() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
 		for endpoint := range e.each() {
@@ -135,7 +134,7 @@ func (e *Endpoints) each() iter.Seq2[Endpoint, claim] {
 	}
 }
 
-// byAddress yields a tally of the endpoints of each address.
+// byAddress yields the counts of the endpoints of each address.
 func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 	return func(yield func(string, EndpointCounts) bool) {
 		var tally EndpointCounts
@@ -168,8 +167,8 @@ type portEdit struct {
 	tally  EndpointCounts
 	weighing
 	accounts accounting
-	// written are the claims that may differ from those before; not kept when
-	// there were none before.
+	// written are the claims that may differ from before. They are not kept if there were no
+	// endpoints before.
 	written []claim
 }
 
@@ -211,7 +210,7 @@ func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 	}
 }
 
-// counting returns the instance that counts for c's endpoint; nil if none does.
+// counting returns the instance that counts for c's endpoint; nil if there is none.
 func counting(claims immutable.Map[claim, *Instance], c claim) *Instance {
 	for first, instance := range claims.From(claim{address: c.address, port: c.port, rank: -1}) {
 		if first.sameEndpoint(c) {
@@ -241,9 +240,9 @@ func (t *EndpointCounts) count(instance *Instance, port uint32, by int) {
 	}
 }
 
-// finish returns the endpoints by port. Ports of which every claim is as it was
-// keep their pointers. Others get a new one even when only a claim that does
-// not count changed, for it may count one day.
+// finish returns the endpoints by port. Ports without a changed claim keep their pointers.
+// Others get a new one even when only a claim that does not count changed, because it may
+// count later.
 func (e *edit) finish() map[uint32]*Endpoints {
 	after := make(map[uint32]*Endpoints, len(e.before))
 	maps.Copy(after, e.before)
@@ -268,8 +267,8 @@ func (e *edit) changed(after map[uint32]*Endpoints) map[EndpointID]struct{} {
 	return changed
 }
 
-// finish returns the endpoints before the edit if they still say the same, and
-// nil if there are none any more.
+// finish returns the endpoints before the edit if nothing differs, and nil if there are
+// none any more.
 func (p *portEdit) finish() *Endpoints {
 	claims := p.claims.Map()
 	same := func(c claim) bool {
@@ -287,8 +286,8 @@ func (p *portEdit) finish() *Endpoints {
 	}
 }
 
-// differences adds to changed the endpoints whose counting instance differs. It
-// looks at no other endpoints than those which were written.
+// differences adds to changed the endpoints with another counting instance. It compares
+// only the written endpoints.
 func (p *portEdit) differences(now *Endpoints, servicePort uint32, changed map[EndpointID]struct{}) {
 	if p.before == nil || now == nil {
 		p.before.differences(now, servicePort, changed)
@@ -301,9 +300,8 @@ func (p *portEdit) differences(now *Endpoints, servicePort uint32, changed map[E
 	}
 }
 
-// reconcile compares endpoints that were built anew with those before: where
-// every claim is the same it puts the old pointer back, and it returns the
-// endpoints that changed.
+// reconcile compares endpoints that were built anew with the previous ones. Where every
+// claim is the same it puts the old pointer back. It returns the endpoints that changed.
 func reconcile(before, after map[uint32]*Endpoints) map[EndpointID]struct{} {
 	for number, now := range after {
 		if was := before[number]; was.sameClaims(now) {
@@ -343,7 +341,7 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 	return true
 }
 
-// differences adds to changed the endpoints whose counting instance differs.
+// differences adds to changed the endpoints with another counting instance.
 func (e *Endpoints) differences(o *Endpoints, servicePort uint32, changed map[EndpointID]struct{}) {
 	seen := map[EndpointID]*Instance{}
 	for endpoint := range e.All() {

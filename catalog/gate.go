@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Gate holds snapshots back until they may be served, so that no subscriber
-// ever takes a half-read registry for the truth: every required source must be
-// primed, and the others are waited for, but only so long.
+// Gate holds snapshots back until they may be served, so that no subscriber ever mistakes a
+// half-read registry for the complete one. Every required source must be primed. The others
+// are waited for, for a limited time.
 type Gate struct {
 	next func(s *Snapshot, c Change, complete bool)
 
@@ -19,28 +19,27 @@ type Gate struct {
 	read     bool // newest is of the store
 	held     Change
 	open     bool
-	notified known // what was published last
+	notified known // the state that was published last
 	wait     time.Duration
-	waited   bool // long enough for sources that are not required
+	waited   bool // the wait for optional sources is over
 	timer    *time.Timer
 	stopped  bool
-	passing  bool // next is running, and what comes meanwhile passes after it
+	passing  bool // next is running, and later changes pass after it
 }
 
-// known is what readers know of the sources: that every one is primed, or was waited for.
+// known is the state of the sources as published: every one is primed, or was waited for.
 type known struct{ complete, waited bool }
 
-// passage is what a gate lets through at once.
+// passage is a snapshot and change that pass a gate together.
 type passage struct {
 	snapshot *Snapshot
 	change   Change
 	complete bool
 }
 
-// NewGate returns a gate that lets snapshots through to next, one at a time.
-// complete tells next whether every source is primed, so that what the
-// snapshot lacks is known not to exist. Sources that are not required are
-// waited for no longer than wait.
+// NewGate returns a gate that passes snapshots to next, one at a time. complete tells next
+// whether every source is primed: a service that the snapshot lacks is then known not to
+// exist. Sources that are not required are waited for no longer than wait.
 func NewGate(required, optional []string, wait time.Duration, next func(s *Snapshot, c Change, complete bool)) *Gate {
 	g := &Gate{required: required, optional: optional, next: next, newest: Empty(), wait: wait}
 	g.timer = time.AfterFunc(wait, func() {
@@ -57,16 +56,16 @@ func (g *Gate) Stop() {
 	g.timer.Stop()
 }
 
-// Publish takes the next snapshot. What it holds back it passes on as one change.
+// Publish takes the next snapshot. Held back changes pass on as one change.
 func (g *Gate) Publish(s *Snapshot, c Change) {
 	g.update(func() { g.newest, g.read, g.held = s, true, g.held.Then(c) })
 }
 
-// Require replaces the sources that are waited for. An open gate stays open:
-// what is served already is not taken back because another source is awaited.
-// Whether every source is primed is published again where it has changed. Sources that
-// are not required and come while the gate is open are waited for as long as those of
-// the start were: full sets of clients that may have something of them stay back.
+// Require replaces the sources that are waited for. An open gate stays open: a new source
+// does not stop serving. Whether every source is primed is published again when that
+// changes. Optional sources added while the gate is open are waited for as long as the
+// sources at the start. Until then, full sets are held back from clients that may have
+// their resources.
 func (g *Gate) Require(required, optional []string) {
 	g.update(func() {
 		before := slices.Concat(g.required, g.optional)
@@ -79,8 +78,8 @@ func (g *Gate) Require(required, optional []string) {
 	})
 }
 
-// Missing names the sources that are being waited for. None means that the
-// gate is open, or will be with the next snapshot.
+// Missing names the sources that are being waited for. None means that the gate is open, or
+// will be with the next snapshot.
 func (g *Gate) Missing() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,9 +104,9 @@ func (g *Gate) missing() []string {
 	return missing
 }
 
-// update changes the gate and lets through what may pass now. Its lock is not held
-// meanwhile: whoever updates the gate then leaves the rest to the call that is letting
-// through already, so that next is called once at a time and in order.
+// update changes the gate and passes snapshots on. The lock is not held meanwhile. A
+// concurrent update leaves the rest to the call that is already passing them on. So next is
+// called once at a time and in order.
 func (g *Gate) update(change func()) {
 	g.mu.Lock()
 	change()
@@ -130,8 +129,8 @@ func (g *Gate) let(p passage) {
 	g.next(p.snapshot, p.change, p.complete)
 }
 
-// take returns what may pass. Once open, the gate stays open: a source that fails
-// later keeps what it stored.
+// take returns the passage that is due. Once open, the gate stays open: a source that fails
+// later keeps its stored records.
 func (g *Gate) take() (p passage, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

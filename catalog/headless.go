@@ -9,15 +9,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// LargeHeadless is how many endpoints a port of a headless service may have to be reached
-// at the address of each. Past it the service is reached at any address.
+// LargeHeadless bounds the endpoints of a headless service's port that is reached at the
+// address of each endpoint. A larger one is reached at any address.
 const LargeHeadless = 250
 
 // Headless reports whether clients choose an endpoint by its address, because the service
-// has no address of its own; all clients, but for those of clusters where it has one.
+// has no address of its own. Clients of clusters in which it has one are excepted.
 func (d *Definition) Headless() bool { return d.HeadlessIn("") }
 
-// HeadlessIn reports whether clients of a cluster do.
+// HeadlessIn reports whether clients of a cluster choose an endpoint by its address.
 func (d *Definition) HeadlessIn(cluster string) bool {
 	if !d.Traffic.Headless || d.Traffic.ClusterLocal || d.Resolution != model.ResolutionStatic {
 		return false
@@ -26,8 +26,8 @@ func (d *Definition) HeadlessIn(cluster string) bool {
 	return list.Len() == 0
 }
 
-// isLarge reports whether a port of a headless service has too many endpoints to be
-// reached at the address of each.
+// isLarge reports whether a port of a headless service has too many endpoints to be reached
+// at the address of each.
 func (s *Service) isLarge(number uint32) bool {
 	return s != nil && s.Headless() && s.Endpoints(number).Counts().Total > LargeHeadless
 }
@@ -39,8 +39,8 @@ func (p *PortServices) IsLarge(key ServiceKey) bool {
 	return large
 }
 
-// Resized reports whether a port of a headless service has come to have more than
-// [LargeHeadless] endpoints, or has them no longer.
+// Resized reports whether a port of a headless service has passed [LargeHeadless]
+// endpoints, in either direction.
 func (c ServiceChange) Resized() bool {
 	for _, s := range []*Service{c.Old, c.New} {
 		if s == nil || !s.Headless() {
@@ -56,8 +56,8 @@ func (c ServiceChange) Resized() bool {
 }
 
 // HeadlessAt yields the headless services that a viewer may reach at a port by the address
-// of an endpoint, in its canonical form, healthy or not. They come in no order, and one may
-// come twice. It leaves out those of more than [LargeHeadless] endpoints.
+// of an endpoint, in its canonical form, healthy or not. They come in no order, and a
+// service may come twice. Services of more than [LargeHeadless] endpoints are left out.
 func (s *Snapshot) HeadlessAt(v Viewer, number uint32, address string) iter.Seq[ServiceDefinition] {
 	return func(yield func(ServiceDefinition) bool) {
 		index := s.Port(number)
@@ -88,8 +88,8 @@ func (s *Snapshot) servedUnder(address string) iter.Seq[servedKey] {
 	}
 }
 
-// isServed reports whether endpoints of an address serve a port, whose first address is as
-// written.
+// isServed reports whether a port has an endpoint at an address. written is the endpoint's
+// first address, as written.
 func (s *Service) isServed(number uint32, address, written string) bool {
 	for e := range s.Endpoints(number).At(written) {
 		if e.isAt(address) {
@@ -99,8 +99,8 @@ func (s *Service) isServed(number uint32, address, written string) bool {
 	return false
 }
 
-// EndpointAddresses yields the IP addresses of the endpoints of a port that others can
-// connect to, each in canonical form. One may come twice.
+// EndpointAddresses yields the connectable IP addresses of the endpoints of a port, in
+// canonical form. An address may come twice.
 func (s *Service) EndpointAddresses(number uint32) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for e := range s.Endpoints(number).All() {
@@ -111,7 +111,7 @@ func (s *Service) EndpointAddresses(number uint32) iter.Seq[string] {
 	}
 }
 
-// connectable reports whether an address in canonical form is one that others connect to.
+// connectable reports whether other machines can connect to an address in canonical form.
 func connectable(address string) bool {
 	ip, err := netip.ParseAddr(address)
 	return err == nil && !ip.IsUnspecified() && !ip.IsLoopback()

@@ -5,8 +5,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// IsLocal reports whether an endpoint has an address that means the machine that connects,
-// or a neighbour on its link, such as 127.0.0.1 or a unix socket.
+// IsLocal reports whether an endpoint has an address that means the connecting machine or a
+// neighbour on its link, such as 127.0.0.1 or a unix socket.
 func IsLocal(e model.Endpoint) bool {
 	if loopback.EndpointKind(e.Address) != "" {
 		return true

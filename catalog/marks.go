@@ -2,8 +2,8 @@ package catalog
 
 import "github.com/isthmus-mesh/isthmus/model"
 
-// compareMarks reports whether other sources have a mark than before, and
-// whether a source that had one has another now.
+// compareMarks reports whether the set of sources with a mark differs, and whether a source
+// has another mark than before.
 func compareMarks(old, now map[string]model.SourceMark) (primed, judged bool) {
 	primed = len(old) != len(now)
 	for source, mark := range now {

@@ -26,14 +26,14 @@ func (r *serviceRecord) compare(o *serviceRecord) int {
 	return cmp.Or(cmp.Compare(r.rank, o.rank), r.ref.Compare(o.ref))
 }
 
-// compareAt is the merge order of two records that speak of a host: a record of the source
-// that was given the host comes first.
+// compareAt is the merge order of two records of a host: a record of the source that was
+// given the host comes first.
 func (m *merging) compareAt(host string, a, b *serviceRecord) int {
 	return cmp.Or(trueFirst(m.gives(a.ref.Source, host), m.gives(b.ref.Source, host)), a.compare(b))
 }
 
-// define merges the records of one service, given in merge order, and returns
-// the definition and the records that take part in it.
+// define merges the records of one service, given in merge order. It returns the definition
+// and the records that take part in it.
 func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition, []*serviceRecord) {
 	first := records[0]
 	d := &Definition{
@@ -46,7 +46,7 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 		Standing:        m.standing(key, first),
 	}
 	m.keepHome(key, d, first.ref)
-	ports := map[uint32]*serviceRecord{} // who defined each port
+	ports := map[uint32]*serviceRecord{} // the record that defined each port
 	if slices.ContainsFunc(records, func(r *serviceRecord) bool { return r.path != "" }) {
 		d.portPaths = map[uint32]model.Path{}
 	}
@@ -61,7 +61,7 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 			taken = append(taken, r)
 			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r, addresses.add(r))...)
 			d.addPorts(r, ports)
-			// Nobody is led to another cluster because one record does not know of any.
+			// One record without ClusterLocal must not send clients to another cluster.
 			d.Traffic.ClusterLocal = d.Traffic.ClusterLocal || r.spec.Traffic.ClusterLocal
 		}
 		d.Records = append(d.Records, c)
@@ -93,11 +93,11 @@ func (d *Definition) addPorts(r *serviceRecord, definedBy map[uint32]*serviceRec
 	}
 }
 
-// notePath notes by which path a record has a port. The shortest one counts, whatever the
-// attributes are of which source.
+// notePath records the path of a port. The shortest path counts, regardless of the source
+// that defines the attributes.
 func (d *Definition) notePath(r *serviceRecord, port model.Port) {
 	if d.portPaths == nil {
-		return // all of it is of registries here
+		return // all records come from registries of this Isthmus
 	}
 	path := cmp.Or(port.Path, r.path)
 	if known, ok := d.portPaths[port.Number]; !ok || path.Compare(known) < 0 {
@@ -105,8 +105,8 @@ func (d *Definition) notePath(r *serviceRecord, port model.Port) {
 	}
 }
 
-// compareDefinitions lists where a later record contradicts the first, or the one whose
-// addresses count where its own would.
+// compareDefinitions lists the contradictions between a later record and the first. Its
+// addresses are compared with the record that supplies the addresses of its cluster.
 func compareDefinitions(first, later, addressed *serviceRecord) []Conflict {
 	var found []Conflict
 	differ := func(field string, kept, lost string) {
@@ -134,8 +134,8 @@ func isDNS(r model.Resolution) bool {
 	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin || r == model.ResolutionDynamicDNS
 }
 
-// portAt returns the port an instance listens on for a port of its service,
-// and whether it serves that port at all.
+// portAt returns the port of an instance for a port of its service, and whether the
+// instance serves that port at all.
 func portAt(port model.Port, instance *Instance) (uint32, bool) {
 	own, named := instance.Ports.Get(port.Name)
 	if !named && port.TargetName != "" {

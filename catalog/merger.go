@@ -8,10 +8,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Merger keeps a catalog of the records of a store's watch, and publishes each new
-// snapshot with its change. It outlives a watch: when it is run again with another one, readers
-// are given the difference between the last snapshot and the first of the new watch.
-// [Merger.Run] belongs to one goroutine.
+// Merger keeps a catalog of the records of a store's watch, and publishes each new snapshot
+// with its change. It outlives a watch. When it runs with another watch, readers get the
+// difference between the last snapshot and the first of the new watch. One goroutine runs
+// [Merger.Run].
 type Merger struct {
 	publish   func(*Snapshot, Change)
 	published *Snapshot // the last
@@ -25,18 +25,18 @@ func NewMerger(order Order, publish func(*Snapshot, Change)) *Merger {
 	return &Merger{publish: publish, published: Empty(), order: first, orders: make(chan Order, 1)}
 }
 
-// Arrange has records merged in another order from now on; see [Builder.Arrange]. It returns at
+// Arrange merges records in another order from now on; see [Builder.Arrange]. It returns at
 // once, and may be called by one goroutine at a time, whether the merger runs or not.
 func (m *Merger) Arrange(order Order) {
 	select {
-	case <-m.orders: // it was not taken, and is not needed any more
+	case <-m.orders: // the previous order was not taken, and is obsolete
 	default:
 	}
 	m.orders <- order
 }
 
 // PanicError is a panic while records were read or merged. The builder is lost then; the
-// last published snapshot is good.
+// last published snapshot is valid.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -45,9 +45,9 @@ type PanicError struct {
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Run merges the batches of a watch until the watch ends, and returns its error. The first
-// snapshot of the watch becomes one change from the snapshot published last. A panic ends
-// the run with a [*PanicError]: run the merger again with another watch. Unless
-// the watch has ended by itself, the caller ends it after the run.
+// snapshot of the watch becomes one change from the last published snapshot. A panic ends
+// the run with a [*PanicError]: run the merger again with another watch. Unless the watch
+// has ended by itself, the caller ends it after the run.
 func (m *Merger) Run(watch iter.Seq2[model.Batch, error]) error {
 	done := make(chan struct{})
 	defer close(done)
@@ -85,11 +85,11 @@ type delivered struct {
 	err error
 }
 
-// receive hands on the batches of a watch until it ends, or done is closed.
+// receive passes on the batches of a watch until it ends, or done is closed.
 func receive(watch iter.Seq2[model.Batch, error], done <-chan struct{}) <-chan delivered {
 	next := make(chan delivered)
 	send := func(batch model.Batch, err error) bool {
-		// Cases: the merger takes it; the merger has ended.
+		// Cases: the merger takes the batch; the merger has ended.
 		select {
 		case next <- delivered{batch, err}:
 			return true
@@ -141,14 +141,15 @@ func (r *run) apply(events []model.Event) Change {
 	return r.builder.Apply(revision, events)
 }
 
-// arrange takes over another order, also if merging in it panics: the next run begins with it.
+// arrange takes over another order, even if merging in it panics: the next run begins with
+// it.
 func (r *run) arrange(order Order) error {
 	next, moved := r.order.arrange(order)
 	r.order = next
 	return r.step(func() Change { return r.builder.rerank(next, moved) })
 }
 
-// step merges something and publishes the outcome. Before the snapshot of the watch is
+// step merges a change and publishes the result. Before the snapshot of the watch is
 // complete, nothing is published.
 func (r *run) step(merge func() Change) error {
 	var change Change
@@ -162,7 +163,7 @@ func (r *run) step(merge func() Change) error {
 	return nil
 }
 
-// attempt turns a panic into an error.
+// attempt converts a panic into an error.
 func attempt(part func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

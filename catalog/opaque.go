@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// OpaqueKey is the identity of an object that is carried and not understood.
+// OpaqueKey is the identity of a carried object that is not understood.
 type OpaqueKey struct {
 	Kind            model.Kind
 	Namespace, Name string
@@ -21,23 +21,22 @@ func (k OpaqueKey) compare(o OpaqueKey) int {
 
 func (k OpaqueKey) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }
 
-// Opaque is an object that is carried and not understood, as the first source
-// in the configured order has it. It is immutable.
+// Opaque is a carried object that is not understood, from the first source in the
+// configured order. It is immutable.
 type Opaque struct {
 	Key OpaqueKey
 	model.Opaque
-	// Records are the records of the object, in merge order. The first one is what
-	// is carried; the others have no part in it.
+	// Records are the records of the object, in merge order. Only the first one is carried.
 	Records []Contributor
 }
 
-// Opaques yields every object that is carried, ordered by kind, namespace and name.
+// Opaques yields every carried object, ordered by kind, namespace and name.
 func (s *Snapshot) Opaques() iter.Seq[*Opaque] { return values(s.opaques) }
 
 // Opaque returns the object with that key.
 func (s *Snapshot) Opaque(key OpaqueKey) (*Opaque, bool) { return s.opaques.Get(key) }
 
-// newOpaques lets the first source of an object win: what is not understood
+// newOpaques lets the first source of an object win, because content that is not understood
 // cannot be merged.
 func newOpaques() *united[OpaqueKey, Opaque] {
 	return newUnited(uniting[OpaqueKey, Opaque]{
@@ -46,7 +45,7 @@ func newOpaques() *united[OpaqueKey, Opaque] {
 			return OpaqueKey{r.Kind, r.Namespace, r.Name}, ok
 		},
 		unite: func(key OpaqueKey, members []*member) *Opaque {
-			first, _ := members[0].spec.(model.Opaque) // by its key it is one
+			first, _ := members[0].spec.(model.Opaque) // its key proves the type
 			return &Opaque{key, first, alone(members)}
 		},
 		same: func(a, b *Opaque) bool {

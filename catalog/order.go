@@ -8,7 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Order says how sources are merged, and what the configuration grants to each of them.
+// Order is the order in which sources are merged, with the rights that the configuration
+// grants to each source.
 type Order struct {
 	// Sources come in this order. Sources that are not named come last, in the order of
 	// their names.
@@ -16,23 +17,23 @@ type Order struct {
 	// Domains are the DNS domains of clusters. A host NAME.NAMESPACE.svc.DOMAIN belongs to
 	// its namespace.
 	Domains []string
-	// Rights are those of a source, by its name. A source without an entry has none.
+	// Rights are the rights of each source, by its name. A source without an entry has none.
 	Rights map[string]Rights
 }
 
-// Rights are what the configuration grants to a source.
+// Rights are the rights that the configuration grants to a source.
 type Rights struct {
-	// Owns are hosts that are given to the source on purpose, as [model.HostWithin] takes
-	// them.
+	// Owns are hosts that are given to the source on purpose, in the form that
+	// [model.HostWithin] takes.
 	Owns []string
-	// Dated says that an API server vouches for the creation times of its records. Times
-	// that a registry claims by itself decide nothing.
+	// Dated means that an API server vouches for the creation times of its records. Times that
+	// a registry claims by itself decide nothing.
 	Dated bool
-	// Yields says that the source loses every address that a service of another source has.
+	// Yields means that the source loses every address that a service of another source has.
 	Yields bool
 }
 
-// Among is the order of some sources, which come as they are named here.
+// Among returns the order of some sources, as listed here.
 func (o Order) Among(sources []string) Order {
 	some := Order{Sources: sources, Domains: o.Domains, Rights: map[string]Rights{}}
 	for _, name := range sources {
@@ -47,7 +48,7 @@ func (r Rights) equal(o Rights) bool {
 	return slices.Equal(r.Owns, o.Owns) && r.Dated == o.Dated && r.Yields == o.Yields
 }
 
-// merging is an [Order] as the builder looks it up. It is immutable.
+// merging is an [Order] in the builder's form. It is immutable.
 type merging struct {
 	ranks   ranks
 	rights  map[string]Rights // by source
@@ -80,7 +81,7 @@ func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
 	return next, moved
 }
 
-// rank is the merge order of a record.
+// rank returns the merge order of a record.
 func (m *merging) rank(source string, path model.Path) int { return m.ranks.of(source, path) }
 
 // gives reports whether a source was given a host on purpose.

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Asked is a kind of thing that several services may ask for, and one of them owns.
+// Asked is a kind of thing that several services may ask for, but only one owns.
 type Asked uint8
 
 const (
@@ -18,45 +18,46 @@ const (
 	Name
 )
 
-// Standing is what of a service decides who owns a thing that several services ask for.
+// Standing is the properties of a service that decide which service owns a requested thing.
 type Standing struct {
-	// Given says that the source was given the host on purpose.
+	// Given means that the source was given the host on purpose.
 	Given bool
-	// Home says that the host names the namespace of the service, as
+	// Home means that the host names the namespace of the service, as
 	// NAME.NAMESPACE.svc.DOMAIN does.
 	Home bool
-	// Yields says that the source gives up addresses that other sources' services have.
+	// Yields means that the source gives up addresses that other sources' services have.
 	Yields bool
 	// Rank orders the records that define services: by the length of their path, then by their
-	// source. Sources without a place in the order share the last rank of a length. Ranks
-	// have gaps, so only their order within one snapshot means anything.
+	// source. Sources without a place in the order share the last rank of a length. Ranks have
+	// gaps, so only their order within one snapshot is meaningful.
 	Rank int
-	// Source is that of the record.
+	// Source is the source of the record.
 	Source string
 	// Created is when the record was created, in nanoseconds since 1970. It is zero unless
 	// an API server vouches for it.
 	Created int64
 }
 
-// Owner orders two services that ask for one thing, for workloads of a namespace: it is
+// Owner orders two services that ask for one thing, for workloads of a namespace. It is
 // negative if the first service owns the thing. This is the only order of ownership:
 //
-//  1. a name is the service's whose source was given it; an address is not that of a
-//     source which yields;
+//  1. a name belongs to the service whose source was given it; an address does not belong to
+//     a source that yields;
 //  2. the workloads' own namespace;
 //  3. a name that names the namespace of the service;
 //  4. the order of sources;
 //  5. the older service, where an API server vouches for the time;
 //  6. namespace, then host.
 //
-// Names of another namespace than their service's do not come here: see [Definition.ExportTo].
-// Addresses that differ by cluster are compared only with addresses in the same cluster.
+// Services with a name of another namespace are not compared here: see
+// [Definition.ExportTo]. Addresses that differ by cluster are compared only with addresses
+// in the same cluster.
 func (t Asked) Owner(namespace string, a, b ServiceDefinition) int {
 	return cmp.Or(t.Precedence(namespace, a, b), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Host, b.Key.Host))
 }
 
-// Precedence is that order without its last step: zero if nothing but the services' own
-// names tells them apart.
+// Precedence is the order of [Asked.Owner] without its last step. It is zero if only the
+// services' own names differ.
 func (t Asked) Precedence(namespace string, a, b ServiceDefinition) int {
 	own := func(s ServiceDefinition) bool { return namespace != "" && s.Key.Namespace == namespace }
 	near := trueFirst(own(a), own(b))
@@ -84,7 +85,7 @@ func compareAges(a, b int64) int {
 	return cmp.Or(trueFirst(a != 0, b != 0), cmp.Compare(a, b))
 }
 
-// standing is that of a service, of which a record is the first.
+// standing returns the standing of a service with a first record.
 func (m *merging) standing(key ServiceKey, r *serviceRecord) Standing {
 	s := Standing{Given: m.gives(r.ref.Source, key.Host), Yields: m.rights[r.ref.Source].Yields, Rank: r.rank, Source: r.ref.Source}
 	home, bound := m.home(key.Host)
@@ -95,8 +96,8 @@ func (m *merging) standing(key ServiceKey, r *serviceRecord) Standing {
 	return s
 }
 
-// keepHome has a service whose host names another namespace seen by its own namespace
-// alone, unless its source was given the host.
+// keepHome limits a service to its own namespace if its host names another namespace,
+// unless its source was given the host.
 func (m *merging) keepHome(key ServiceKey, d *Definition, by model.Ref) {
 	home, bound := m.home(key.Host)
 	if !bound || home == key.Namespace || d.Given {

@@ -9,17 +9,17 @@ import (
 )
 
 // PortServices is every service that clients may reach at a port of one number. It is
-// immutable. It stays the same pointer until the definition of one of them changes, or
-// a headless one becomes large or ceases to be. So who makes one thing of all of them can
-// tell whether it may differ.
+// immutable. The pointer stays the same until a definition changes, or a headless service
+// becomes large or stops being large. A value derived from all services is therefore valid
+// while the pointer is the same.
 type PortServices struct {
 	Number uint32
 
-	// services are those with the port, and those of other namespaces that share a
-	// host with one: a viewer that sees such a service does not see the other.
+	// services are the services with the port. Services of other namespaces with the same host
+	// are included: a viewer that sees one of them does not see the other.
 	services  immutable.Map[ServiceKey, *Definition]
 	addresses immutable.Map[addressKey, *Definition]
-	large     immutable.Map[ServiceKey, struct{}] // those that are headless, and so large
+	large     immutable.Map[ServiceKey, struct{}] // the large headless services
 
 	derived *derived
 }
@@ -43,7 +43,7 @@ func (s *Snapshot) Port(number uint32) *PortServices {
 // Ports yields the index of each port number, in their order.
 func (s *Snapshot) Ports() iter.Seq[*PortServices] { return values(s.ports) }
 
-// Len is how many services [PortServices.All] yields.
+// Len returns the number of services that [PortServices.All] yields.
 func (p *PortServices) Len() int {
 	if p == nil {
 		return 0
@@ -79,8 +79,8 @@ func (p *PortServices) At(address string) iter.Seq[ServiceDefinition] {
 	}
 }
 
-// VisibleAt yields those of them that a viewer may reach at the port. Of which cluster the
-// address is, it leaves to who asks.
+// VisibleAt yields the services of [PortServices.At] that a viewer may reach at the port.
+// The caller checks the cluster of the address.
 func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefinition] {
 	return func(yield func(ServiceDefinition) bool) {
 		for s := range p.At(address) {
@@ -92,7 +92,7 @@ func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefin
 }
 
 // CalledAt lists the services that a viewer in a cluster calls at an address and the port,
-// by host: those of the cluster, or those of other clusters if there is none.
+// by host. Services of other clusters count only if the cluster has none.
 func (p *PortServices) CalledAt(v Viewer, cluster, address string) (list []ServiceDefinition) {
 	own := false
 	for s := range p.VisibleAt(v, address) {
@@ -108,8 +108,8 @@ func (p *PortServices) CalledAt(v Viewer, cluster, address string) (list []Servi
 	return list
 }
 
-// TakenIn reports whether some service that a viewer may reach at the port has an address of
-// its own in a cluster.
+// TakenIn reports whether some service that a viewer may reach at the port has an address
+// of its own in a cluster.
 func (p *PortServices) TakenIn(cluster, address string, v Viewer) bool {
 	for s := range p.At(address) {
 		if called, foreign := s.calledAt(cluster, address); called && !foreign && p.chosen(v, s) {
@@ -119,8 +119,8 @@ func (p *PortServices) TakenIn(cluster, address string, v Viewer) bool {
 	return false
 }
 
-// VisibleFrom yields the services that a viewer may reach at the port, by host, from the
-// first one whose host is not before a given one.
+// VisibleFrom yields the services that a viewer may reach at the port, by host. It starts
+// at the first host that is not before a given one.
 func (p *PortServices) VisibleFrom(v Viewer, host string) iter.Seq[ServiceDefinition] {
 	return func(yield func(ServiceDefinition) bool) {
 		from := func(yield func(ServiceDefinition) bool) {
@@ -138,10 +138,10 @@ func (p *PortServices) VisibleFrom(v Viewer, host string) iter.Seq[ServiceDefini
 	}
 }
 
-// Means reports whether a viewer that names the host of a service means that one.
+// Means reports whether the host of a service means that service for a viewer.
 func (p *PortServices) Means(v Viewer, s ServiceDefinition) bool { return p.chosen(v, s) }
 
-// All yields every service of the port, and those that share a host with one.
+// All yields every service of the port, and the services that share a host with one.
 func (p *PortServices) All() iter.Seq[ServiceDefinition] { return p.all }
 
 func (p *PortServices) all(yield func(ServiceDefinition) bool) {
@@ -152,8 +152,8 @@ func (p *PortServices) all(yield func(ServiceDefinition) bool) {
 	}
 }
 
-// Between yields those from one host on that are before another. The empty string stands
-// for the first host, and for none to end at.
+// Between yields the services from a first host up to an end, exclusive. An empty first
+// means the first host, and an empty end means no end.
 func (p *PortServices) Between(first, end string) iter.Seq[ServiceDefinition] {
 	return func(yield func(ServiceDefinition) bool) {
 		for key, d := range p.services.From(ServiceKey{Host: first}) {
@@ -164,7 +164,7 @@ func (p *PortServices) Between(first, end string) iter.Seq[ServiceDefinition] {
 	}
 }
 
-// chosen reports whether a viewer that names the host of a service means that one.
+// chosen reports whether the host of a service means that service for a viewer.
 func (p *PortServices) chosen(v Viewer, s ServiceDefinition) bool {
 	ofHost := func(yield func(ServiceDefinition) bool) {
 		for key, d := range p.services.From(ServiceKey{Host: s.Key.Host}) {
@@ -179,9 +179,9 @@ func (p *PortServices) chosen(v Viewer, s ServiceDefinition) bool {
 	return false
 }
 
-// indexPorts brings the port indices to the state of the services, of which some changed.
+// indexPorts updates the port indices after some services changed.
 func (s *Snapshot) indexPorts(changed map[ServiceKey]ServiceChange) {
-	hosts := map[string][]*Service{} // what of their services has changed, as it was
+	hosts := map[string][]*Service{} // the previous services of each changed host
 	for key, c := range changed {
 		was := hosts[key.Host]
 		switch {
@@ -210,7 +210,7 @@ type indexEdit struct {
 	addresses *immutable.Editor[addressKey, *Definition]
 	large     *immutable.Editor[ServiceKey, struct{}]
 	was       *derived // nil if the port is new
-	hosts     []string // of which services may have changed
+	hosts     []string // the hosts with services that may have changed
 }
 
 func (e *portEdits) at(number uint32) *indexEdit {
@@ -230,8 +230,8 @@ func (e *portEdits) at(number uint32) *indexEdit {
 	return edit
 }
 
-// host enters the services of a host anew under every port that one of them has, or
-// had before some of them changed.
+// host enters the services of a host anew under every port that one of them has, or had
+// before the change.
 func (e *portEdits) host(now *Snapshot, host string, was []*Service) {
 	var ports []uint32
 	for _, s := range was {
@@ -258,7 +258,7 @@ func portsOf(ports []uint32, s *Service) []uint32 {
 	return ports
 }
 
-// remove takes away the addresses of a service as it was.
+// remove removes the addresses of a service's previous version.
 func (e *portEdits) remove(was *Service) {
 	for _, port := range was.Ports {
 		edit := e.at(port.Number)

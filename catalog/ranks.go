@@ -6,25 +6,25 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// ranks are the merge order of sources, as one number for each source. A number stays
-// while other sources are inserted, removed or moved: there is room between two of
-// them. So claims and definitions, which carry the number, stay valid. Ranks are immutable.
+// ranks are the merge order of sources, as one number for each source. A number stays while
+// other sources are inserted, removed or moved, because the numbers have gaps. Claims and
+// definitions, which carry the number, therefore stay valid. Ranks are immutable.
 type ranks struct{ places map[string]int }
 
 const (
 	// lastPlace is the place of every source that the order does not name.
 	lastPlace = 1<<24 - 1
-	// spacing is the usual distance of two places. About a thousand sources can be appended,
-	// or 14 inserted one after the other before the same source, until places run out.
+	// spacing is the usual distance of two places. Places run out after about a thousand
+	// appended sources, or after 14 inserted one after the other before the same source.
 	spacing = 1 << 14
 	// longestPath is the length from which on paths count as equally long. A rank of this
 	// length still fits into 31 bits.
 	longestPath = 127
 )
 
-// of is the rank of a record: records that came through fewer Isthmuses come first, then
-// sources by their order. So a record that came through this Isthmus on its way is never
-// preferred to the record that it was made of.
+// of returns the rank of a record: records that came through fewer Isthmuses come first,
+// then sources by their order. A record that came through this Isthmus on its way is
+// therefore never preferred to its original.
 func (r ranks) of(source string, path model.Path) int {
 	return min(path.Len(), longestPath)*(lastPlace+1) + r.place(source)
 }
@@ -36,9 +36,9 @@ func (r ranks) place(source string) int {
 	return lastPlace
 }
 
-// arrange returns the ranks of another order, and the sources with another place than before.
-// These are as few as possible, except when there is no room left: then all places
-// are given anew.
+// arrange returns the ranks of another order, and the sources with another place than
+// before. These are as few as possible, except when there is no room left: then all places
+// are assigned anew.
 func (r ranks) arrange(order []string) (next ranks, moved map[string]struct{}) {
 	next, ok := r.around(order, r.unmoved(order))
 	if !ok {
@@ -59,7 +59,7 @@ func (r ranks) arrange(order []string) (next ranks, moved map[string]struct{}) {
 // reports false if there is no room.
 func (r ranks) around(order []string, keep map[string]struct{}) (next ranks, ok bool) {
 	next = ranks{make(map[string]int, len(order))}
-	before, run := 0, []string(nil) // the last place given, and the sources since then that have none
+	before, run := 0, []string(nil) // the last place given, and the following sources without a place
 	fill := func(limit int) bool {
 		step := min(spacing, (limit-before)/(len(run)+1))
 		for i, source := range run {
@@ -82,7 +82,7 @@ func (r ranks) around(order []string, keep map[string]struct{}) (next ranks, ok 
 	return next, fill(lastPlace)
 }
 
-// unmoved are the most sources of an order that already stand in that order: a longest
+// unmoved returns the largest set of sources that already stand in an order: a longest
 // ascending run of their places.
 func (r ranks) unmoved(order []string) map[string]struct{} {
 	type link struct {
@@ -90,7 +90,7 @@ func (r ranks) unmoved(order []string) map[string]struct{} {
 		place  int
 		before *link
 	}
-	var ends []*link // of the ascending runs of each length, the one that ends lowest
+	var ends []*link // for each length, the ascending run that ends lowest
 	for _, source := range order {
 		at, ok := r.places[source]
 		if !ok {

@@ -6,14 +6,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Run keeps a catalog of everything a store's watch tells, merging sources in
-// the order given, and publishes each new snapshot with its change, one at a
-// time. Publish must not block: it takes note and returns.
+// Run keeps a catalog of the records of a store's watch, merged in the order given. It
+// publishes each new snapshot with its change, one at a time. Publish must not block: it
+// stores its arguments and returns.
 //
 // Run ends with the watch and returns its error, as [Merger.Run] does.
 //
-// A snapshot of the store, the first as well as one after a reset, becomes one
-// change, so that no reader ever sees half of it.
+// A snapshot of the store, the first as well as one after a reset, becomes one change. No
+// reader ever sees half of it.
 func Run(watch iter.Seq2[model.Batch, error], order Order, publish func(*Snapshot, Change)) error {
 	return NewMerger(order, publish).Run(watch)
 }
@@ -26,9 +26,9 @@ func endsSnapshot(events []model.Event) bool {
 	return ok
 }
 
-// rejoin returns the change from a snapshot that the builder knows nothing of to
-// its own, which nobody has seen yet. What says the same in both becomes the
-// same pointers, so that the change tells as much as any other.
+// rejoin returns the change from a snapshot that another builder made to its own
+// unpublished one. Equal values in both become the same pointers, so that the change is as
+// exact as any other.
 func (b *Builder) rejoin(old *Snapshot) Change {
 	next := *b.snapshot
 	change := Change{Services: map[ServiceKey]ServiceChange{}}
@@ -59,8 +59,8 @@ func (b *Builder) rejoin(old *Snapshot) Change {
 	return change
 }
 
-// adopt takes over from was, if there is one, what says the same, and returns
-// the endpoints that do not.
+// adopt takes over the equal parts of was, if there is one, and returns the endpoints that
+// differ.
 func (s *Service) adopt(was *Service) map[EndpointID]struct{} {
 	if was == nil {
 		return compare(nil, s.endpoints)

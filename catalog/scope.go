@@ -10,13 +10,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Scope narrows what workloads see. It is immutable, and replaced by another
+// Scope narrows the services that workloads see. It is immutable, and replaced by another
 // when its record changes. A nil scope narrows nothing.
 type Scope struct {
 	Record   model.Ref
 	Path     model.Path
 	Selector model.Labels // empty: every workload of the namespace
-	// Meta and Content are what else its record says, and has no effect here.
+	// Meta and Content are other fields of its record, without effect here.
 	Meta    model.Meta
 	Content string
 
@@ -26,8 +26,8 @@ type Scope struct {
 // hostPattern is one entry of a scope, "namespace/host".
 type hostPattern struct{ namespace, host string }
 
-// scopeKey orders scopes by precedence within a namespace: those that select
-// workloads come first, then by source, then by name.
+// scopeKey orders scopes by precedence within a namespace: scopes with a selector come
+// first, then by source, then by name.
 type scopeKey struct {
 	namespace string
 	general   bool
@@ -52,7 +52,7 @@ func newScope(ref model.Ref, path model.Path, spec model.Scope) *Scope {
 	s := &Scope{Record: ref, Path: path, Selector: spec.WorkloadSelector, Meta: spec.Meta, Content: spec.Content}
 	for entry := range spec.Hosts.All() {
 		namespace, host, ok := strings.Cut(entry, "/")
-		if !ok { // the validation of manifests does not let this pass
+		if !ok { // the validation of manifests rejects this
 			namespace, host = "*", entry
 		}
 		s.hosts = append(s.hosts, hostPattern{namespace, host})
@@ -96,7 +96,7 @@ func (s *Snapshot) ScopesOf(namespace string) iter.Seq[*Scope] {
 	}
 }
 
-// same reports whether both say the same.
+// same reports whether both scopes are equal.
 func (s *Scope) same(o *Scope) bool {
 	return s != nil && o != nil && s.Record == o.Record && s.Path == o.Path && s.Selector.Equal(o.Selector) && slices.Equal(s.hosts, o.hosts) &&
 		s.Content == o.Content && s.Meta.SameMeta(o.Meta)
@@ -130,8 +130,8 @@ func (p hostPattern) matches(own string, key ServiceKey) bool {
 	return key.Host == p.host
 }
 
-// ScopeOf returns the scope of a workload: the most specific there is, of its
-// namespace by label, of its namespace, or of the root namespace; nil if none.
+// ScopeOf returns the most specific scope of a workload; nil if none. The order is: of its
+// namespace by label, of its namespace, of the root namespace.
 func (s *Snapshot) ScopeOf(namespace string, labels model.Labels, root string) *Scope {
 	if namespace != "" {
 		for scope := range s.ScopesOf(namespace) {
@@ -149,7 +149,7 @@ func (s *Snapshot) ScopeOf(namespace string, labels model.Labels, root string) *
 	return nil
 }
 
-// putScope gives a scope its new content; nil removes it.
+// putScope sets a scope; a nil record removes it.
 func (s *step) putScope(ref model.Ref, r *model.Record) {
 	old := s.scoped[ref]
 	var scope *Scope
@@ -182,8 +182,8 @@ func (b *Builder) scopeKey(s *Scope) scopeKey {
 	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.order.rank(s.Record.Source, s.Path), s.Record}
 }
 
-// rejoinScopes returns the scopes of now, with the pointers of old where they
-// say the same, and the namespaces in which they do not.
+// rejoinScopes returns the scopes of now, with the pointers of old where they are equal,
+// and the namespaces in which they differ.
 func rejoinScopes(old, now immutable.Map[scopeKey, *Scope]) (immutable.Map[scopeKey, *Scope], map[string]struct{}) {
 	rescoped, edit := map[string]struct{}{}, now.Edit()
 	for key := range old.All() {

@@ -5,10 +5,10 @@ import "github.com/isthmus-mesh/isthmus/model"
 // pair is one label as an index key.
 type pair struct{ namespace, name, value string }
 
-// selection joins the services that select by label with the workloads that
-// carry the labels, within a namespace and whatever source either came from.
-// Both sides are indexed by label, so that a workload costs the services that
-// might select it and not all services of its namespace.
+// selection joins the services that select by label with the workloads that carry the
+// labels, within a namespace and across sources. Both sides are indexed by label. A
+// workload then costs the services that may select it and not all services of its
+// namespace.
 type selection struct {
 	workloads map[model.Ref]*Instance
 	labelled  map[pair]map[model.Ref]*Instance
@@ -45,9 +45,9 @@ func (s *selection) mayServe(instance *Instance, host string) bool {
 	return !confined || model.HostWithin(host, only)
 }
 
-// putSelector makes a service known to the workloads; dropSelector undoes it.
-// A service is found under the label of its selector that the fewest others are
-// found under, so that a label which many share costs nobody anything.
+// putSelector makes a service known to the workloads; dropSelector undoes it. A service is
+// indexed under one label of its selector, the one with the fewest other services. A label
+// which many services share then costs no look-up.
 func (s *selection) putSelector(r *serviceRecord) {
 	first := true
 	for name, value := range r.spec.WorkloadSelector.All() {

@@ -13,8 +13,8 @@ import (
 // ServiceKey is the identity of a service.
 type ServiceKey struct{ Namespace, Host string }
 
-// compare orders by host first, so that the services that share a name on the
-// wire stand side by side.
+// compare orders by host first, so that the services that share a name on the wire are
+// adjacent.
 func (k ServiceKey) compare(o ServiceKey) int {
 	return cmp.Or(cmp.Compare(k.Host, o.Host), cmp.Compare(k.Namespace, o.Namespace))
 }
@@ -33,7 +33,7 @@ func (n ServiceDefinition) defined() ServiceDefinition { return n }
 // Service is one merged service at one revision. It is immutable.
 type Service struct {
 	ServiceDefinition
-	// Revision is that of the commit which last changed anything here.
+	// Revision is the revision of the commit that last changed the service.
 	Revision uint64
 
 	endpoints map[uint32]*Endpoints // by service port number; never written once shared
@@ -43,16 +43,16 @@ type Service struct {
 // there are none. It stays the same pointer while none of them changes.
 func (s *Service) Endpoints(port uint32) *Endpoints { return s.endpoints[port] }
 
-// Counts is how many endpoints the service has, whatever number of its ports
-// they serve: an address counts as often as a single port is served there,
-// which is once, unless several instances share a machine.
+// Counts returns the number of endpoints of the service, across its ports. An address
+// counts as often as a single port is served there: once, unless several instances share a
+// machine.
 func (s *Service) Counts() (healthy, total int) {
-	if len(s.endpoints) == 1 { // the counts are kept; spare the walk
+	if len(s.endpoints) == 1 { // the counts are stored; skip the walk
 		for _, e := range s.endpoints {
 			return e.Healthy, e.Total
 		}
 	}
-	most := map[string]EndpointCounts{} // of any port, by address
+	most := map[string]EndpointCounts{} // per address, the maximum over the ports
 	for _, e := range s.endpoints {
 		for address, at := range e.byAddress() {
 			most[address] = EndpointCounts{Total: max(most[address].Total, at.Total), Healthy: max(most[address].Healthy, at.Healthy)}
@@ -64,13 +64,13 @@ func (s *Service) Counts() (healthy, total int) {
 	return healthy, total
 }
 
-// Definition is what a service says apart from its endpoints. It is immutable.
+// Definition is a service without its endpoints. It is immutable.
 type Definition struct {
-	// Meta are the labels and annotations of the record that defines the service,
-	// the first of Records, and when it was created.
+	// Meta are the labels, annotations and creation time of the record that defines the
+	// service, the first of Records.
 	Meta model.Meta
-	// Addresses are those of the first record, and AddressedIn is the cluster that they are
-	// valid in; empty if it says none.
+	// Addresses are the addresses of the first record. AddressedIn is the cluster in which
+	// they are valid; empty if the record names none.
 	Addresses   model.List[string]
 	AddressedIn string
 	// ByCluster are the addresses in other clusters, by cluster.
@@ -78,23 +78,23 @@ type Definition struct {
 	Ports      []model.Port // by number
 	Location   model.Location
 	Resolution model.Resolution
-	// ExportTo is the service's own namespace at most if the host belongs to another one:
-	// see [Order].
+	// ExportTo is the service's own namespace at most if the host belongs to another one: see
+	// [Order].
 	ExportTo        model.List[string]
 	SubjectAltNames model.List[string]
 	Traffic         model.Traffic
-	// Records are the records that speak of the service, in merge order.
+	// Records are the records of the service, in merge order.
 	Records   []Contributor
 	Conflicts []Conflict
 	Standing
 
-	portPaths map[uint32]model.Path // the shortest by which a record has the port; nil if all are empty
+	portPaths map[uint32]model.Path // the shortest path of a record with the port; nil if all are empty
 }
 
-// Path is the way that the record took which defines the service.
+// Path returns the path of the record that defines the service.
 func (d *Definition) Path() model.Path { return d.Records[0].Path }
 
-// PortPath is the shortest way that a port took.
+// PortPath returns the shortest path of a port.
 func (d *Definition) PortPath(number uint32) model.Path { return d.portPaths[number] }
 
 // Port returns the port with that number.
@@ -106,7 +106,7 @@ func (d *Definition) Port(number uint32) (model.Port, bool) {
 	return d.Ports[at], true
 }
 
-// Sources names the sources whose records make up the service, in merge order.
+// Sources names the sources with records that make up the service, in merge order.
 func (d *Definition) Sources() []string {
 	var names []string
 	for _, c := range d.Records {
@@ -117,11 +117,10 @@ func (d *Definition) Sources() []string {
 	return names
 }
 
-// VisibleTo reports whether workloads of a namespace may see the service that
-// has this definition and lives in the namespace home. An empty namespace is
-// that of a client which did not say where it is: it sees what everyone sees.
-// The words "*", "." and "~" (nobody) stand for namespaces and are the names of
-// none.
+// VisibleTo reports whether workloads of a namespace may see the service that has this
+// definition and is in the namespace home. An empty namespace is the namespace of a client
+// without a declared one: it sees only services exported to all. The words "*", "." and "~"
+// (none) stand for namespaces and are never names of namespaces.
 func (d *Definition) VisibleTo(namespace, home string) bool {
 	if d.ExportTo.Len() == 0 {
 		return true
@@ -152,14 +151,14 @@ func (d *Definition) equal(o *Definition) bool {
 		maps.Equal(d.portPaths, o.portPaths) && slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
 }
 
-// Contributor is a record that speaks of a service.
+// Contributor is a record of a service.
 type Contributor struct {
 	Record model.Ref
 	Path   model.Path
 	Place  string
-	// LeftOut says why the record has no part in the service; empty if it has.
+	// LeftOut is why the record has no part in the service; empty if it has.
 	LeftOut string
-	// Stale says why the record is not its source's newest word; Since when.
+	// Stale is why the record is not its source's newest version; Since when.
 	Stale string
 	Since time.Time
 }
@@ -169,7 +168,7 @@ func (c Contributor) equal(o Contributor) bool {
 		c.Stale == o.Stale && c.Since.Equal(o.Since)
 }
 
-// Conflict is a contradiction between two records, and who won.
+// Conflict is a contradiction between two records, with its winner.
 type Conflict struct {
 	Field  string // "resolution", "ports[80].protocol", …
 	Kept   model.Ref
@@ -177,27 +176,27 @@ type Conflict struct {
 	Reason string
 }
 
-// EndpointID names an endpoint of a service: which of the service's ports it
-// serves, and where.
+// EndpointID identifies an endpoint of a service by the service port that it serves and its
+// address and port.
 type EndpointID struct {
 	ServicePort uint32
 	Address     string
 	Port        uint32 // zero for unix sockets
 }
 
-// Endpoint is a place that serves a port of a service.
+// Endpoint is an address and port that serve a port of a service.
 type Endpoint struct {
 	Port uint32 // zero for unix sockets
 	*Instance
 }
 
-// Instance is a record that says where a service runs. It is immutable.
+// Instance is a record of an address at which a service runs. It is immutable.
 type Instance struct {
 	Record model.Ref
 	model.Endpoint
-	// Path is the way that the record took. It is empty for a workload.
+	// Path is the path of the record. It is empty for a workload.
 	Path  model.Path
-	owner uint32 // so much of the record's name is that of the service it came with
+	owner uint32 // length of the owning service's name, which begins the record's name
 }
 
 func instanceOf(r *model.Record, spec model.Endpoint) *Instance {
@@ -218,7 +217,7 @@ func (i *Instance) Owner() model.Ref {
 	return owner
 }
 
-// same reports whether both are the same word of the same record.
+// same reports whether both are the same content of the same record.
 func (i *Instance) same(o *Instance) bool {
 	return i == o || i != nil && o != nil && i.Record == o.Record && i.owner == o.owner && i.Path == o.Path && i.Equal(o.Endpoint)
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Snapshot is every service at one revision of the store, and beside them the
-// scopes, who uses which service, and what is carried and not understood. It is immutable and
-// may be read from any goroutine.
+// Snapshot is every service at one revision of the store, together with the scopes, the
+// consumptions, and the carried objects. It is immutable and may be read from any
+// goroutine.
 type Snapshot struct {
 	Revision uint64
 
 	services immutable.Map[ServiceKey, *Service]
 	scopes   immutable.Map[scopeKey, *Scope]
 	primed   map[string]model.SourceMark // by source; never written once shared
-	holds    map[model.Ref]*model.Record // likewise, what is held of sources
+	holds    map[model.Ref]*model.Record // likewise, the holds of sources
 	totals   Totals
 	clusters clusters
 
@@ -29,17 +29,17 @@ type Snapshot struct {
 	served       immutable.Map[servedKey, struct{}]
 }
 
-// Totals counts what a snapshot holds.
+// Totals counts the services and endpoints of a snapshot.
 type Totals struct {
 	Services  int
 	Endpoints int // distinct (service, port, address, port)
-	// Near counts services of which clients use the endpoints near them first, and ByNode
-	// those of which it matters which node a client is on. ClusterLocal counts those of
-	// which clients use the endpoints of their own cluster alone.
+	// Near counts services with a preference for near endpoints, and ByNode services for which
+	// the node of a client matters. ClusterLocal counts services with clients that use the
+	// endpoints of their own cluster alone.
 	Near, ByNode, ClusterLocal int
 }
 
-// Before returns the totals of the snapshot that a change has led from to one of these.
+// Before returns the totals before a change that led to these totals.
 func (t Totals) Before(c Change) Totals {
 	for _, service := range c.Services {
 		t.count(service.New, -1)
@@ -48,7 +48,7 @@ func (t Totals) Before(c Change) Totals {
 	return t
 }
 
-// Empty is the snapshot before anything is known.
+// Empty returns the snapshot before any record.
 func Empty() *Snapshot {
 	return &Snapshot{
 		services: immutable.New[ServiceKey, *Service](ServiceKey.compare),
@@ -74,8 +74,8 @@ func (s *Snapshot) Mark(source string) (model.SourceMark, bool) {
 	return mark, ok
 }
 
-// Holds returns what is held of some sources. A hold changes no service, so it is
-// no part of one and joined to it by whoever shows it.
+// Holds returns the holds of some sources. A hold changes no service. It is therefore not
+// part of a service; a reader that shows holds joins the two.
 func (s *Snapshot) Holds(sources ...string) (holds model.Holds) {
 	for ref, rec := range s.holds {
 		if slices.Contains(sources, ref.Source) {
@@ -113,8 +113,8 @@ func (s *Snapshot) ByHost(host string) iter.Seq[*Service] {
 	}
 }
 
-// Viewer is who looks at the catalog: a workload of a namespace, which may be
-// empty, and the scope that narrows what it sees, if any.
+// Viewer is a reader of the catalog: a workload of a namespace, which may be empty, and the
+// scope that narrows its view, if any.
 type Viewer struct {
 	Namespace string
 	Scope     *Scope
@@ -125,8 +125,8 @@ func (v Viewer) sees(s ServiceDefinition) bool {
 	return s.VisibleTo(v.Namespace, s.Key.Namespace) && v.Scope.includes(v.Namespace, s.Key)
 }
 
-// Resolve returns the service that a host names for a viewer: of those that it sees, the
-// owner of the name. See [Asked.Owner].
+// Resolve returns the service that a host names for a viewer: the owner of the name among
+// the visible services. See [Asked.Owner].
 func (s *Snapshot) Resolve(v Viewer, host string) (*Service, bool) {
 	for best := range choose(v, s.ByHost(host)) {
 		return best, true
@@ -162,8 +162,8 @@ func choose[S interface{ defined() ServiceDefinition }](v Viewer, services iter.
 	}
 }
 
-// prefers reports whether a viewer sees a service rather than another one of the same
-// host; best is zero if it sees none so far.
+// prefers reports whether a viewer sees a service rather than another one of the same host;
+// best is zero if it sees none so far.
 func (v Viewer) prefers(candidate, best ServiceDefinition) bool {
 	return v.sees(candidate) && (best.Definition == nil || Name.Owner(v.Namespace, candidate, best) < 0)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// touched is what one step does to one service: it is defined anew, its endpoints are
-// collected anew as well, or some of its instances change.
+// touched is the effect of one step on one service. Its definition is merged anew, its
+// endpoints are collected anew as well, or some of its instances change.
 type touched struct {
 	define, gather bool
 	swaps          []swap
@@ -21,7 +21,7 @@ type swap struct {
 	old, new *Instance
 }
 
-// step is one Apply under way.
+// step is one Apply in progress.
 type step struct {
 	*Builder
 	touched map[ServiceKey]*touched
@@ -29,10 +29,10 @@ type step struct {
 	holds   map[model.Ref]*model.Record // non-nil if one was put
 
 	scopeEdit *immutable.Editor[scopeKey, *Scope] // non-nil if a scope changed
-	rescoped  map[string]struct{}                 // namespaces whose scopes changed
+	rescoped  map[string]struct{}                 // namespaces with changed scopes
 }
 
-// put gives a record its new content; nil removes it, which had that owner.
+// put sets a record; nil removes it. owner is its owner, also of a removed record.
 func (s *step) put(ref, owner model.Ref, r *model.Record) {
 	switch ref.Kind {
 	case model.KindService:
@@ -55,7 +55,7 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 	}
 }
 
-// rankOf is the merge order of a record; it does not matter where there is none.
+// rankOf returns the merge order of a record; a removed record needs none.
 func (s *step) rankOf(ref model.Ref, r *model.Record) int {
 	if r == nil {
 		return 0
@@ -101,7 +101,7 @@ func (s *step) detach(key ServiceKey, r *serviceRecord) {
 	s.touch(key).define = true
 }
 
-// putEndpoint gives an endpoint to its owner, or with a nil record takes it away.
+// putEndpoint gives an endpoint to its owner, or with a nil record removes it.
 func (s *step) putEndpoint(ref, owner model.Ref, r *model.Record) {
 	old := s.owned[owner][ref.Name]
 	if old == nil {
@@ -129,9 +129,9 @@ func (s *step) exchange(owner model.Ref, old, instance *Instance) {
 	}
 }
 
-// disown takes an endpoint away from another service that has it: a record may
-// change its owner. The owner is what the record says; but whoever had it has a
-// name that the record's name begins with, so nobody else need be asked.
+// disown removes an endpoint from a former owner: a record may change its owner. The name
+// of a record begins with the name of its owner, so only services with such a name are
+// checked.
 func (s *step) disown(ref model.Ref) {
 	for at := range len(ref.Name) {
 		if ref.Name[at] != '/' {
@@ -150,7 +150,7 @@ func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 	var instance *Instance
 	if spec, ok := specOf[model.Workload](r); ok {
 		instance = instanceOf(r, spec.Endpoint)
-		instance.Path = "" // that a service selects it was found here, wherever the workload came from
+		instance.Path = "" // the selection was made here, wherever the workload came from
 		if spec.Only.Len() > 0 {
 			s.confined[instance] = spec.Only
 		}
@@ -178,8 +178,8 @@ func (s *step) putMark(ref model.Ref, r *model.Record) {
 	}
 }
 
-// putHold takes what is held of a source. It changes nothing of what is merged, so
-// nobody but who asks is to know.
+// putHold stores a hold of a source. A hold does not affect merged values, so it is no
+// change.
 func (s *step) putHold(ref model.Ref, r *model.Record) {
 	if s.holds == nil {
 		s.holds = map[model.Ref]*model.Record{}
@@ -188,7 +188,7 @@ func (s *step) putHold(ref model.Ref, r *model.Record) {
 	if r == nil {
 		delete(s.holds, ref)
 	} else {
-		kept := *r // and not r, for a pointer that is kept costs memory for every record of a batch
+		kept := *r // not r: a kept pointer costs memory for every record of a batch
 		s.holds[ref] = &kept
 	}
 }
@@ -226,7 +226,7 @@ func (s *step) touch(key ServiceKey) *touched {
 	return t
 }
 
-// finish builds the snapshot of a step and tells what changed.
+// finish builds the snapshot of a step and returns the change.
 func (s *step) finish(revision uint64) Change {
 	change := Change{Services: map[ServiceKey]ServiceChange{}, Scopes: s.rescoped}
 	next := *s.snapshot
@@ -277,7 +277,7 @@ func (t *Totals) count(s *Service, by int) {
 	if s.Traffic.Near() {
 		t.Near += by
 	}
-	if s.Traffic.ByNode() && s.Resolution == model.ResolutionStatic { // of names nobody knows the node
+	if s.Traffic.ByNode() && s.Resolution == model.ResolutionStatic { // the node of a DNS name is unknown
 		t.ByNode += by
 	}
 	if s.Traffic.ClusterLocal {

@@ -9,15 +9,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// uniting says how records that share a key become one value: pure functions of
-// the records, so that the order in which they came does not show.
+// uniting defines how records that share a key become one value. Its functions are pure, so
+// the result does not depend on the order in which the records came.
 type uniting[K comparable, V any] struct {
-	key   func(*model.Record) (K, bool)     // false for a record that is none of it
-	unite func(key K, members []*member) *V // in merge order, never none
+	key   func(*model.Record) (K, bool)     // false for a record that does not belong here
+	unite func(key K, members []*member) *V // in merge order, never empty
 	same  func(a, b *V) bool                // neither is nil
 }
 
-// member is a record as the builder holds it beside those that share its key.
+// member is a record as the builder holds it, beside the others of its key.
 type member struct {
 	ref    model.Ref
 	place  string
@@ -36,19 +36,19 @@ func (m *member) contributor() Contributor {
 	return Contributor{Record: m.ref, Path: m.path, Place: m.place, Stale: m.status.Stale, Since: m.status.Since}
 }
 
-// united is what the builder knows of records of one kind of merge.
+// united is the builder's state of records for one kind of merge.
 type united[K comparable, V any] struct {
 	uniting[K, V]
 	keys    map[model.Ref]K // of each record
 	members map[K][]*member // in merge order; a slice is never written once stored
-	touched map[K]struct{}  // by the step under way
+	touched map[K]struct{}  // by the step in progress
 }
 
 func newUnited[K comparable, V any](rules uniting[K, V]) *united[K, V] {
 	return &united[K, V]{rules, map[model.Ref]K{}, map[K][]*member{}, map[K]struct{}{}}
 }
 
-// put gives a record its new content; nil removes it.
+// put sets a record; nil removes it.
 func (u *united[K, V]) put(ref model.Ref, r *model.Record, rank int) {
 	if key, ok := u.keys[ref]; ok {
 		delete(u.keys, ref)
@@ -57,7 +57,7 @@ func (u *united[K, V]) put(ref model.Ref, r *model.Record, rank int) {
 	if r == nil {
 		return
 	}
-	record := *r // a pointer that is handed on costs memory for every record of a batch, of whatever kind
+	record := *r // a passed pointer would cost memory for every record of a batch, of any kind
 	if key, ok := u.key(&record); ok {
 		u.keys[ref] = key
 		u.replace(key, ref, &member{ref, r.Place, r.Path, r.Status, r.Spec, rank})
@@ -76,8 +76,8 @@ func (u *united[K, V]) replace(key K, ref model.Ref, m *member) {
 	}
 }
 
-// finish ends a step: it returns the values after it, and what changed. What
-// says the same keeps its pointer.
+// finish ends a step: it returns the values after it, and the changes. Equal values keep
+// their pointers.
 func (u *united[K, V]) finish(before immutable.Map[K, *V]) (immutable.Map[K, *V], map[K]Replaced[V]) {
 	if len(u.touched) == 0 {
 		return before, nil
@@ -99,7 +99,7 @@ func (u *united[K, V]) finish(before immutable.Map[K, *V]) (immutable.Map[K, *V]
 			edit.Set(key, now)
 		}
 	}
-	u.touched = map[K]struct{}{} // to clear one that a listing made large costs as much each time
+	u.touched = map[K]struct{}{} // clearing a map that a listing made large would cost as much each time
 	if len(changed) == 0 {
 		return before, nil
 	}
@@ -110,8 +110,8 @@ func (u *united[K, V]) isSame(a, b *V) bool {
 	return a == b || a != nil && b != nil && u.same(a, b)
 }
 
-// rejoin returns the values of now, with the pointers of old where they say the
-// same, and what changed from old.
+// rejoin returns the values of now, with the pointers of old where they are equal, and the
+// changes from old.
 func (u *united[K, V]) rejoin(old, now immutable.Map[K, *V]) (immutable.Map[K, *V], map[K]Replaced[V]) {
 	edit, changed := now.Edit(), map[K]Replaced[V]{}
 	for key, was := range old.All() {
@@ -129,7 +129,7 @@ func (u *united[K, V]) rejoin(old, now immutable.Map[K, *V]) (immutable.Map[K, *
 	return edit.Map(), changed
 }
 
-// alone lists the records of which the first alone counts, and says so at the others.
+// alone lists records of which only the first counts; the others get a reason.
 func alone(members []*member) []Contributor {
 	list := make([]Contributor, len(members))
 	for i, m := range members {

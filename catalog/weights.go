@@ -9,12 +9,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// weights is a tally of the weights that the endpoints of a port have, healthy or
-// not. It is kept with each change, so that nobody has to look through all
-// endpoints to learn whether they are alike. Most services have no weights at
-// all, and then there is no tally either.
+// weights counts the weights of the endpoints of a port, healthy or not. Each change
+// updates the counts, so that no reader has to walk all endpoints to compare their weights.
+// Most services have no weights, and then no counts.
 type weights struct {
-	classes  immutable.Map[weightClass, int] // how many endpoints there are of each
+	classes  immutable.Map[weightClass, int] // number of endpoints of each class
 	weighted int                             // endpoints that weigh more than 1
 	further  int                             // classes beyond the first of each locality
 }
@@ -34,13 +33,13 @@ func (c weightClass) compare(o weightClass) int {
 
 func (i *Instance) class() weightClass { return weightClass{i.Locality, max(i.Weight, 1)} }
 
-// Uneven reports whether endpoints of one locality differ in their weights.
-// Those that are not healthy count as well: what hangs on it should not change
-// whenever an endpoint's health does.
+// Uneven reports whether endpoints of one locality differ in their weights. Unhealthy
+// endpoints count as well: decisions based on it should not change whenever an endpoint's
+// health does.
 func (e *Endpoints) Uneven() bool { return e != nil && e.weights != nil && e.weights.further > 0 }
 
-// Weights yields the weights that there are in each locality, in order, healthy
-// or not. It yields nothing if every endpoint weighs 1.
+// Weights yields the distinct weights in each locality, in order, healthy or not. It yields
+// nothing if every endpoint weighs 1.
 func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] {
 	return func(yield func(model.Locality, uint32) bool) {
 		if e == nil || e.weights == nil {
@@ -54,8 +53,7 @@ func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] {
 	}
 }
 
-// weighing is a change of a tally in the making. Without an editor every endpoint
-// weighs 1.
+// weighing is a change of weights in the making. Without an editor every endpoint weighs 1.
 type weighing struct {
 	classes           *immutable.Editor[weightClass, int]
 	weighted, further int
@@ -68,7 +66,7 @@ func (w *weights) edit() weighing {
 	return weighing{w.classes.Edit(), w.weighted, w.further}
 }
 
-// finish returns nothing if every endpoint weighs 1.
+// finish returns nil if every endpoint weighs 1.
 func (w *weighing) finish() *weights {
 	if w.classes == nil {
 		return nil
@@ -76,8 +74,8 @@ func (w *weighing) finish() *weights {
 	return &weights{w.classes.Map(), w.weighted, w.further}
 }
 
-// replace has one instance of an endpoint count instead of another; either may be
-// nil. All are those that count afterwards.
+// replace counts one instance of an endpoint instead of another; either may be nil. All are
+// the endpoints after the change.
 func (w *weighing) replace(before, after *Instance, all iter.Seq[Endpoint]) {
 	switch {
 	case before == after:

@@ -17,14 +17,12 @@ func (k WorkloadKey) compare(o WorkloadKey) int {
 
 func (k WorkloadKey) String() string { return k.Namespace + "/" + k.Name }
 
-// Workload is what may be selected by services, as the first source in the
-// configured order has it. It is immutable. Services select the workloads of all
-// sources, each by itself.
+// Workload is an instance that services may select, from the first source in the configured
+// order. It is immutable. Services select the workloads of all sources, each by itself.
 type Workload struct {
 	Key WorkloadKey
 	model.Workload
-	// Records are the records of the name, in merge order. The first one is what
-	// is shown here.
+	// Records are the records of the name, in merge order. This value is the first one's.
 	Records []Contributor
 }
 
@@ -41,7 +39,7 @@ func newWorkloads() *united[WorkloadKey, Workload] {
 			return WorkloadKey{r.Namespace, r.Name}, ok
 		},
 		unite: func(key WorkloadKey, members []*member) *Workload {
-			first, _ := members[0].spec.(model.Workload) // by its key it is one
+			first, _ := members[0].spec.(model.Workload) // its key proves the type
 			return &Workload{key, first, alone(members)}
 		},
 		same: func(a, b *Workload) bool {

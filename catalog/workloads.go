@@ -11,26 +11,26 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// InboundPort is a port at which a workload stands behind a port of a service.
+// InboundPort is a port of a workload behind a port of a service.
 type InboundPort struct {
 	ServiceDefinition
 	Port   model.Port // the service's
 	Target uint32     // the workload's own
 }
 
-// WorkloadAddress is where a workload is. Addresses of different networks may be the
-// same; an endpoint that says no network is taken for one of every network.
+// WorkloadAddress is the address of a workload. Different networks may have the same
+// addresses; an endpoint without a network counts as part of every network.
 type WorkloadAddress struct{ Network, Address string }
 
-// servedKey says that a service has an endpoint at an address. There is one for each
-// service and address and not for each endpoint: what is served there is looked up in
-// the service, so that a change of weights or of health is none of the index.
+// servedKey is the fact that a service has an endpoint at an address. There is one for each
+// service and address and not for each endpoint: the served ports are looked up in the
+// service. A change of weights or of health therefore does not affect the index.
 type servedKey struct {
-	// address is in canonical form. Where the endpoint's first one is written otherwise,
-	// or is another, that follows after a space, which sorts before whatever else may
+	// address is in canonical form. If the endpoint's first address is different or written
+	// differently, it follows after a space. A space sorts before any character that may
 	// follow.
 	address string
-	service unique.Handle[ServiceKey] // and not the key itself: there may be millions
+	service unique.Handle[ServiceKey] // not the key itself: there may be millions
 }
 
 func (k servedKey) compare(o servedKey) int {
@@ -40,7 +40,7 @@ func (k servedKey) compare(o servedKey) int {
 	return k.service.Value().compare(o.service.Value())
 }
 
-// written is the first address of the endpoints, as they have it.
+// written returns the first address of the endpoints, as written.
 func (k servedKey) written() string {
 	return k.address[strings.IndexByte(k.address, ' ')+1:]
 }
@@ -54,7 +54,7 @@ func servedKeyOf(written string, service unique.Handle[ServiceKey]) (key servedK
 	return servedKey{canonical, service}, ok
 }
 
-// servedKeys adds to keys those under which the endpoints of an address are found.
+// servedKeys adds to keys the index keys of the endpoints of an address.
 func (s *Service) servedKeys(keys []servedKey, written string, service unique.Handle[ServiceKey]) []servedKey {
 	if s == nil {
 		return keys
@@ -77,8 +77,8 @@ func (s *Service) servedKeys(keys []servedKey, written string, service unique.Ha
 	return keys
 }
 
-// otherIPs yields the further addresses of an instance in canonical form, but for its
-// first one in another form.
+// otherIPs yields the further addresses of an instance in canonical form, except its first
+// one in another form.
 func (i *Instance) otherIPs() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if i.Also.Len() == 0 {
@@ -106,14 +106,14 @@ func (i *Instance) isAt(address string) bool {
 	return false
 }
 
-// canonicalIP returns the one form of an IP address, and the same string if it is in
+// canonicalIP returns the canonical form of an IP address, and the same string if it is in
 // that form.
 func canonicalIP(written string) (string, bool) {
 	ip, err := netip.ParseAddr(written)
 	switch {
 	case err != nil || ip.Zone() != "":
 		return "", false
-	case ip.Is4(): // which is read in no other form
+	case ip.Is4(): // an IPv4 address parses in no other form
 		return written, true
 	}
 	if form := ip.Unmap().String(); form != written {
@@ -122,9 +122,9 @@ func canonicalIP(written string) (string, bool) {
 	return written, true
 }
 
-// ServedAt yields the ports of services of a namespace that a workload of a network
-// stands behind, whoever the services are exported to. A service whose endpoints are
-// names has no workloads that are known by address.
+// ServedAt yields the ports of services of a namespace that a workload of a network serves,
+// regardless of the services' exports. A service with DNS names as endpoints has no
+// workloads that are known by address.
 func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[InboundPort] {
 	return func(yield func(InboundPort) bool) {
 		address, ok := canonicalIP(at.Address)
@@ -140,7 +140,8 @@ func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[Inbou
 	}
 }
 
-// servedAt yields what endpoints of an address serve, whose first one is as written.
+// servedAt yields the ports that endpoints of an address serve. Their first address is
+// written.
 func (s *Service) servedAt(address, written, network string, yield func(InboundPort) bool) bool {
 	if !s.byAddress() {
 		return true
@@ -161,7 +162,7 @@ func (d *Definition) byAddress() bool {
 	return d.Resolution == model.ResolutionStatic || d.Resolution == model.ResolutionNone
 }
 
-// indexWorkloads brings the index to the state of the services, of which some changed.
+// indexWorkloads updates the index after some services changed.
 func (s *Snapshot) indexWorkloads(changed map[ServiceKey]ServiceChange) {
 	var served *immutable.Editor[servedKey, struct{}]
 	var was, is []servedKey
@@ -177,8 +178,8 @@ func (s *Snapshot) indexWorkloads(changed map[ServiceKey]ServiceChange) {
 	}
 }
 
-// replaceServed has some entries instead of others. There is no editor before the first
-// that differs.
+// replaceServed replaces some entries by others. There is no editor before the first
+// difference.
 func (s *Snapshot) replaceServed(served *immutable.Editor[servedKey, struct{}], was, is []servedKey) *immutable.Editor[servedKey, struct{}] {
 	edit := func() *immutable.Editor[servedKey, struct{}] {
 		if served == nil {
@@ -199,8 +200,8 @@ func (s *Snapshot) replaceServed(served *immutable.Editor[servedKey, struct{}], 
 	return served
 }
 
-// Workloads yields where those workloads are of which the change alters what they
-// serve, or may: no other ones need be looked at. Some may come twice.
+// Workloads yields the addresses of the workloads for which the change alters the served
+// ports, or may. Other workloads need no look. An address may come twice.
 func (c ServiceChange) Workloads() iter.Seq[WorkloadAddress] {
 	if c.Old != nil && c.New != nil && !c.Old.servesAs(c.New.Definition) {
 		return func(yield func(WorkloadAddress) bool) { _ = c.Old.workloads(yield) && c.New.workloads(yield) }
@@ -218,7 +219,8 @@ func (c ServiceChange) Workloads() iter.Seq[WorkloadAddress] {
 	}
 }
 
-// servesAs reports whether two definitions make the same of workloads behind them.
+// servesAs reports whether two definitions have the same effect on the workloads behind
+// them.
 func (d *Definition) servesAs(o *Definition) bool {
 	return d.Resolution == o.Resolution && d.Standing == o.Standing &&
 		slices.EqualFunc(d.Ports, o.Ports, func(a, b model.Port) bool { return a.Number == b.Number && a.Protocol == b.Protocol })
@@ -244,7 +246,7 @@ func (s *Service) where(id EndpointID) *Instance {
 	return e.Instance
 }
 
-// whereabouts yields where the workload of an instance is.
+// whereabouts yields the addresses of an instance's workload.
 func (i *Instance) whereabouts(yield func(WorkloadAddress) bool) bool {
 	if i == nil {
 		return true

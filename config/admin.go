@@ -18,25 +18,25 @@ import (
 // Admin is the operator's HTTP interface.
 type Admin struct {
 	Listen string `json:"listen"`
-	// AllowedHosts are names, with a port or without, by which it may be asked,
-	// beside those of loopback.
+	// AllowedHosts are names, with a port or without, by which requests may call it, beside
+	// the names of loopback.
 	AllowedHosts []string `json:"allowedHosts"`
-	// TLS is off while it is empty.
+	// TLS is disabled while it is empty.
 	TLS AdminTLS `json:"tls"`
 	// TokenFile, if set, has the token that requests must bear.
 	TokenFile string `json:"tokenFile"`
-	// Insecure lets requests from beyond loopback in without TLS.
+	// Insecure admits requests from beyond loopback without TLS.
 	Insecure bool `json:"insecure"`
 }
 
-// AdminTLS says what the listener shows.
+// AdminTLS is the listener's certificate.
 type AdminTLS struct {
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
 }
 
-// Validate reports, with the field, what is wrong in the configuration itself.
-// It does not look at the disk.
+// Validate reports faults in the configuration itself, with their fields. It does not read
+// the disk.
 func (a Admin) Validate() error {
 	var errs []error
 	if err := loopback.ValidListen(a.Listen); err != nil {
@@ -62,8 +62,7 @@ func isHost(host string) bool {
 	return err == nil && u.Host == host && u.Hostname() != "" && !strings.ContainsAny(host, "*, ")
 }
 
-// Check reports, with the field, what is wrong with the files that the
-// configuration names.
+// Check reports faults of the files that the configuration names, with their fields.
 func (a Admin) Check() error {
 	_, err := a.Certificates(nil)
 	if a.TokenFile == "" {
@@ -73,8 +72,8 @@ func (a Admin) Check() error {
 	return errors.Join(err, missing)
 }
 
-// Certificates returns what the listener shows; nil without TLS. It fails if
-// the files cannot be used, with the field at fault.
+// Certificates returns the keeper of the listener's files; nil without TLS. It fails if the
+// files cannot be used, with the field at fault.
 func (a Admin) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	if a.TLS == (AdminTLS{}) {
 		return nil, nil
@@ -86,8 +85,8 @@ func (a Admin) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	return keeper, nil
 }
 
-// Token reads the token as it is now. The error has the field, and nothing of
-// what is in the file.
+// Token reads the current token. The error has the field, and nothing of the file's
+// content.
 func (a Admin) Token() (string, error) {
 	token, err := ReadToken(a.TokenFile)
 	if err != nil {
@@ -96,11 +95,10 @@ func (a Admin) Token() (string, error) {
 	return token, nil
 }
 
-// longestToken is more than a header may be.
+// longestToken is more than the size of a header.
 const longestToken = 64 << 10
 
-// ReadToken reads a file that has a token and nothing else, but for white space
-// around it.
+// ReadToken reads a file that contains only a token and white space around it.
 func ReadToken(path string) (string, error) {
 	file, err := os.Open(path) //nolint:gosec // it is the operator who names it
 	if err != nil {
@@ -130,7 +128,7 @@ func (a *Admin) resolve(dir string) {
 	}
 }
 
-// Warnings lists what an operator should know of a listener before it is used.
+// Warnings lists the risks of a listener before it is used.
 func (a Admin) Warnings() []string {
 	secured, proven := a.TLS != (AdminTLS{}), a.TokenFile != ""
 	const half = "%s without %s: beyond loopback only probes and metrics are answered; set %[2]s to have the rest answered as well"

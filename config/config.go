@@ -2,11 +2,10 @@ package config
 
 // Config is the whole configuration.
 type Config struct {
-	// Instance marks what this installation owns, and is its name in paths; two
+	// Instance marks the objects of this installation, and is its name in paths; two
 	// installations differ in it.
 	Instance string `json:"instance"`
-	// RootNamespace is where the scopes live that hold for workloads without
-	// one of their own.
+	// RootNamespace is the namespace of the scopes for workloads without one of their own.
 	RootNamespace string `json:"rootNamespace"`
 	// Sources are merged in this order.
 	Sources []Source `json:"sources"`
@@ -16,20 +15,20 @@ type Config struct {
 	Log     Log      `json:"log"`
 }
 
-// Store says how records are kept.
+// Store configures how records are kept.
 type Store struct {
 	// DataDir is a folder for the last known good, which then survives a
 	// restart; empty keeps nothing.
 	DataDir string `json:"dataDir"`
 }
 
-// Log says what is logged and how.
+// Log configures the log.
 type Log struct {
 	Level  string `json:"level"`  // debug, info, warn or error
 	Format string `json:"format"` // text or json
 }
 
-// DefaultInstance is the instance of an installation that has been given no name.
+// DefaultInstance is the instance of an installation without a configured name.
 const DefaultInstance = "isthmus"
 
 func defaults() Config {

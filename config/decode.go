@@ -10,23 +10,22 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// decoder fills structures from a document and collects what does not fit.
+// decoder fills structures from a document and collects mismatches.
 type decoder struct {
 	kinds    Kinds
 	lookup   func(string) (string, bool)
 	problems []Problem
 }
 
-// defaulter is a structure to which no outer structure can give its defaults,
-// since it stands in a list or may be left out. It is asked for them before it
-// is filled.
+// defaulter is a structure whose defaults no outer structure can set, since it is in a list
+// or may be left out. SetDefaults is called before it is filled.
 type defaulter interface{ SetDefaults() }
 
-// extensible is a structure, or what stands for one, that has more keys than its
-// own fields: one for each kind of something.
+// extensible is a structure, or a value in place of one, with more keys than its own
+// fields: one for each kind of a table.
 type extensible interface {
 	keys(kinds Kinds) []string
-	// settings makes what a key is filled into.
+	// settings makes the value that a key is filled into.
 	settings(kinds Kinds, key string) (into any, known bool)
 }
 
@@ -37,17 +36,17 @@ func (d *decoder) complain(n *yamlpos.Node, line int, field, format string, args
 	d.problems = append(d.problems, Problem{line, field, fmt.Sprintf(format, args...)})
 }
 
-// decode stores a node in what target points to. A null leaves it as it is.
+// decode stores a node in the value that target points to. A null leaves it unchanged.
 func (d *decoder) decode(n *yamlpos.Node, field string, target any) {
 	d.value(n, field, reflect.ValueOf(target).Elem())
 }
 
 func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
 	switch {
-	case v.Kind() == reflect.Interface: // what a part keeps of another one, which knows the keys
+	case v.Kind() == reflect.Interface: // the settings of a kind, which knows the keys
 		d.value(n, field, v.Elem())
 	case v.Kind() == reflect.Pointer && (n.Kind() != yamlpos.Null || v.Type().Elem().Kind() == reflect.Struct):
-		// An empty entry such as "file:" names a kind, if without its settings.
+		// An empty entry such as "file:" names a kind without settings.
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
 			if defaults, ok := reflect.TypeAssert[defaulter](v); ok {
@@ -94,7 +93,7 @@ func isExtensible(v reflect.Value) bool {
 	return ok
 }
 
-// entryOf returns what a key is filled into.
+// entryOf returns the value that a key is filled into.
 func (d *decoder) entryOf(v reflect.Value, key string) (reflect.Value, bool) {
 	if v.Kind() == reflect.Struct {
 		for _, f := range reflect.VisibleFields(v.Type()) {
@@ -112,10 +111,10 @@ func (d *decoder) entryOf(v reflect.Value, key string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// named is an entry of a list that may also be written as a map of names, each with
-// the main part of an entry alone.
+// named is an entry of a list that may also be written as a map of names. Each value is
+// then the main part of an entry alone.
 type named interface {
-	// Named gives the entry its name, and returns what the rest is filled into.
+	// Named sets the entry's name, and returns the value that the rest is filled into.
 	Named(name string) any
 }
 
@@ -150,7 +149,7 @@ func (d *decoder) namedEntries(n *yamlpos.Node, field string, v reflect.Value) {
 	}
 }
 
-// entries fills a map whose keys are the operator's own.
+// entries fills a map with keys that the operator chooses.
 func (d *decoder) entries(n *yamlpos.Node, field string, v reflect.Value) {
 	if n.Kind() != yamlpos.Map {
 		d.complain(n, 0, field, "is %s; keys and values belong here", n.Kind())
@@ -179,7 +178,7 @@ func (d *decoder) scalar(n *yamlpos.Node, field string, v reflect.Value) {
 	}
 }
 
-// store reads a text as what v is.
+// store parses a text in the type of v.
 func store(text string, v reflect.Value) error {
 	if v.Type() == reflect.TypeFor[time.Duration]() {
 		duration, err := time.ParseDuration(text)

@@ -21,14 +21,14 @@ import (
 
 var _ folderReader = (*file.Config)(nil)
 
-// Kinds are the tables of what can be configured: a row makes a kind of registry
-// or of output known.
+// Kinds are the tables of configurable kinds: each row adds a kind of registry or of
+// output.
 type Kinds struct {
 	Sources []source.Kind
 	Outputs []output.Kind
 }
 
-// Known are the kinds that Isthmus has. One more is one more row.
+// Known returns the kinds of Isthmus. A new kind is a new row.
 func Known() Kinds {
 	return Kinds{
 		Sources: []source.Kind{
@@ -65,14 +65,14 @@ func Known() Kinds {
 	}
 }
 
-// notOffered is why clients of configuration do not get a service, whatever their kind.
+// notOffered returns why clients of configuration do not get a service, for any kind.
 func notOffered(s *catalog.Service, _ string) string { return resource.NotOffered(s) }
 
 func sourceKind(k source.Kind) string { return k.Name }
 
 func outputKind(k output.Kind) string { return k.Name }
 
-// names are those of the rows of a table.
+// names returns the names of the rows of a table.
 func names[Row any](table []Row, name func(Row) string) (list []string) {
 	for _, row := range table {
 		list = append(list, name(row))
@@ -80,7 +80,7 @@ func names[Row any](table []Row, name func(Row) string) (list []string) {
 	return list
 }
 
-// find returns the row of a table that has a name.
+// find returns the row of a table with a name.
 func find[Row any](table []Row, name func(Row) string, wanted string) (row Row, known bool) {
 	i := slices.IndexFunc(table, func(row Row) bool { return name(row) == wanted })
 	if i < 0 {

@@ -12,17 +12,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// Error is everything that is wrong with a configuration file.
+// Error is all faults of a configuration file.
 type Error struct {
 	File     string
 	Problems []Problem
 }
 
-// Problem is one thing that is wrong.
+// Problem is one fault.
 type Problem struct {
 	Line   int
 	Field  string // "sources[0].file.path"; empty for the file as a whole
-	Reason string // what is wrong and how to fix it
+	Reason string // the fault and how to fix it
 }
 
 // Error lists the problems, one per line.
@@ -48,16 +48,16 @@ func (e *Error) line(p Problem) string {
 	return b.String()
 }
 
-// Load reads a configuration file, and looks whether the files that its outputs
-// cannot do without can be used. Relative paths in it are relative to the file's
-// folder. The error is an [*Error] that lists everything wrong.
+// Load reads a configuration file, and checks the files that its outputs require. Relative
+// paths in it are relative to the file's folder. The error is an [*Error] that lists all
+// faults.
 func Load(path string) (*Config, error) { return Known().Load(path) }
 
-// Load is [Load] for other kinds than those that are [Known].
+// Load is [Load] for other kinds than the [Known] ones.
 func (k Kinds) Load(path string) (*Config, error) { return k.load(path, (*Config).check) }
 
-// Check is [Load], and looks besides whether everything is there that sources
-// read: a program that runs waits for that, a person wants to know.
+// Check is [Load], and also checks that the inputs of all sources exist. A running program
+// waits for them; a person wants to know.
 func Check(path string) (*Config, error) {
 	return Known().load(path, func(c *Config) []Problem { return append(c.checkSources(), c.check()...) })
 }
@@ -83,8 +83,8 @@ func Parse(text []byte, lookup func(string) (string, bool)) (*Config, []Problem)
 	return Known().parse(text, lookup, func(*Config) []Problem { return nil })
 }
 
-// parse finds, in one go, what cannot be read, what is not valid, and what more
-// finds. What is wrong by one of these is not asked for by the next.
+// parse finds syntax errors, invalid values, and the problems of more, in one pass. A field
+// with a problem of one step is not reported by the next.
 func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(*Config) []Problem) (*Config, []Problem) {
 	c := defaults()
 	root, problems, ok := document(text)
@@ -109,7 +109,7 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 	return &c, problems
 }
 
-// placed gives problems the lines of their fields.
+// placed sets the lines of problems by their fields.
 func placed(root *yamlpos.Node, problems []Problem) []Problem {
 	for i := range problems {
 		problems[i].Line = root.LineOf(problems[i].Field)
@@ -117,14 +117,14 @@ func placed(root *yamlpos.Node, problems []Problem) []Problem {
 	return problems
 }
 
-// within reports whether a field is another or lies inside it: what could not
-// be read is not judged as well.
+// within reports whether a field is another or lies inside it. An unreadable field is not
+// validated as well.
 func within(field, other string) bool {
 	return field == other || other != "" && (strings.HasPrefix(field, other+".") || strings.HasPrefix(field, other+"["))
 }
 
-// document returns the one document of a file, nil if the file is empty, and
-// what is wrong with it; ok is false if there is no reading it at all.
+// document returns the one document of a file, nil if the file is empty, and its problems;
+// ok is false if it cannot be read at all.
 func document(text []byte) (root *yamlpos.Node, problems []Problem, ok bool) {
 	for doc := range yamlpos.Documents(text) {
 		switch {
@@ -156,7 +156,7 @@ func (c *Config) resolve(dir string) {
 	c.Admin.resolve(dir)
 }
 
-// cause is an error of the file system without the path that stands beside it.
+// cause returns an error of the file system without its path, which the text already has.
 func cause(err error) error {
 	if pathErr, ok := err.(*os.PathError); ok { //nolint:errorlint // os.ReadFile returns it unwrapped
 		return pathErr.Err

@@ -9,10 +9,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// defaultDomain is the DNS domain of a cluster of which the configuration says nothing.
+// defaultDomain is the DNS domain of a cluster that the configuration does not name.
 const defaultDomain = "cluster.local"
 
-// Order is how sources are merged, and what each of them is granted.
+// Order returns the merge order of the sources, with their rights.
 func (c *Config) Order() catalog.Order {
 	order := catalog.Order{Domains: c.clusterDomains(), Rights: map[string]catalog.Rights{}}
 	for _, s := range c.Sources {
@@ -25,7 +25,7 @@ func (c *Config) Order() catalog.Order {
 	return order
 }
 
-// clusterDomains are the DNS domains of clusters that sources read or outputs serve.
+// clusterDomains returns the DNS domains of clusters that sources read or outputs serve.
 func (c *Config) clusterDomains() (domains []string) {
 	for _, s := range c.Sources {
 		if of, ok := s.Settings.(source.Cluster); ok {
@@ -58,7 +58,7 @@ func (c *Config) takenFrom(owner int, pattern string) (names []string) {
 	return names
 }
 
-// overlap reports whether there are hosts that both patterns stand for.
+// overlap reports whether both patterns match a common host.
 func overlap(a, b string) bool {
 	return model.HostWithin(a, model.ListOf(b)) || model.HostWithin(b, model.ListOf(a))
 }

@@ -2,17 +2,17 @@ package config
 
 import "github.com/isthmus-mesh/isthmus/output"
 
-// Outputs are where the catalog goes, at most one of each kind. One that is not
-// there is switched off.
+// Outputs are the destinations of the catalog, at most one of each kind. A missing one is
+// disabled.
 type Outputs []Output
 
-// Output is one of them.
+// Output is one output.
 type Output struct {
 	Kind     string // its key
 	Settings output.Settings
 }
 
-// keys and settings make a kind of output a key.
+// keys and settings make each kind of output a key.
 func (o *Outputs) keys(kinds Kinds) []string { return names(kinds.Outputs, outputKind) }
 
 func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {
@@ -25,7 +25,7 @@ func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {
 	return settings, true
 }
 
-// Of returns the settings of a kind; nil if it is switched off.
+// Of returns the settings of a kind; nil if it is disabled.
 func (o Outputs) Of(kind string) output.Settings {
 	one, _ := find(o, func(o Output) string { return o.Kind }, kind)
 	return one.Settings

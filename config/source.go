@@ -11,44 +11,42 @@ import (
 // Source is one registry.
 type Source struct {
 	Name string `json:"name"`
-	// Required sources must have been listed before anything is served.
+	// Required sources must have been listed before serving starts.
 	Required *bool `json:"required"`
-	// Hold says which drops are suspicious, and how long they wait.
+	// Hold defines suspicious drops, and how long they are held.
 	Hold source.Hold `json:"hold"`
 	// Only confines the source to some hosts, namespaces and addresses.
 	Only source.Only `json:"only"`
-	// LocalAddresses says whether endpoints at local addresses are taken.
+	// LocalAddresses defines whether endpoints at local addresses are accepted.
 	LocalAddresses source.LocalAddresses `json:"localAddresses"`
 	// Owns gives hosts to the source, before all others.
 	Owns source.Owns `json:"owns"`
 
-	// Kind is the key of the kind of registry, which stands beside the fields
-	// above, and Settings are what it is given.
+	// Kind is the key of the kind of registry, beside the fields above, and Settings are its
+	// settings.
 	Kind     string
 	Settings source.Settings
-	// MaxBackoff bounds the wait before the registry is read again after it
-	// failed. It is its kind's.
+	// MaxBackoff bounds the wait before a failed registry is read again. The kind sets it.
 	MaxBackoff time.Duration
-	// Edited says that people edit the registry. It is its kind's, too.
+	// Edited means that people edit the registry. The kind sets it, too.
 	Edited bool
-	// Local says that the registry is files of this machine. It is its kind's as well.
+	// Local means that the registry is files of this machine. The kind sets it as well.
 	Local bool
 
 	holdFor time.Duration // by default
-	others  []string      // further kinds that it names, though a source is one registry
+	others  []string      // further configured kinds, although a source has only one registry
 }
 
-// unset stands for a duration of which nothing is said, until it is known what
-// its default depends on.
+// unset is a missing duration, before the settings that its default depends on are known.
 const unset = time.Duration(math.MinInt64)
 
-// SetDefaults gives the entry what it has if nothing is said.
+// SetDefaults sets the defaults of an entry.
 func (s *Source) SetDefaults() {
 	s.Hold = source.DefaultHold()
 	s.Hold.For = unset
 }
 
-// complete gives the entry the defaults that depend on the kind of registry.
+// complete sets the defaults that depend on the kind of registry.
 func (s *Source) complete() {
 	if s.Hold.For == unset {
 		s.Hold.For = cmp.Or(s.holdFor, source.DefaultHold().For)
@@ -61,7 +59,7 @@ func (s *Source) complete() {
 	}
 }
 
-// keys and settings make a kind of registry a key of the entry.
+// keys and settings make each kind of registry a key of the entry.
 func (s *Source) keys(kinds Kinds) []string { return names(kinds.Sources, sourceKind) }
 
 func (s *Source) settings(kinds Kinds, key string) (into any, known bool) {
@@ -81,7 +79,7 @@ func (s *Source) settings(kinds Kinds, key string) (into any, known bool) {
 // IsRequired reports whether readiness waits for the source.
 func (s Source) IsRequired() bool { return s.Required == nil || *s.Required }
 
-// Warnings lists what an operator should know of the source before it is read.
+// Warnings lists the risks of the source before it is read.
 func (s Source) Warnings() (list []string) {
 	if s.Settings == nil {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
-// findings are problems as they are found. They have no lines yet.
+// findings are problems without lines.
 type findings []Problem
 
 func (f *findings) add(field, format string, args ...any) {
 	*f = append(*f, Problem{Field: field, Reason: fmt.Sprintf(format, args...)})
 }
 
-// addAll adds what a part says of itself: errors "field: reason", joined.
+// addAll adds the errors of a part: "field: reason", joined.
 func (f *findings) addAll(at string, err error) {
 	if err == nil {
 		return
@@ -40,7 +40,7 @@ func (f *findings) addAll(at string, err error) {
 	f.add(at+"."+field, "%s", reason)
 }
 
-// validate finds what is wrong across the parts, and asks each part about itself.
+// validate finds faults across the parts, and validates each part.
 func (c *Config) validate() []Problem {
 	var f findings
 	c.validateInstance(&f)
@@ -99,8 +99,8 @@ func (c *Config) validateSources(f *findings) {
 	}
 }
 
-// reservedPrefix begins names that no source in a configuration can have: records under
-// such a name would be Isthmus's own.
+// reservedPrefix begins names that no source in a configuration can have, because records
+// under such a name would be Isthmus's own.
 const reservedPrefix = "isthmus."
 
 func validateName(f *findings, at, name string) {
@@ -136,11 +136,11 @@ func (c *Config) validateOutputs(f *findings) {
 
 // folderReader is the settings of a source that follows a folder of this machine.
 type folderReader interface {
-	// Folder is the path of it, or of the only file that is followed.
+	// Folder returns the path of the folder, or of the only watched file.
 	Folder() string
 }
 
-// validateFolders keeps what is written out of what is read.
+// validateFolders checks that no written folder is also read.
 func (c *Config) validateFolders(f *findings) {
 	for i, s := range c.Sources {
 		follows, ok := s.Settings.(folderReader)
@@ -150,8 +150,7 @@ func (c *Config) validateFolders(f *findings) {
 	}
 }
 
-// inside reports whether a path is a folder or lies below it, as far as their
-// names tell.
+// inside reports whether a path is a folder or below it, by their names alone.
 func inside(path, folder string) bool {
 	relative, err := filepath.Rel(folder, path)
 	return folder != "" && err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
@@ -173,7 +172,7 @@ func (c *Config) validateAddresses(f *findings) {
 	}
 }
 
-// listeners yields the fields that say where to listen, with the address of each.
+// listeners yields the fields with listen addresses, with the address of each.
 func (c *Config) listeners() iter.Seq2[string, string] {
 	return func(yield func(field, address string) bool) {
 		for _, o := range c.Outputs {
@@ -185,10 +184,10 @@ func (c *Config) listeners() iter.Seq2[string, string] {
 	}
 }
 
-// Listeners are the addresses to listen at, by their field, such as "outputs.xds.listen".
+// Listeners returns the listen addresses by their field, such as "outputs.xds.listen".
 func (c *Config) Listeners() map[string]string { return maps.Collect(c.listeners()) }
 
-// sameAddress reports whether two cannot both be listened on.
+// sameAddress reports whether two addresses cannot both be listened on.
 func sameAddress(a, b string) bool {
 	if a == b && strings.HasPrefix(a, "unix://") {
 		return true
@@ -202,8 +201,7 @@ func sameAddress(a, b string) bool {
 	return host == otherHost || all(host) || all(otherHost)
 }
 
-// check finds what is wrong with the files that outputs and the admin API cannot
-// do without.
+// check finds faults of the files that outputs and the admin API require.
 func (c *Config) check() []Problem {
 	var f findings
 	for _, o := range c.Outputs {
@@ -213,7 +211,7 @@ func (c *Config) check() []Problem {
 	return f
 }
 
-// checkSources finds files and folders of sources that are not there.
+// checkSources finds missing files and folders of sources.
 func (c *Config) checkSources() []Problem {
 	var f findings
 	for i, s := range c.Sources {
@@ -224,7 +222,7 @@ func (c *Config) checkSources() []Problem {
 	return f
 }
 
-// Warnings lists what is valid and an operator should know of all the same.
+// Warnings lists the risks of a valid configuration.
 func (c *Config) Warnings() (list []string) {
 	for i, s := range c.Sources {
 		for _, warning := range s.Warnings() {

@@ -13,13 +13,12 @@ import (
 
 var debounce = dirwatch.Debounce{Quiet: 200 * time.Millisecond, Most: 2 * time.Second}
 
-// lookAgain is the time between looks without an event, as events may be lost.
+// lookAgain is the interval of reads without an event, as events may be lost.
 const lookAgain = 30 * time.Second
 
-// Watch calls changed whenever the file at path says something else than when
-// it was last called, or can no longer be read, or can be read again; the first
-// time at once. It returns when ctx ends. How the file is written, and through
-// which links, makes no difference; see package dirwatch.
+// Watch calls changed whenever the content of the file at path, or its readability, differs
+// from the last call. The first call comes at once. It returns when ctx ends. Any way of
+// writing the file, through any links, is detected; see package dirwatch.
 func Watch(ctx context.Context, path string, log *slog.Logger, changed func()) {
 	w := &watcher{path: path, Watcher: dirwatch.New(log.With("file", path))}
 	defer w.Close()
@@ -32,15 +31,15 @@ func Watch(ctx context.Context, path string, log *slog.Logger, changed func()) {
 type watcher struct {
 	*dirwatch.Watcher
 	path   string
-	text   []byte // when last looked at
+	text   []byte // as last read
 	reason string // why it could not be read
 }
 
-// follow waits for: the end, an event in a folder, a lost event, the time to look.
+// Cases: ctx ends; an event in a folder; a lost event; the time to read.
 func (w *watcher) follow(ctx context.Context, changed func()) {
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
-	var first time.Time // of the events that wait; zero if none does
+	var first time.Time // of the waiting events; zero if there are none
 	note := func() {
 		now := time.Now()
 		if first.IsZero() {
@@ -66,9 +65,8 @@ func (w *watcher) follow(ctx context.Context, changed func()) {
 	}
 }
 
-// look reads the file and reports whether it is another than before. The
-// folders come first: what changes after they are watched is an event, and what
-// changed before is read.
+// look reads the file and reports whether it has changed. The folders come first: a change
+// after they are watched is an event, and an earlier change is read.
 func (w *watcher) look() bool {
 	w.watch()
 	text, err := os.ReadFile(w.path)
@@ -81,12 +79,12 @@ func (w *watcher) look() bool {
 	return !same
 }
 
-// watch watches the folders that matter now: those of the file, of the links on
-// the way to it, and of what is missing there.
+// watch watches the relevant folders: of the file, of the links on the way to it, and of a
+// missing part.
 func (w *watcher) watch() {
 	abs, err := filepath.Abs(w.path)
 	if err != nil {
-		return // the file is looked at now and then
+		return // the file is still read at intervals
 	}
 	actual, err := dirwatch.Resolve(abs, func(link string) { w.Add(filepath.Dir(link)) })
 	if err == nil {

@@ -1,10 +1,10 @@
-// Package immutable holds a persistent ordered map: changing a map yields
-// another map and leaves the first as it was, at the cost of the nodes on the
-// way to the change. One endpoint of a service of 20,000 is three small nodes.
+// Package immutable holds a persistent ordered map. Changing a map yields another map and
+// leaves the first unchanged, at the cost of the nodes on the way to the change. One
+// endpoint of a service of 20,000 is three small nodes.
 //
-// It is a thin, read-safe face on a copy-on-write B-tree, so that no reader of
-// a store revision or of a catalog snapshot ever takes a lock. It sits on the
-// lowest floor, beside model; store and catalog are built on it.
+// It is a thin, read-safe face on a copy-on-write B-tree: no reader of a store revision or
+// of a catalog snapshot ever takes a lock. It sits on the lowest floor, beside model; store
+// and catalog are built on it.
 package immutable
 
 import (
@@ -22,14 +22,14 @@ type entry[K, V any] struct {
 	value V
 }
 
-// New returns an empty map ordered by compare, which returns a negative
-// number, zero or a positive number as cmp.Compare does.
+// New returns an empty map ordered by compare. Its result is a negative number, zero or a
+// positive number, as from cmp.Compare.
 func New[K, V any](compare func(a, b K) int) Map[K, V] {
 	less := func(a, b entry[K, V]) bool { return compare(a.key, b.key) < 0 }
 	return Map[K, V]{btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: 16})}
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (m Map[K, V]) Len() int { return m.tree.Len() }
 
 // Get returns the value of key and whether there is one.
@@ -70,9 +70,9 @@ func (m Map[K, V]) Before(key K) (K, V, bool) {
 // Edit starts a change of the map. The editor must stay with one goroutine;
 // any number of editors may start from one map.
 func (m Map[K, V]) Edit() *Editor[K, V] {
-	// No node of a finished map carries the tree's own mark, so a plain copy of
-	// the root is enough for every node to be copied before it is written.
-	// IsoCopy would give the shared tree a new mark, which is a write.
+	// No node of a finished map carries the tree's own mark. A plain copy of the root is
+	// therefore enough: every node is copied before it is written. IsoCopy would give the
+	// shared tree a new mark, which is a write.
 	tree := *m.tree
 	return &Editor[K, V]{&tree}
 }
@@ -89,10 +89,10 @@ func (e *Editor[K, V]) Delete(key K) bool {
 	return ok
 }
 
-// View reads what the editor has so far. The view must not be kept past the
-// next change; [Editor.Map] is for keeping.
+// View reads the editor's current entries. The view must not be kept past the next change;
+// [Editor.Map] is for keeping.
 func (e *Editor[K, V]) View() Map[K, V] { return Map[K, V](*e) }
 
-// Map returns what the editor has so far. The editor can be used further
-// without changing the map returned.
+// Map returns the editor's current entries. The editor can be used further without changing
+// the map returned.
 func (e *Editor[K, V]) Map() Map[K, V] { return Map[K, V]{e.tree.IsoCopy()} }

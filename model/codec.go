@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// Encode returns the stored form of a record, the same in etcd and in a
-// snapshot file: JSON, with the shape of the specification given by the kind.
+// Encode returns the stored form of a record, the same in etcd and in a snapshot file:
+// JSON, in which the kind determines the shape of the specification.
 func Encode(r Record) ([]byte, error) { return AppendEncoded(nil, r) }
 
-// AppendEncoded appends what [Encode] returns.
+// AppendEncoded appends the result of [Encode].
 func AppendEncoded(b []byte, r Record) ([]byte, error) {
 	if plain, ok := appendPlain(b, &r); ok {
 		return plain, nil
@@ -19,8 +19,8 @@ func AppendEncoded(b []byte, r Record) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// Decode reads what [Encode] wrote. A kind it does not know is kept as
-// [Opaque], so that an older Isthmus carries what a newer one stored.
+// Decode decodes the result of [Encode]. An unknown kind is kept as [Opaque], so that an
+// older Isthmus carries records that a newer one stored.
 func Decode(data []byte) (Record, error) { return new(Decoder).Decode(data) }
 
 // UnmarshalJSON decodes the specification according to the kind.
@@ -42,9 +42,9 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON encodes the content as it stands if it is JSON and nothing else is
-// said, and else wraps it. So an Isthmus that understands the kind reads what
-// one that does not understand it has carried.
+// MarshalJSON encodes the content unchanged if it is JSON and the other fields are empty.
+// Otherwise it wraps the content. An Isthmus that understands the kind can therefore read
+// the records that another one has carried.
 func (q Opaque) MarshalJSON() ([]byte, error) {
 	if q.Type == "" && q.SameMeta(Meta{}) {
 		text, err := json.Marshal(json.RawMessage(q.Content))
@@ -69,16 +69,16 @@ func (q *Opaque) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// wrapper is the stored form of opaque content that is no JSON, or of which
-// something is said beside it.
+// wrapper is the stored form of opaque content that is not JSON, or that has metadata or a
+// type.
 type wrapper struct {
 	Meta
 	Type    string `json:"type,omitempty"`
 	Content []byte `json:"content"`
 }
 
-// unwrap returns what is wrapped in text, and whether text is a wrapper and
-// nothing else: one that it would be wrapped in again.
+// unwrap returns the wrapper in text, and whether text is exactly a wrapper: wrapping its
+// content again yields the same text.
 func unwrap(text []byte) (w wrapper, ok bool) {
 	if err := json.Unmarshal(text, &w); err != nil || w.Content == nil {
 		return wrapper{}, false

@@ -14,7 +14,7 @@ type List[T comparable] struct{ items []T }
 // ListOf returns a list of a copy of items.
 func ListOf[T comparable](items ...T) List[T] { return List[T]{slices.Clone(items)} }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (l List[T]) Len() int { return len(l.items) }
 
 // At returns the item at index i; it panics when i is out of range, as a slice does.
@@ -42,7 +42,7 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON decodes an array.
 func (l *List[T]) UnmarshalJSON(data []byte) error {
-	var items []T // anew, for copies of l share the items it has
+	var items []T // allocated anew, because copies of l share its items
 	if err := json.Unmarshal(data, &items); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func MapOf[V comparable](m map[string]V) Map[V] {
 	return out
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (m Map[V]) Len() int { return len(m.names) }
 
 // Get returns the value of name and whether there is one.

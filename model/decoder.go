@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Decoder decodes many records, and holds once what they have in common: of
-// many small records, names that come again and again would be most of the
-// weight. It is for one goroutine. The zero Decoder shares nothing.
+// Decoder decodes many records, and stores their common values once. Repeated names would
+// be most of the memory of many small records. One goroutine owns it. The zero Decoder
+// shares nothing.
 type Decoder struct{ shared shared }
 
-// NewDecoder returns a decoder whose records share what they have in common.
+// NewDecoder returns a decoder that shares the common values of its records.
 func NewDecoder() *Decoder {
 	return &Decoder{shared{texts: map[string]string{}, labels: map[string]Labels{}, ports: map[string]Map[uint32]{}}}
 }
@@ -28,23 +28,23 @@ func (d *Decoder) Decode(data []byte) (Record, error) {
 	return r, nil
 }
 
-// shared is what records may have in common. Its maps are nil if nothing is shared.
+// shared is the values that records may have in common. Its maps are nil if nothing is
+// shared.
 type shared struct {
 	texts  map[string]string
 	labels map[string]Labels // by their text
 	ports  map[string]Map[uint32]
 
-	// Of the map that was read last.
+	// The parts of the map that was read last.
 	names, values [][]byte
 	numbers       []uint32
 }
 
-// sharedAtMost bounds what is remembered of either kind: past it, all is
-// forgotten and what comes is shared anew. Records that have much in common
-// lie next to each other.
+// sharedAtMost bounds the remembered values of each kind. Past the bound, all are forgotten
+// and later values are shared anew. Records with much in common are adjacent.
 const sharedAtMost = 1 << 16
 
-// own makes a string that is not shared.
+// own returns an unshared string.
 func own(b []byte) string { return string(b) }
 
 func (s *shared) text(b []byte) string {
@@ -77,7 +77,7 @@ func keep[V any](known map[string]V, text string, value V) {
 	known[text] = value
 }
 
-// record shares what is common of a record that was decoded without.
+// record shares the common values of a record that was decoded without sharing.
 func (s *shared) record(r *Record) {
 	for _, text := range [...]*string{
 		(*string)(&r.Kind), &r.Source, &r.Namespace, (*string)(&r.Path), &r.Place,

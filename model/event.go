@@ -6,11 +6,11 @@ import "time"
 // [EndOfSnapshot] and [Reset].
 type Event interface{ event() }
 
-// Upsert says that a record was created or changed; during a snapshot, that it exists.
+// Upsert means that a record was created or changed; during a snapshot, that it exists.
 type Upsert struct{ Record Record }
 
-// Delete says that a record is gone. It carries the last content the record
-// had; Revision is that of the commit which deleted it.
+// Delete means that a record was deleted. It carries the record's last content; Revision is
+// the revision of the deleting commit.
 type Delete struct {
 	Record   Record
 	Revision uint64
@@ -23,8 +23,8 @@ type EndOfSnapshot struct {
 	Epoch    uint64 // changes when the store loses history; revisions compare within one epoch
 }
 
-// Reset says that the watch cannot go on from what the reader holds. The
-// reader drops it all; a new snapshot follows.
+// Reset means that the watch cannot continue from the reader's state. The reader drops that
+// state; a new snapshot follows.
 type Reset struct{ Reason string }
 
 func (Upsert) event()        {}
@@ -32,9 +32,9 @@ func (Delete) event()        {}
 func (EndOfSnapshot) event() {}
 func (Reset) event()         {}
 
-// Batch is an atomic step of a watch. Outside a snapshot it is one whole
-// commit. A snapshot may come in several batches, of which the last ends with
-// [EndOfSnapshot]; a reader applies them as one.
+// Batch is an atomic step of a watch. Outside a snapshot it is one whole commit. A snapshot
+// may come in several batches; the last one ends with [EndOfSnapshot], and a reader applies
+// them as one.
 type Batch struct {
 	Events []Event
 	// Observed is when the registry's change was first seen, and Committed when
@@ -46,15 +46,15 @@ type Batch struct {
 // the zero At is no moment at all.
 type At struct{ Epoch, Revision uint64 }
 
-// Start says where a watch begins. The zero Start begins with a snapshot of now.
+// Start is where a watch begins. The zero Start begins with a snapshot of now.
 type Start struct {
-	// Held is the moment whose state the reader holds, from an earlier watch
-	// with the same filter: that of the last batch it took whole. Unless it is
-	// zero, the watch begins with what the reader missed since, deletes
-	// included, and without a snapshot; or with a [Reset] if that is not known.
+	// Held is the moment of the reader's state, from an earlier watch with the same filter:
+	// the moment of the last batch that it took whole. Unless Held is zero, the watch begins
+	// with the missed commits, deletes included, and without a snapshot. If they are unknown,
+	// it begins with a [Reset].
 	Held At
-	// NotOlderThan keeps the watch from beginning before the store has come so
-	// far. With an Epoch of zero its revision is of whatever epoch the store is in.
+	// NotOlderThan delays the begin of the watch until the store has reached this moment. With
+	// an Epoch of zero its revision counts in the store's current epoch.
 	NotOlderThan At
 }
 
@@ -74,9 +74,9 @@ func (f Filter) Matches(r Ref) bool {
 		len(r.Name) >= len(f.Prefix) && r.Name[:len(f.Prefix)] == f.Prefix
 }
 
-// Write is one conditional change to a store. Every write is compare-and-set:
-// Record.Revision must be that of the stored record, zero when there is none,
-// and Record.UID, when set, that of its life.
+// Write is one conditional change to a store. Every write is compare-and-set.
+// Record.Revision must be the revision of the stored record, zero when there is none.
+// Record.UID, when set, must be its uid.
 type Write struct {
 	Record Record
 	Delete bool // Record then needs its Ref and Revision only
@@ -87,8 +87,7 @@ type Commit struct {
 	Writes []Write
 	// Observed is when the change was first seen at the registry; zero if unknown.
 	Observed time.Time
-	// Epoch is the one that the revisions of the writes are of, for a writer that
-	// may outlive it: a store that lost commits gives their revisions out again.
-	// Zero is whatever epoch the store is in.
+	// Epoch is the epoch of the writes' revisions, for a writer that may outlive it: a store
+	// that lost commits assigns their revisions again. Zero means the store's current epoch.
 	Epoch uint64
 }

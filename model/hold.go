@@ -5,29 +5,27 @@ import (
 	"time"
 )
 
-// Hold is what is held of a source for one cause: its registry no longer lists
-// it, all at once, so that it is kept for a while. The records themselves do
-// not say so, and a source keeps its Hold records exact in every commit.
+// Hold is a set of held records of a source with one cause. Its registry suddenly no longer
+// lists them, so they are kept for a while. The held records themselves do not show that. A
+// source keeps its Hold records exact in every commit.
 //
-// One record is enough however much is held, where whole objects are. What
-// cannot be said in one of a size that any store takes is in several, which
-// differ in their items alone.
+// One record is enough for any number of whole objects. Items that exceed the record size
+// that any store takes are spread over several records, which differ in their items alone.
 type Hold struct {
-	// Cause is the service that lost everything; zero if the source as a whole
-	// lost too much.
+	// Cause is the service that lost everything; zero if the source as a whole lost too much.
 	Cause  Ref       `json:"cause,omitzero"`
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
-	// Lost is how many endpoints were lost at most, some of which may be back.
+	// Lost is the highest number of lost endpoints; some of them may be back.
 	Lost uint32 `json:"lost,omitempty"`
-	// Parts is how many records the items are spread over; zero in all but the first.
+	// Parts is the number of records with the items; zero in all but the first.
 	Parts uint32 `json:"parts,omitempty"`
-	// Everything says that all records of the source are held, but for its marks.
+	// Everything means that all records of the source are held, except its marks.
 	Everything bool           `json:"everything,omitempty"`
 	Items      List[HoldItem] `json:"items,omitzero"` // sorted
 }
 
-// HoldItem is one record that is held, or an object.
+// HoldItem is one held record or object.
 type HoldItem struct {
 	Kind      Kind   `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -35,14 +33,14 @@ type HoldItem struct {
 	Extent    Extent `json:"extent,omitempty"`
 }
 
-// Extent says how much of an object is held.
+// Extent is the held part of an object.
 type Extent string
 
-// The extents. What an object owns is what its source has stored of that by now.
+// The extents. The owned records of an object are the ones stored by now.
 const (
 	ThisRecord Extent = ""       // the record alone
-	WithOwned  Extent = "object" // the object and all it owns
-	OnlyOwned  Extent = "owned"  // all that the object owns
+	WithOwned  Extent = "object" // the object and all its owned records
+	OnlyOwned  Extent = "owned"  // only the object's owned records
 )
 
 // EqualSpec implements [Spec].
@@ -52,7 +50,7 @@ func (h Hold) EqualSpec(spec Spec) bool {
 		h.Parts == o.Parts && h.Everything == o.Everything && h.Items.Equal(o.Items)
 }
 
-// Holds finds what a record is held for. The zero Holds finds nothing.
+// Holds finds the hold of a record. The zero Holds finds nothing.
 type Holds struct {
 	everything map[string]*Hold // by source
 	items      map[heldItem]*Hold
@@ -64,7 +62,7 @@ type heldItem struct {
 	HoldItem
 }
 
-// Add takes a [KindHold] record; others it leaves alone.
+// Add adds a [KindHold] record; it ignores other records.
 func (h *Holds) Add(rec Record) {
 	hold, ok := rec.Spec.(Hold)
 	if !ok {
@@ -81,7 +79,7 @@ func (h *Holds) Add(rec Record) {
 	}
 }
 
-// Of returns what a record with that owner, zero if it stands alone, is held for.
+// Of returns the hold of a record with that owner, zero if it has none.
 func (h Holds) Of(ref, owner Ref) (Hold, bool) {
 	if len(h.items) == 0 && len(h.everything) == 0 || ref.Kind.Reserved() {
 		return Hold{}, false

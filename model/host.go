@@ -2,9 +2,9 @@ package model
 
 import "strings"
 
-// HostWithin reports whether a host is one of those that patterns stand for: a name
-// stands for itself, "*.example.com" for all below it, however deep and a pattern
-// itself or not, and "*" for all. Letters are the same in either case.
+// HostWithin reports whether a host matches one of the patterns. A name matches itself,
+// "*.example.com" matches all names below it, at any depth and patterns included, and "*"
+// matches all. Case is ignored.
 func HostWithin(host string, patterns List[string]) bool {
 	host = strings.ToLower(host)
 	for pattern := range patterns.All() {

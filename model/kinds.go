@@ -5,25 +5,25 @@ import (
 	"iter"
 )
 
-// kindRow is what has to be known of a kind of records.
+// kindRow is the properties of a kind of records.
 type kindRow struct {
 	kind Kind
-	// owner is the kind of the records that such records may come with and go
-	// with; empty if they always stand alone.
+	// owner is the kind of the records that may own such records; empty if they never have an
+	// owner.
 	owner Kind
 	spec  specType
-	// reserved says that such records are Isthmus's own about a source.
+	// reserved means that such records are Isthmus's own about a source.
 	reserved bool
 }
 
-// specType is what is done with specifications of one type.
+// specType is the operations on specifications of one type.
 type specType struct {
 	decode func(json.RawMessage) (Spec, error)
-	is     func(Spec) bool // holds such a value, not a pointer to one
+	is     func(Spec) bool // reports such a value, not a pointer to it
 }
 
-// kinds is the table of record kinds: what is not in it is [Opaque]. Another
-// kind is its value, a row here, and what package catalog makes of it.
+// kinds is the table of record kinds: other kinds are [Opaque]. A new kind needs its value,
+// a row here, and its merge in package catalog.
 var kinds = [...]kindRow{
 	{kind: KindService, spec: typeOf[Service]()},
 	{kind: KindEndpoint, spec: typeOf[Endpoint](), owner: KindService},
@@ -53,8 +53,8 @@ func typeOf[S Spec]() specType {
 // carried is the row of all kinds that are not in the table.
 var carried = kindRow{spec: typeOf[Opaque]()}
 
-// rowOf returns the row of a kind, and whether it has one; else the row by which
-// it is carried. It is asked for each record of each listing, so it copies nothing.
+// rowOf returns the row of a kind, and whether it has one; otherwise the row of carried
+// kinds. It is called for each record of each listing, so it copies nothing.
 func rowOf(kind Kind) (row *kindRow, understood bool) {
 	for i := range kinds {
 		if kinds[i].kind == kind {
@@ -82,22 +82,22 @@ func (k Kind) Understood() bool {
 	return understood
 }
 
-// Fits reports whether records of the kind may say spec, as [Decode] would read
-// it back.
+// Fits reports whether records of the kind may have the specification, as [Decode] would
+// read it back.
 func (k Kind) Fits(spec Spec) bool {
 	row, _ := rowOf(k)
 	return row.spec.is(spec)
 }
 
-// MayComeWith reports whether records of the kind may be owned by records of
-// the kind owner. Of a kind that is not understood, nothing is known against it.
+// MayComeWith reports whether records of the kind may be owned by records of the kind
+// owner. A kind that is not understood may have any owner.
 func (k Kind) MayComeWith(owner Kind) bool {
 	row, understood := rowOf(k)
 	return !understood || row.owner == owner
 }
 
-// Reserved reports whether records of the kind are what Isthmus itself says about
-// a source, and none of what its registry lists.
+// Reserved reports whether records of the kind are Isthmus's own statements about a source,
+// and never part of its registry's listing.
 func (k Kind) Reserved() bool {
 	row, _ := rowOf(k)
 	return row.reserved

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Path lists the Isthmuses that a record came through before it came here, the one
-// that read it from its registry first. It is empty for what a registry of this
-// Isthmus lists. The names are separated by commas, which none of them contains.
+// Path lists the Isthmuses that a record came through before this one. The Isthmus that
+// read it from its registry is the first. It is empty for records from a registry of this
+// Isthmus. The names are separated by commas, which none of them contains.
 type Path string
 
-// MostPath is how many names a path may have.
+// MostPath bounds the names of a path.
 const MostPath = 64
 
 // ParsePath reads a path that another Isthmus sent.
@@ -71,13 +71,13 @@ func (p Path) Has(name string) bool {
 	return false
 }
 
-// Last is the name of the Isthmus that passed the record on; empty if none did.
+// Last returns the name of the Isthmus that passed the record on; empty if none did.
 func (p Path) Last() string { return string(p[strings.LastIndexByte(string(p), ',')+1:]) }
 
 // Compare orders paths by their length, then by their names.
 func (p Path) Compare(o Path) int { return cmp.Or(cmp.Compare(p.Len(), o.Len()), cmp.Compare(p, o)) }
 
-// Via is the path of a record that an Isthmus of this name passes on.
+// Via returns the path of a record that an Isthmus of this name passes on.
 func (p Path) Via(name string) Path {
 	if p == "" {
 		return Path(name)

@@ -5,11 +5,10 @@ import (
 	"strconv"
 )
 
-// appendPlain appends the stored form of a plain record: an endpoint all of
-// whose texts stand in JSON as they are. There are hundreds of thousands of
-// those, so they are written by hand: the same text that encoding/json gives,
-// at a fraction of its cost. It reports false for any other record, and what it
-// has appended by then means nothing.
+// appendPlain appends the stored form of a plain record: an endpoint without texts that
+// JSON has to escape. There are hundreds of thousands of such endpoints. The form is
+// therefore written by hand: the same text as from encoding/json, at a fraction of its
+// cost. It reports false for any other record, and the appended text is then meaningless.
 func appendPlain(b []byte, r *Record) ([]byte, bool) {
 	endpoint, ok := r.Spec.(Endpoint)
 	if !ok || r.Kind != KindEndpoint {
@@ -39,8 +38,7 @@ func appendPlain(b []byte, r *Record) ([]byte, bool) {
 	return w.b, w.plain
 }
 
-// plainWriter appends to b. Plain is false once a text came by that cannot be
-// written as it is.
+// plainWriter appends to b. plain is false after a text that cannot be written unescaped.
 type plainWriter struct {
 	b     []byte
 	plain bool
@@ -147,7 +145,7 @@ func (w *plainWriter) list(l List[string]) {
 	w.literal("]")
 }
 
-// object writes an object whose fields each begin with a comma.
+// object writes an object with fields that each begin with a comma.
 func (w *plainWriter) object(fields func()) {
 	start := len(w.b)
 	fields()
@@ -165,7 +163,7 @@ func (w *plainWriter) name(s string) {
 	w.b = append(w.b, ':')
 }
 
-// isPlain reports whether a text stands in JSON as it is.
+// isPlain reports whether JSON contains a text unescaped.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if !isPlainByte(s[i]) {
@@ -175,9 +173,8 @@ func isPlain(s string) bool {
 	return true
 }
 
-// isPlainByte reports whether encoding/json writes a byte as it is, wherever
-// it stands: ASCII but for control characters and what JSON or HTML gives a
-// meaning.
+// isPlainByte reports whether encoding/json never escapes a byte: ASCII except control
+// characters and the special characters of JSON and HTML.
 func isPlainByte(c byte) bool {
 	switch c {
 	case '"', '\\', '<', '>', '&':

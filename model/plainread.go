@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// plainReader reads a record in the very form that appendPlain gives it.
-// Plain is false once something else stands there: the reader then goes on to
-// no purpose, and what it has read means nothing.
+// plainReader reads a record in the exact form of appendPlain. plain is false after any
+// other text. The reader then continues without effect, and its results are meaningless.
 type plainReader struct {
-	text   []byte // what is left
+	text   []byte // the unread rest
 	plain  bool
 	shared *shared
 }
 
-// readPlain reports false for a text that is not in that form, whatever it is.
+// readPlain reports false for a text in any other form.
 func readPlain(data []byte, s *shared) (rec Record, ok bool) {
 	r := plainReader{data, true, s}
 	if !r.maybe(`{"kind":"Endpoint",`) {
@@ -57,7 +56,7 @@ func (r *plainReader) maybe(literal string) bool {
 
 func (r *plainReader) expect(literal string) { r.plain = r.maybe(literal) && r.plain }
 
-// string takes a text that stands in JSON as it is.
+// string takes an unescaped text.
 func (r *plainReader) string() []byte {
 	r.expect(`"`)
 	for i, c := range r.text {
@@ -108,7 +107,7 @@ func (r *plainReader) uid(u *UID) {
 	r.text = r.text[digits:]
 }
 
-// key takes a key, its name in the way that is given.
+// key takes a key; name converts its name.
 func (r *plainReader) key(name func([]byte) string) (k Key) {
 	r.expect(`"key":{"source":`)
 	k.Source = r.shared.text(r.string())
@@ -119,8 +118,8 @@ func (r *plainReader) key(name func([]byte) string) (k Key) {
 	return k
 }
 
-// member takes the name of a field and the comma before it, which the first
-// one of an object does not have.
+// member takes the name of a field and the comma before it. The first field of an object
+// has no comma.
 func (r *plainReader) member(comma *string, name string) bool {
 	n := len(*comma)
 	if len(r.text) < n || string(r.text[:n]) != *comma {
@@ -143,7 +142,7 @@ func (r *plainReader) memberText(comma *string, name string) string {
 	return r.shared.text(r.string())
 }
 
-// status takes what follows the opening brace.
+// status takes a status after its opening brace.
 func (r *plainReader) status(s *Status) {
 	comma := ""
 	s.Stale = r.memberText(&comma, `"stale":`)
@@ -154,7 +153,7 @@ func (r *plainReader) status(s *Status) {
 	r.expect("}")
 }
 
-// endpoint takes what follows the name of the first field, without the closing brace.
+// endpoint takes an endpoint after the name of its first field, without the closing brace.
 func (r *plainReader) endpoint(e *Endpoint) {
 	e.Address = own(r.string())
 	if r.maybe(`,"additionalAddresses":[`) {
@@ -179,7 +178,7 @@ func (r *plainReader) endpoint(e *Endpoint) {
 	e.Health = Health(r.shared.text(r.optional(`,"health":`)))
 }
 
-// locality takes what follows the opening brace.
+// locality takes a locality after its opening brace.
 func (r *plainReader) locality(l *Locality) {
 	comma := ""
 	l.Region = r.memberText(&comma, `"region":`)
@@ -188,7 +187,7 @@ func (r *plainReader) locality(l *Locality) {
 	r.expect("}")
 }
 
-// list takes what follows the opening bracket of a list that is not empty.
+// list takes a list that is not empty, after its opening bracket.
 func (r *plainReader) list() List[string] {
 	items := []string{own(r.string())}
 	for r.plain && r.maybe(",") {
@@ -198,8 +197,8 @@ func (r *plainReader) list() List[string] {
 	return List[string]{items}
 }
 
-// entries takes a map whose names come in order, each once, and leaves them
-// where they are found until the next map. It returns the text of the map.
+// entries takes a map with sorted, unique names. Names and values stay in shared until the
+// next map. It returns the text of the map.
 func (r *plainReader) entries(value func()) []byte {
 	start, s := r.text, r.shared
 	s.names, s.values, s.numbers = s.names[:0], s.values[:0], s.numbers[:0]

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind says what a record describes.
+// Kind is the kind of object that a record describes.
 type Kind string
 
 // The kinds Isthmus understands. A record of any other kind is carried
@@ -18,12 +18,11 @@ const (
 	KindWorkload    Kind = "Workload"
 	KindScope       Kind = "Scope"
 	KindConsumption Kind = "Consumption"
-	// KindSource marks that a source has delivered a complete listing. It is a
-	// record like any other so that "this source is primed" reaches every
-	// reader at the very revision that carries the listing.
+	// KindSource marks that a source has delivered a complete listing. It is a record like any
+	// other, so the mark reaches every reader at the very revision of the listing.
 	KindSource Kind = "Source"
-	// KindHold says what is held of a source for one cause. It is a record of its
-	// own, so that what is held for one does not rewrite what is held for another.
+	// KindHold is the held records of a source with one cause. Each cause has a record of its
+	// own, so that a change of one cause does not rewrite another.
 	KindHold Kind = "Hold"
 )
 
@@ -64,8 +63,8 @@ func (r Ref) Compare(o Ref) int {
 
 func (r Ref) String() string { return string(r.Kind) + " " + r.Key.String() }
 
-// UID tells one life of a record from the next: deleting a record and creating
-// it again under the same key gives a new UID. The zero UID means "not stored".
+// UID distinguishes one life of a record from the next: deleting a record and creating it
+// again under the same key gives a new UID. The zero UID means "not stored".
 type UID [16]byte
 
 func (u UID) String() string { return hex.EncodeToString(u[:]) }
@@ -73,9 +72,9 @@ func (u UID) String() string { return hex.EncodeToString(u[:]) }
 // MarshalText encodes u in hexadecimal.
 func (u UID) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// UnmarshalText decodes what [UID.MarshalText] wrote.
+// UnmarshalText decodes the result of [UID.MarshalText].
 func (u *UID) UnmarshalText(text []byte) error {
-	if len(text) == hex.EncodedLen(len(u)) { // else Decode may write past the end
+	if len(text) == hex.EncodedLen(len(u)) { // otherwise Decode may write past the end
 		if _, err := hex.Decode(u[:], text); err == nil {
 			return nil
 		}
@@ -83,16 +82,16 @@ func (u *UID) UnmarshalText(text []byte) error {
 	return fmt.Errorf("uid %q: want %d hexadecimal digits", text, 2*len(u))
 }
 
-// Status is what Isthmus itself has to say about a record. The zero Status
-// means that the record is exactly what its source last said of it; whether the
-// source still lists it is said by [Hold] records.
+// Status is Isthmus's own statement about a record. The zero Status means that the record
+// is its source's newest version. Whether the source still lists it is stated by [Hold]
+// records.
 type Status struct {
-	// Stale gives the reason why the source's newest version of this object was
-	// not taken, so that this record is its last good one; empty if it is the newest.
+	// Stale is why the source's newest version of this object was rejected, so that this
+	// record is its last good one; empty if it is the newest.
 	Stale string `json:"stale,omitempty"`
-	// LegacyHeld is what a store says that was written before there were [Hold]
-	// records: why this one is held. A supervisor turns it into one of those before
-	// it runs its source, and nothing else may read it or set it.
+	// LegacyHeld is the reason of a hold in a store that was written before there were [Hold]
+	// records. A supervisor replaces it by a Hold before it runs its source, and no other code
+	// may read it or set it.
 	LegacyHeld string `json:"held,omitempty"`
 	// Since is when the reason arose; zero when there is none.
 	Since time.Time `json:"since,omitzero"`
@@ -102,38 +101,38 @@ func (s Status) equal(o Status) bool {
 	return s.Stale == o.Stale && s.LegacyHeld == o.LegacyHeld && s.Since.Equal(o.Since)
 }
 
-// Spec is what a record says: one of [Service], [Endpoint], [Workload],
-// [Scope], [Consumption], [SourceMark], [Hold] or [Opaque], held by value so that nobody can change it.
+// Spec is the content of a record: a [Service], [Endpoint], [Workload], [Scope],
+// [Consumption], [SourceMark], [Hold] or [Opaque], held by value so that it cannot change.
 type Spec interface {
-	// EqualSpec reports whether o is of the same type and says the same.
+	// EqualSpec reports whether o is of the same type and equal.
 	EqualSpec(o Spec) bool
 }
 
-// Record is the one envelope for everything Isthmus holds, in memory and in
-// etcd alike. UID, Revision and Generation are set by the store.
+// Record is the one envelope for everything Isthmus holds, in memory and in etcd alike. The
+// store sets UID, Revision and Generation.
 type Record struct {
 	Ref
-	// UID tells this life of the record from an earlier one.
+	// UID distinguishes this life of the record from an earlier one.
 	UID UID `json:"uid"`
 	// Revision is the store's revision of the commit that last changed the
 	// record; every record of one commit shares it. Zero: not stored.
 	Revision uint64 `json:"revision"`
-	// Generation counts the contents this life of the record has had, from 1.
+	// Generation counts the contents of this life of the record, from 1.
 	Generation uint64 `json:"generation"`
-	// Owner is the record that this one came with and goes with, such as the
-	// service of an inline endpoint; zero if it stands alone.
+	// Owner is the record that this one is created and deleted with, such as the service of an
+	// inline endpoint; zero if it has none.
 	Owner Ref `json:"owner,omitzero"`
-	// Path is the way that the record took through other Isthmuses.
+	// Path is the Isthmuses that the record came through.
 	Path Path `json:"path,omitempty"`
-	// Place is where in its registry the object stands, such as the path of a
-	// file; empty where a registry has no places, and on owned records.
+	// Place is the position of the object in its registry, such as the path of a file; empty
+	// where a registry has no places, and on owned records.
 	Place  string `json:"place,omitempty"`
 	Status Status `json:"status,omitzero"`
 	Spec   Spec   `json:"spec"`
 }
 
-// SameContent reports whether r and o say the same, whatever life and
-// revision they are of. A store takes no notice of a write that changes nothing.
+// SameContent reports whether r and o have the same content, regardless of life and
+// revision. A store ignores a write that changes nothing.
 func (r Record) SameContent(o Record) bool {
 	return r.Ref == o.Ref && r.Owner == o.Owner && r.Path == o.Path && r.Place == o.Place &&
 		r.Status.equal(o.Status) &&

@@ -1,17 +1,16 @@
 package model
 
-// Size estimates how many bytes of memory a record takes, from the lengths of
-// what it says. It is meant for bounds, and costs little: strings that several
-// records share count for each.
+// Size estimates how many bytes of memory a record takes, from the lengths of its texts. It
+// is meant for bounds, and costs little: strings that several records share count for each.
 func (r *Record) Size() int {
 	return recordSize + sizeOfRef(r.Ref) + sizeOfRef(r.Owner) + len(r.Path) + len(r.Place) + len(r.Status.Stale) + sizeOfSpec(r.Spec)
 }
 
-// These are what values take without their strings and elements, about.
+// The estimated sizes of values without their strings and elements.
 const (
 	recordSize = 288
 	specSize   = 256
-	stringSize = 16 // also without its bytes
+	stringSize = 16 // without its bytes
 )
 
 func sizeOfRef(r Ref) int { return len(r.Source) + len(r.Namespace) + len(r.Name) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Location says whether a service is part of the mesh.
+// Location is whether a service is part of the mesh.
 type Location string
 
 // The locations of ServiceEntry.
@@ -14,7 +14,7 @@ const (
 	MeshInternal Location = "MESH_INTERNAL"
 )
 
-// Resolution says how a client finds the addresses of a service's endpoints.
+// Resolution is how a client finds the addresses of a service's endpoints.
 type Resolution string
 
 // The resolutions of ServiceEntry.
@@ -27,14 +27,14 @@ const (
 	ResolutionDynamicDNS Resolution = "DYNAMIC_DNS"
 )
 
-// Meta is what an object says about itself beside its specification.
+// Meta is the metadata of an object beside its specification.
 type Meta struct {
 	Labels      Labels    `json:"labels,omitzero"`
 	Annotations Labels    `json:"annotations,omitzero"`
 	Created     time.Time `json:"created,omitzero"`
 }
 
-// SameMeta reports whether m and o say the same.
+// SameMeta reports whether m and o are equal.
 func (m Meta) SameMeta(o Meta) bool {
 	return m.Labels.Equal(o.Labels) && m.Annotations.Equal(o.Annotations) && m.Created.Equal(o.Created)
 }
@@ -43,13 +43,13 @@ func (m Meta) SameMeta(o Meta) bool {
 type Port struct {
 	Number   uint32 `json:"number"`
 	Name     string `json:"name"`
-	Protocol string `json:"protocol"` // as written, in upper case: HTTP, GRPC, TCP, …
+	Protocol string `json:"protocol"` // in upper case: HTTP, GRPC, TCP, …
 	// TargetPort is the port endpoints listen on; zero means Number.
 	TargetPort uint32 `json:"targetPort,omitempty"`
-	// TargetName is that of the port among those of an endpoint, if only endpoints know its
-	// number: one that has no port of this name, nor of Name, does not serve the port.
+	// TargetName is the name of the endpoint's port, if only endpoints know its number. An
+	// endpoint without a port of this name, or of Name, does not serve the port.
 	TargetName string `json:"targetName,omitempty"`
-	// Path is the way that the port took, if it is another than that of its record.
+	// Path is the path of the port, if it differs from its record's.
 	Path Path `json:"path,omitempty"`
 }
 
@@ -65,13 +65,13 @@ func (p Port) IsHTTP() bool {
 // IsUDP reports whether a port carries datagrams.
 func (p Port) IsUDP() bool { return p.Protocol == "UDP" }
 
-// Service is what a ServiceEntry says apart from its inline endpoints, which
-// are [Endpoint] records that it owns.
+// Service is a ServiceEntry without its inline endpoints, which are [Endpoint] records that
+// it owns.
 type Service struct {
 	Meta
 	Hosts     List[string] `json:"hosts"`
 	Addresses List[string] `json:"addresses,omitzero"` // IP addresses or CIDR blocks
-	// Cluster is the one in which the addresses are valid; empty for everywhere.
+	// Cluster is the cluster in which the addresses are valid; empty for everywhere.
 	Cluster          string       `json:"cluster,omitempty"`
 	Ports            List[Port]   `json:"ports,omitzero"` // unique by number and by name
 	Location         Location     `json:"location"`
@@ -92,48 +92,48 @@ func (s Service) EqualSpec(spec Spec) bool {
 		s.WorkloadSelector.Equal(o.WorkloadSelector) && s.Traffic == o.Traffic
 }
 
-// Locality says where an endpoint runs, from the widest to the narrowest.
+// Locality is the location of an endpoint, from the widest part to the narrowest.
 type Locality struct {
 	Region  string `json:"region,omitempty"`
 	Zone    string `json:"zone,omitempty"`
 	SubZone string `json:"subZone,omitempty"`
 }
 
-// Health says whether an endpoint should be given traffic.
+// Health is whether an endpoint should be given traffic.
 type Health string
 
 // The states of an endpoint. Only a healthy one is served.
 const (
-	Healthy     Health = "" // also: nothing is known
+	Healthy     Health = "" // also for an unknown state
 	Unhealthy   Health = "UNHEALTHY"
 	Draining    Health = "DRAINING"
 	Terminating Health = "TERMINATING"
 )
 
-// Endpoint is one place a service runs.
+// Endpoint is one address at which a service runs.
 type Endpoint struct {
 	// Address is an IPv4 or IPv6 address, a DNS name, or unix:///path.
 	Address string `json:"address"`
-	// Also are further IP addresses at which the same is reached, by the same ports, such
-	// as that of the other family.
+	// Also are further IP addresses of the same endpoint, with the same ports, such as the
+	// address of the other family.
 	Also List[string] `json:"additionalAddresses,omitzero"`
 	// Ports gives the port by the name of the service's port, where it differs
 	// from the service's own target port.
 	Ports Map[uint32] `json:"ports,omitzero"`
-	// Exact says that Ports names every port there is: what it does not name, the
-	// endpoint does not serve. Registries in which each instance announces its own
-	// listeners set it; Istio's manifests cannot say it.
+	// Exact means that Ports is complete: the endpoint does not serve other ports. Registries
+	// in which each instance announces its own listeners set it; Istio's manifests cannot
+	// express it.
 	Exact          bool     `json:"exact,omitempty"`
 	Labels         Labels   `json:"labels,omitzero"`
 	Network        string   `json:"network,omitempty"`
 	Locality       Locality `json:"locality,omitzero"`
-	Node           string   `json:"node,omitempty"`   // the machine that it runs on, by its name in its cluster
+	Node           string   `json:"node,omitempty"`   // the name of its machine in its cluster
 	Weight         uint32   `json:"weight,omitempty"` // relative; zero means 1
 	ServiceAccount string   `json:"serviceAccount,omitempty"`
 	Health         Health   `json:"health,omitempty"`
 }
 
-// Equal reports whether e and o say the same.
+// Equal reports whether e and o are equal.
 func (e Endpoint) Equal(o Endpoint) bool {
 	return e.Address == o.Address && e.Also.Equal(o.Also) && e.Ports.Equal(o.Ports) && e.Exact == o.Exact && e.Labels.Equal(o.Labels) &&
 		e.Network == o.Network && e.Locality == o.Locality && e.Node == o.Node && e.Weight == o.Weight &&
@@ -146,14 +146,14 @@ func (e Endpoint) EqualSpec(spec Spec) bool {
 	return ok && e.Equal(o)
 }
 
-// Workload is what a WorkloadEntry says: an endpoint that any service of its
-// namespace may select by label. Its labels are those of the specification
-// joined with those of the object, the object's winning, as in Istio.
+// Workload is a WorkloadEntry: an endpoint that any service of its namespace may select by
+// label. The labels of the specification and of the object are joined; the object's win, as
+// in Istio.
 type Workload struct {
 	Meta
 	Endpoint Endpoint `json:"endpoint"`
-	// Only are the hosts that it may serve, as [HostWithin] takes them; empty means
-	// any. No registry says so, but who confines it.
+	// Only are the hosts that it may serve, in the form that [HostWithin] takes; empty means
+	// any. The confining configuration sets it, not a registry.
 	Only List[string] `json:"only,omitzero"`
 }
 
@@ -163,18 +163,17 @@ func (w Workload) EqualSpec(spec Spec) bool {
 	return ok && w.SameMeta(o.Meta) && w.Endpoint.Equal(o.Endpoint) && w.Only.Equal(o.Only)
 }
 
-// Scope is what a Sidecar says of the services that workloads use. What else a
-// Sidecar says is carried along.
+// Scope is the part of a Sidecar about the services that workloads use. The other fields of
+// a Sidecar are carried along.
 type Scope struct {
 	Meta
 	// WorkloadSelector picks workloads of the scope's namespace; empty means all.
 	WorkloadSelector Labels `json:"workloadSelector,omitzero"`
-	// Hosts are those its workloads may see, each "namespace/host": "." is the
-	// workload's own namespace, "*" any, "~" none; a host may begin with "*.", or
-	// be "*".
+	// Hosts are the hosts that its workloads may see, each "namespace/host". "." is the
+	// workload's own namespace, "*" any, "~" none; a host may begin with "*.", or be "*".
 	Hosts List[string] `json:"hosts,omitzero"`
-	// Content is the whole specification as JSON. What it says beside the above is
-	// kept and has no effect.
+	// Content is the whole specification as JSON. Its other fields are kept and have no
+	// effect.
 	Content string `json:"content,omitempty"`
 }
 
@@ -191,8 +190,8 @@ type ServiceName struct {
 	Host      string `json:"host"`
 }
 
-// Consumption says which services a consumer uses, as far as its registry
-// knows. It grants and hides nothing by itself.
+// Consumption lists the services that a consumer uses, as far as its registry knows. It
+// grants and hides nothing by itself.
 type Consumption struct {
 	Consumer  ServiceName       `json:"consumer"`
 	Providers List[ServiceName] `json:"providers,omitzero"`
@@ -204,10 +203,10 @@ func (c Consumption) EqualSpec(spec Spec) bool {
 	return ok && c.Consumer == o.Consumer && c.Providers.Equal(o.Providers)
 }
 
-// SourceMark says that a source has delivered a complete listing: a record of
-// the commit that made it, or of an earlier one, is part of what was listed. It
-// changes only with what was decided about what others hold of the source, and when
-// the source leaves the configuration.
+// SourceMark marks that a source has delivered a complete listing. A record of the commit
+// that made the mark, or of an earlier one, is part of the listing. The mark changes only
+// with judgements about the source's objects in other systems, and when the source leaves
+// the configuration.
 type SourceMark struct {
 	Judgements Judgements `json:"judgements,omitzero"`
 	Departure  Departure  `json:"departure,omitzero"`
@@ -219,14 +218,14 @@ func (s SourceMark) EqualSpec(spec Spec) bool {
 	return ok && s.Judgements.Equal(o.Judgements) && s.Departure.Equal(o.Departure)
 }
 
-// Departure is how far a source has come that leaves the configuration while others take
-// its place. It is zero for a source that is in the configuration, or leaves alone.
+// Departure is the progress of a source that leaves the configuration while others take its
+// place. It is zero for a source that is in the configuration, or leaves alone.
 type Departure struct {
 	// Successors are the sources that its records wait for.
 	Successors List[string] `json:"successors,omitzero"`
 	// Since is when the successors were found to list too little; zero if they were not.
 	Since time.Time `json:"since,omitzero"`
-	// Share, Min and For are the settings of the source that judge that.
+	// Share, Min and For are the source's settings for that decision.
 	Share float64       `json:"share,omitzero"`
 	Min   uint32        `json:"min,omitzero"`
 	For   time.Duration `json:"for,omitzero"`
@@ -240,15 +239,13 @@ func (d Departure) Equal(o Departure) bool {
 // Opaque is a specification that Isthmus carries byte for byte, without
 // understanding it.
 type Opaque struct {
-	// Meta is what the object says beside the content; empty where the content
-	// says it all.
+	// Meta is the object's metadata beside the content; empty where the content contains it.
 	Meta
 	// Type names the encoding of the content where it needs a name, such as the
 	// type URL of a message.
 	Type string
-	// Content is the encoded specification, held as a string so that nobody can
-	// change it. It is JSON where the record was stored by an Isthmus that
-	// understands the kind.
+	// Content is the encoded specification, held as an immutable string. It is JSON where the
+	// record was stored by an Isthmus that understands the kind.
 	Content string
 }
 

@@ -2,40 +2,40 @@ package model
 
 import "strings"
 
-// Traffic says which endpoints of a service a client uses, where its registry says
-// anything of it.
+// Traffic defines the endpoints of a service that a client uses, if its registry restricts
+// them.
 type Traffic struct {
-	// NodeLocal has a client use the endpoints on its own node, and no other.
+	// NodeLocal limits a client to the endpoints on its own node.
 	NodeLocal bool `json:"nodeLocal,omitempty"`
-	// Prefer has it use the endpoints near it before others.
+	// Prefer makes a client use near endpoints before others.
 	Prefer Preference `json:"prefer,omitempty"`
-	// Affinity has what is alike go to one endpoint.
+	// Affinity sends similar calls to one endpoint.
 	Affinity Affinity `json:"affinity,omitempty"`
-	// Headless has a client choose an endpoint by its address: the service has none of its
-	// own, and its name stands for those of all endpoints.
+	// Headless makes a client choose an endpoint by its address: the service has no address of
+	// its own, and its name resolves to the addresses of all endpoints.
 	Headless bool `json:"headless,omitempty"`
-	// ClusterLocal has a client use the endpoints of its own cluster, and no other. The
-	// service means something else in each cluster, as the API server does.
+	// ClusterLocal limits a client to the endpoints of its own cluster. The service means
+	// something different in each cluster, as the API server does.
 	ClusterLocal bool `json:"clusterLocal,omitempty"`
 }
 
-// Affinity is by what calls are alike.
+// Affinity is the property by which calls count as similar.
 type Affinity string
 
-// ClientIP is the address that a call comes from. Any other is none.
+// ClientIP is the source address of a call. Other values mean no affinity.
 const ClientIP Affinity = "CLIENT_IP"
 
-// Preference says how near endpoints are that are used before others.
+// Preference is the distance up to which endpoints are used before others.
 type Preference string
 
-// The preferences of Kubernetes. Any other is none.
+// The preferences of Kubernetes. Other values mean no preference.
 const (
 	PreferSameZone Preference = "SAME_ZONE"
 	PreferSameNode Preference = "SAME_NODE"
 )
 
-// PreferenceNamed reads what Kubernetes calls the distribution of traffic, in either case of
-// letters. A word that is not known says nothing.
+// PreferenceNamed parses Kubernetes' name of a traffic distribution, ignoring case. An
+// unknown name means no preference.
 func PreferenceNamed(distribution string) Preference {
 	switch strings.ToLower(distribution) {
 	case "preferclose", "prefersamezone": // the former is the older name
@@ -53,7 +53,7 @@ func (t Traffic) Near() bool { return t.Prefer == PreferSameZone || t.Prefer == 
 // ByNode reports whether it matters which node a client is on.
 func (t Traffic) ByNode() bool { return t.NodeLocal || t.Prefer == PreferSameNode }
 
-// String lists what is said, with commas.
+// String lists the set fields, separated by commas.
 func (t Traffic) String() string {
 	var said []string
 	if t.NodeLocal {

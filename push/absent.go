@@ -1,21 +1,21 @@
 package push
 
-// mostEmpty is how many resources a subscriber may have of a type that goes to it as
-// the full set, for names that stand for nothing to be among them. Such a set is
-// sent as one, so it must not grow with whatever is asked for.
+// mostEmpty bounds the resources of a full set that may also contain empty resources, for
+// names that do not exist. A full set is sent as one, so it must not grow with the names
+// that a client asks for.
 const mostEmpty = 1024
 
-// gone deals with a name that stands for nothing.
+// gone handles a name that does not exist.
 func (d *draft) gone(name string, p pending) {
 	h := d.holding(name)
 	absent := d.absence(name)
 	if h == nil && d.world.Complete() && d.nacked[name].member != (member{}) {
-		d.clearNACK(name) // what it NACKed, or what no message could carry
+		d.clearNACK(name) // a NACKed resource, or one too large for a message
 	}
 	switch {
 	case h == nil && !p.again(),
 		h == nil && !p.force && d.mode == Delta && absent == Removal, // the removal was sent when the client asked
-		h == nil && d.full && absent == Empty && !d.named(name),      // only who names it is sent that it is empty
+		h == nil && d.full && absent == Empty && !d.named(name),      // only a subscriber that names it is sent the empty resource
 		d.nackedAs(name, member{}) && !p.again():
 		delete(d.pending, name)
 	case !d.world.Complete() && !d.wasServed(name) && (h == nil && !d.nackedAs(name, member{}) || h != nil && h.known == claimed) && (!d.full || absent == Empty):
@@ -28,7 +28,7 @@ func (d *draft) gone(name string, p pending) {
 		}
 		d.unproven[name] = struct{}{}
 	case h != nil && d.referred(name, p):
-		// It waits: what refers to it goes first.
+		// The removal waits: the resources that refer to the name go first.
 	case d.full && (absent != Empty || !d.named(name) || d.held.n >= mostEmpty):
 		d.open.due = true
 		d.remove(name, p)
@@ -71,7 +71,7 @@ func (d *draft) remove(name string, p pending) {
 	delete(d.open.brings, name)
 	d.release(name)
 	if !matters {
-		return // it only answers a request for something absent: nothing depends on its ACK
+		return // the removal only answers a request for an absent name: nothing depends on its ACK
 	}
 	if d.removed == nil {
 		d.removed = map[string]uint64{}
@@ -102,8 +102,8 @@ func (d *draft) void(name string, p pending) {
 	}
 }
 
-// keep deals with a name that stands for nothing any more when the protocol has
-// no way to express that: the subscriber keeps what it has.
+// keep handles a name that no longer exists when the protocol has no way to express that:
+// the subscriber keeps its resource.
 func (d *draft) keep(name string) {
 	if !d.named(name) {
 		d.forget(name) // there is no bound on names that come and go

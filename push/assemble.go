@@ -18,8 +18,8 @@ type draft struct {
 	size int
 }
 
-// assemble sends the next response of a type, if there is anything to send and
-// the one before was answered.
+// assemble sends the next response of a type, if there is content to send and the previous
+// response was answered.
 func (s *Subscriber) assemble(t *turn, typ Type) {
 	i := s.interest(typ)
 	if i == nil {
@@ -37,7 +37,7 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 		return
 	case i.guarded(info, w, t.waited(s.engine, info), t.remembers(s.engine, info)):
 		i.stirUnlisted()
-		s.rouseRemovals() // which wait for no type that is guarded
+		s.rouseRemovals() // removals wait for no guarded type
 		if i.either {
 			s.switched(i, Delta, false) // increments delete nothing
 		}
@@ -46,7 +46,7 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}}
 	d.compose()
 	if d.full && d.waiting() > 0 || d.incomplete() {
-		return // the set is whole in a later turn
+		return // a later turn completes the set
 	}
 	d.send()
 	if d.waiting() == 0 && d.again == 0 {
@@ -54,7 +54,7 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 	}
 }
 
-// compose looks at the names of this turn.
+// compose considers the names of this turn.
 func (d *draft) compose() {
 	d.open.due = d.open.due || d.answer
 	d.bring()
@@ -83,8 +83,8 @@ func (d *draft) compose() {
 	d.markFirst()
 }
 
-// markFirst says what the response is to the first state. If nothing of that is left, it is
-// sent even without content.
+// markFirst marks a response of the first state, and the response that completes it. The
+// completing response is sent even without content.
 func (d *draft) markFirst() {
 	if !d.first {
 		return
@@ -97,21 +97,22 @@ func (d *draft) empty() bool {
 	return len(d.out.Resources) == 0 && len(d.out.Removed) == 0 && !d.open.due
 }
 
-// guarded reports whether a full set has to wait until every source has been
-// listed. A subscriber that resumes deletes what is not in the set, and a source
-// that is not listed yet may still have it. The set may go at once if everything
-// that the subscriber asks for is in it, or if it is all that the subscriber holds.
-// If the world remembers all that was ever sent, a subscriber that cannot say what it
-// holds has it from sources that were listed: there were no others. One that can say
-// it may have been served elsewhere, and waits, unless it has its version from here. It
-// waits no longer than sources are waited for that are not required.
+// guarded reports whether a full set has to wait until every source has been listed. A
+// subscriber that resumes deletes every resource that the set lacks, and a source that is
+// not listed yet may still have that resource. The set may go at once if it contains every
+// name that the subscriber asks for, or all that the subscriber holds.
+//
+// If the world remembers all that was ever sent, a subscriber with an unknown claim does
+// not wait: its resources came from listed sources. A subscriber with a known claim may
+// have been served by another Isthmus. It waits, unless its version was issued here. The
+// wait ends when the sources that are not required have been waited for long enough.
 func (i *interest) guarded(info *typeInfo, w World, waited, remembers bool) bool {
 	if !i.full || i.claim == nil || *i.claim == (Version{}) || i.ours || waited || w.Complete() || remembers && *i.claim == unknownClaim {
 		i.guard = false
 		return false
 	}
 	if i.guard && i.wildcard {
-		return true // to look through everything once is enough
+		return true // one look through all names is enough
 	}
 	view, names, lacks := i.view.View, i.allNamed, i.wildcard
 	if i.wildcard {
@@ -130,7 +131,7 @@ func (i *interest) guarded(info *typeInfo, w World, waited, remembers bool) bool
 	return i.guard
 }
 
-// expandAll turns a wildcard that was just asked for into names.
+// expandAll makes the names of a new wildcard pending.
 func (d *draft) expandAll() {
 	if !d.expand {
 		return
@@ -141,8 +142,8 @@ func (d *draft) expandAll() {
 	}
 }
 
-// consider decides what becomes of one pending name: it is included, it is as the
-// subscriber has it, it has to wait, or it has no room and stays pending.
+// consider decides how to handle one pending name. The resource is included, is already
+// held, has to wait, or does not fit and stays pending.
 func (d *draft) consider(name string) {
 	p := d.pending[name]
 	if !d.subscribed(name) {
@@ -165,8 +166,8 @@ func (d *draft) consider(name string) {
 	res := f.res
 	h := d.holding(name)
 	same := h != nil && h.is(res.member) && !p.again()
-	// What the subscriber has already waits for nothing. To look at what it needs may be
-	// dear: a listener may need the hosts of thousands of services.
+	// A resource that the subscriber already has waits for nothing. Looking up its needs may
+	// be expensive: a listener may need the hosts of thousands of services.
 	if !same && d.heldBack(name, p, f.subject) {
 		return
 	}
@@ -175,7 +176,7 @@ func (d *draft) consider(name string) {
 		if h.known == claimed {
 			d.share(h, res)
 			h.known = confirmed
-		} else if d.full && h.whole == nil { // it came as an increment
+		} else if d.full && h.whole == nil { // sent as an increment
 			d.share(h, res)
 		}
 		delete(d.pending, name)
@@ -190,8 +191,8 @@ func (d *draft) consider(name string) {
 	}
 }
 
-// bad deals with a name whose look-up failed by a fault of ours. A subscriber that
-// has the resource keeps it; for others there is none.
+// bad handles a name for which the look-up panicked. A subscriber that has the resource
+// keeps it; for others the resource does not exist.
 func (d *draft) bad(name string, p pending) {
 	if d.holding(name) == nil {
 		d.gone(name, p)
@@ -201,15 +202,15 @@ func (d *draft) bad(name string, p pending) {
 	d.missed(name)
 }
 
-// nackedAs reports whether a name was NACKed with this very content, so that there
-// is no point in sending it again.
+// nackedAs reports whether a name was NACKed with this very content. Sending the content
+// again would be useless.
 func (d *draft) nackedAs(name string, m member) bool {
 	n, was := d.nacked[name]
 	return was && n.member == m
 }
 
-// tooLarge reports whether so many bytes would make the response larger than
-// the peer may take. A full set cannot be split, and a resource neither.
+// tooLarge reports whether so many bytes would make the response larger than the peer may
+// take. Neither a full set nor a resource can be split.
 func (d *draft) tooLarge(size int) bool {
 	return !d.full && !d.info.Together && d.size > 0 && d.size+size > d.subscriber.engine.config.Budget
 }
@@ -234,8 +235,8 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 	}
 }
 
-// brings enters a name that the response brings, with its content or, for a
-// removal, with none.
+// brings records a name that the response brings, with its content or, for a removal, with
+// none.
 func (d *draft) brings(name string, m member, p pending) {
 	if d.open.serial == 0 {
 		d.subscriber.serial++
@@ -245,7 +246,7 @@ func (d *draft) brings(name string, m member, p pending) {
 	d.open.due = d.open.due || d.full
 	d.open.since = oldest(d.open.since, p.since)
 	delete(d.pending, name)
-	delete(d.unproven, name) // not earlier: by its turn the name may stand for something else
+	delete(d.unproven, name) // not earlier: by its turn the name may exist again
 	if d.full || d.nacked[name].member == m {
 		d.dropNACK(name) // a full set has the others in it anyway; else this is the retry itself
 	} else {
@@ -286,13 +287,13 @@ func (d *draft) send() {
 	select {
 	case s.out <- d.out:
 	default:
-		s.engine.fail(s) // it answered responses that it was not sent, so the outbox has no room left
+		s.engine.fail(s) // the client answered responses that it was not sent, so the outbox is full
 	}
 }
 
-// wholeSet makes the response of a full type everything the subscriber holds. What
-// came as an increment and can no longer be encoded, by a fault of ours, is not in it:
-// the set takes it away.
+// wholeSet fills the response of a full type with everything that the subscriber holds. A
+// resource sent as an increment may no longer be encodable, after a panic. The set lacks
+// such a resource, and so removes it.
 func (d *draft) wholeSet() {
 	d.out.Resources = make([]*Resource, 0, d.held.n)
 	var lost []string

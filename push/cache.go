@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cache holds the encoded form of every subject somebody asked for. A slot has
-// room for one revision: the newest that was asked for.
+// cache holds the encoded form of every requested subject. A slot has room for one
+// revision: the newest that was requested.
 type cache struct {
 	frame  func(Encoded) [modes][]byte
 	panics *panics
@@ -22,8 +22,8 @@ type cache struct {
 type cached struct {
 	subject Subject
 	once    sync.Once
-	// res is the encoded form. Until encoding has ended, and after it failed, res is
-	// that of the last good revision; nil if there was none.
+	// res is the encoded form. Until encoding has ended, and after it failed, res is the last
+	// good revision; nil if there was none.
 	res  atomic.Pointer[Resource]
 	used atomic.Bool // since the last sweep
 }
@@ -32,8 +32,8 @@ func newCache(frame func(Encoded) [modes][]byte, panics *panics) *cache {
 	return &cache{frame: frame, panics: panics, seed: maphash.MakeSeed(), slots: map[any]*cached{}}
 }
 
-// get returns the encoded form of a subject, which has a name. Should encoding
-// it panic, that is the last good form, or nil.
+// get returns the encoded form of a subject. If encoding panics, get returns the last good
+// form, or nil. The name is for the log.
 func (c *cache) get(subject Subject, name string) *Resource {
 	slot := subject.Slot()
 	c.mu.RLock()
@@ -74,7 +74,7 @@ func (c *cache) replace(slot any, subject Subject) *cached {
 	return entry
 }
 
-// forget drops the encodings of what is gone.
+// forget drops the encodings of removed subjects.
 func (c *cache) forget(slots []any) {
 	if len(slots) == 0 {
 		return
@@ -86,7 +86,7 @@ func (c *cache) forget(slots []any) {
 	}
 }
 
-// slotsOf are the slots of a subject and of the forms in which it is sent.
+// slotsOf returns the slots of a subject and of the forms in which it is sent.
 func slotsOf(subject Subject) []any {
 	if inc, ok := subject.(Incremental); ok {
 		return []any{inc.Slot(), inc.Since(Version{}).Slot()}

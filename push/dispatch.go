@@ -9,8 +9,8 @@ import (
 // sweepEvery bounds how long an encoding outlives the last interest in it.
 const sweepEvery = 10 * time.Minute
 
-// dispatchAll waits for: the end, something published, the end of a debounce,
-// the time to sweep the cache.
+// Cases: ctx ends; the cache is due for a sweep; a producer has published; the debounce of
+// some changes ends.
 func (e *Engine) dispatchAll(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
@@ -53,7 +53,7 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 	p.remembers = u.Remembers
 	free := u.Waited && !p.waited
 	p.waited = u.Waited
-	if !planned { // the subscribers that it concerns are unknown
+	if !planned { // the affected subscribers are unknown
 		e.failAll()
 		return
 	}
@@ -89,8 +89,8 @@ func (e *Engine) begin(p *Producer, first Update) {
 	}
 }
 
-// mark notes a change of a resource for every subscriber that it concerns. The
-// caller holds the engine's step.
+// mark records a change of a resource for every affected subscriber. The caller holds the
+// engine's step.
 func (e *Engine) mark(q question) {
 	e.cache.forget(q.gone)
 	e.asked++
@@ -108,8 +108,8 @@ func (e *Engine) mark(q question) {
 	})
 }
 
-// dispatchDue marks the changes whose debounce is over, and returns how long it is
-// until the next one is.
+// dispatchDue marks the changes with an expired debounce, and returns the time until the
+// next debounce ends.
 func (e *Engine) dispatchDue() time.Duration {
 	next := sweepEvery
 	now := time.Now()
@@ -126,8 +126,8 @@ func (e *Engine) dispatchDue() time.Duration {
 	return next
 }
 
-// release marks the changes that a lane held back. Removals may have waited for
-// them, so subscribers with such removals have a turn.
+// release marks the changes that a debounce class held back. Removals may have waited for
+// these changes, so subscribers with such removals get a turn.
 func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 	now := *info.producer.world.Load()
 	questions := make([]question, 0, len(from.changed))
@@ -148,9 +148,9 @@ func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 	}
 }
 
-// makeReviewed has subscribers work out their views again, where a step may have
-// changed them. It looks only at those that the audience keys reach. A subscriber
-// that came after the plan was made, and so is not in it, does so as well.
+// makeReviewed makes subscribers recompute their views where a step may have changed them.
+// It visits only the subscribers that the audience keys reach. A subscriber that connected
+// after the plan was made recomputes its views as well.
 func (e *Engine) makeReviewed(s *impact) {
 	for _, t := range s.reviewed {
 		e.index.reached(t, s.keys, func(i *interest) {

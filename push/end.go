@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// endsApart is how far apart subscribers are ended that are few.
+// endsApart is the longest pause between two ends of subscribers.
 const endsApart = 20 * time.Millisecond
 
-// EndAll ends every subscriber, one after the other and evenly spread over a time, or
-// over less if they are few, so that those who come back elsewhere do not all come at
-// once. Until its turn comes a subscriber is served on. If ctx ends, the rest end at once.
+// EndAll ends every subscriber, one after the other and evenly spread over a duration. It
+// takes less time if there are few, see endsApart. The spread keeps clients from
+// reconnecting to other replicas all at once. A subscriber is served until its end. If ctx
+// ends, the rest end at once.
 func (e *Engine) EndAll(ctx context.Context, over time.Duration) {
 	list := slices.Collect(e.all())
 	apart := min(over/time.Duration(max(len(list), 1)), endsApart)
@@ -26,7 +27,7 @@ func (e *Engine) EndAll(ctx context.Context, over time.Duration) {
 		}
 		s.Close()
 	}
-	for s := range e.all() { // who came meanwhile
+	for s := range e.all() { // subscribers that connected meanwhile
 		s.Close()
 	}
 }

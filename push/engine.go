@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// Config says how an engine delivers. What it delivers comes from producers.
+// Config configures how an engine delivers the resources of its producers.
 type Config struct {
-	// Order names types in the order of delivery: a type goes before those that
-	// refer to it. Types that it does not name follow.
+	// Order names types in the order of delivery: a type goes before the types that refer to
+	// it. Types that it does not name follow.
 	Order []string
-	// Frame returns what the protocol writes before the body of a resource, for
+	// Frame returns the bytes that the protocol writes before the body of a resource, for
 	// [WholeState] and [Delta] subscribers. It is called once per encoding.
 	Frame func(Encoded) [modes][]byte
-	// Workers assemble responses; default one per processor.
+	// Workers is the number of goroutines that assemble responses; default one per processor.
 	Workers int
-	// Patience is how long a response may stay unanswered before the next of
-	// its type is sent all the same; default 10 s.
+	// Patience is how long a response may stay unanswered before the next of its type is sent
+	// nevertheless; default 10 s.
 	Patience time.Duration
-	// Budget bounds the bytes of a response that may be split; default 3 MiB,
-	// below the 4 MiB that gRPC clients take. One resource is never split.
+	// Budget bounds the bytes of a response that may be split; default 3 MiB, below the 4 MiB
+	// that gRPC clients accept. One resource is never split.
 	Budget int
-	// Largest bounds the bytes of a full set and of a single resource, neither of
-	// which can be split; zero does not. What is larger is not sent, and the status of
-	// the subscriber says so.
+	// Largest bounds the bytes of a full set and of a single resource, neither of which can be
+	// split; zero means no bound. A larger set or resource is not sent, and the status of the
+	// subscriber reports that.
 	Largest int
-	// Turn bounds the names that one turn of a worker looks at for a type, so that a
-	// subscriber with very many does not delay the others; default 4,096.
+	// Turn bounds the names that one turn of a worker considers for a type; default 4,096. A
+	// subscriber with very many names then does not delay the others.
 	Turn int
-	// Holdings bound what subscribers may ask for.
+	// Holdings bound the names and views of subscribers.
 	Holdings Holdings
-	// Sent and ACKed, if set, are called when the transport has taken a response and
-	// when the client has ACKed it, with the time since the oldest change in it was
+	// Sent is called when the transport has taken a response, and ACKed when the client has
+	// ACKed it; both may be nil. They get the time since the oldest change in the response was
 	// committed. They must not block.
 	Sent, ACKed func(t Type, took time.Duration)
 	// Log receives the panics that the engine survived.
@@ -73,14 +73,14 @@ type Engine struct {
 	sentNames issued      // of types that are sent name by name
 	producers []*Producer // all of them before Run
 	table     atomic.Pointer[table]
-	wake      chan struct{} // holds a token while a producer has published something
+	wake      chan struct{} // holds a token while a published update waits
 	primed    chan struct{} // see Primed
 
-	// step is held while a step's marks are made. A reader of the worlds sees all
-	// that the step changed or nothing of it, and so can keep the order of types.
+	// step is held while a step's marks are made. A reader of the worlds sees the whole step
+	// or nothing of it, and so can keep the order of types.
 	step  sync.RWMutex
-	steps uint64 // that were made; guarded by step
-	asked uint64 // questions to the index; the dispatcher's
+	steps uint64 // number of steps made; guarded by step
+	asked uint64 // number of questions to the index; used by the dispatcher only
 
 	mu          sync.Mutex
 	subscribers map[*Subscriber]struct{}
@@ -104,11 +104,11 @@ func New(config Config) *Engine {
 	return e
 }
 
-// Primed is closed once every producer but those of [Engine.ProduceLater] has a world
-// to serve.
+// Primed is closed once every producer has a world to serve, except the producers of
+// [Engine.ProduceLater].
 func (e *Engine) Primed() <-chan struct{} { return e.primed }
 
-// Serves reports whether some producer has a world to serve.
+// Serves reports whether any producer has a world to serve.
 func (e *Engine) Serves() bool {
 	return slices.ContainsFunc(e.producers, func(p *Producer) bool { return p.world.Load() != nil })
 }

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// flight is a response that was not answered.
+// flight is an unanswered response.
 type flight struct {
 	serial  uint64
-	version Version   // of all that the subscriber holds with it
-	brought int       // names that were new in it
-	step    uint64    // up to which it carries everything; 0 if it does not
+	version Version   // of everything that the subscriber holds with it
+	brought int       // number of names that were new in it
+	step    uint64    // the step up to which it carries everything; 0 if incomplete
 	since   time.Time // commit of its oldest change
-	waits   time.Time // since when an answer is awaited, to it or to one before it
+	waits   time.Time // since when the answer to it or to an earlier one is awaited
 	sentAt  time.Time // zero until the transport has taken it
 	overdue bool
 	behind  waiters // names of other types that wait for the answer
 }
 
-// newest is the flight that the next response of the type waits for; nil if
-// everything was answered.
+// newest returns the flight that the next response of the type waits for; nil if everything
+// was answered.
 func (i *interest) newest() *flight {
 	if len(i.flights) == 0 {
 		return nil
@@ -34,9 +34,9 @@ func (i *interest) blocks() bool {
 	return f != nil && !f.overdue
 }
 
-// carried returns those that wait for the answer to the response that a name is in;
-// nil if it is in none that is waited for. That may be one in the making: a full set may
-// take several turns.
+// carried returns the waiters for the answer to the response that contains a name. It
+// returns nil if no awaited response contains it. The response may be still in the making:
+// a full set may take several turns.
 func (i *interest) carried(name string) *waiters {
 	if !i.blocks() && i.open.serial == 0 {
 		return nil
@@ -57,12 +57,12 @@ func (i *interest) carried(name string) *waiters {
 	}
 }
 
-// maxFlights bounds the responses whose ACK is awaited.
+// maxFlights bounds the unanswered responses.
 const maxFlights = 8
 
-// launch notes that a response is on its way. Those before it may still be
-// answered. Beyond the bound the oldest is dropped, with the removals it brought,
-// which have no bound of their own. Its resources still name it by their serial.
+// launch records that a response is on its way. Earlier ones may still be answered. Beyond
+// the bound the oldest is dropped, together with the record of its removals, which has no
+// bound of its own. Its resources still name it by their serial.
 func (i *interest) launch(f *flight) {
 	i.flights = append(i.flights, f)
 	if len(i.flights) <= maxFlights {
@@ -75,8 +75,8 @@ func (i *interest) launch(f *flight) {
 	maps.DeleteFunc(i.crossed, func(_ string, serial uint64) bool { return serial <= first.serial })
 }
 
-// cross notes a name that is dropped while a response that brought it is
-// unanswered. That response may arrive when the subscriber asks for the name again.
+// cross records a name that is dropped while a response with it is unanswered. That
+// response may arrive when the subscriber asks for the name again.
 func (i *interest) cross(name string) {
 	h := i.holding(name)
 	if h == nil || i.mode != Delta {
@@ -92,8 +92,8 @@ func (i *interest) cross(name string) {
 	}
 }
 
-// meet has a name looked at that is asked for again before such a response was
-// answered. The subscriber may have a version from it that is gone by now.
+// meet makes a name pending that is requested again before such a response was answered.
+// The subscriber may have an outdated version from that response.
 func (i *interest) meet(name string) {
 	if _, crossed := i.crossed[name]; !crossed || i.holding(name) != nil {
 		return
@@ -104,9 +104,9 @@ func (i *interest) meet(name string) {
 	i.want(name, pending{})
 }
 
-// land returns the response that an answer is for; nil if there is none. Answers
-// come in the order of the responses, so neither that response nor those before it
-// are awaited any longer.
+// land returns the response that an answer is for; nil if there is none. Answers come in
+// the order of the responses. After an answer, that response and all earlier ones are no
+// longer awaited.
 func (i *interest) land(serial uint64) *flight {
 	at := slices.IndexFunc(i.flights, func(f *flight) bool { return f.serial == serial })
 	if at < 0 {
@@ -126,9 +126,9 @@ func (i *interest) land(serial uint64) *flight {
 	return f
 }
 
-// cover notes that everything up to a step was sent, with the newest response or
-// before it. While names wait, a change before that step may not have been sent, unless
-// a NACK keeps it back.
+// cover records that everything up to a step was sent, with the newest response or before
+// it. While names wait, a change before that step may not have been sent, unless a NACK
+// holds it back.
 func (i *interest) cover(step uint64) {
 	if i.waits.keeping > 0 {
 		return

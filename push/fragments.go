@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Fragments are the end of a resource's content, in pieces that resources share. They
-// are immutable.
+// Fragments are the end of a resource's content, in pieces that resources share. They are
+// immutable.
 type Fragments interface {
-	// Size is how many bytes all of the pieces have.
+	// Size returns the bytes of all pieces.
 	Size() int
 	// All yields the pieces in order.
 	All() iter.Seq[[]byte]
 }
 
-// Size is how many bytes the content has.
+// Size returns the bytes of the content.
 func (e *Encoded) Size() int {
 	if e.Tail == nil {
 		return len(e.Body)
@@ -22,7 +22,7 @@ func (e *Encoded) Size() int {
 	return len(e.Body) + e.Tail.Size()
 }
 
-// Joined returns the resource with all of its content in one piece, which is not shared.
+// Joined returns the resource with all of its content in one unshared piece.
 func (e Encoded) Joined() Encoded {
 	if e.Tail == nil {
 		return e

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// label is what the engine knows of a resource that subscribers have. All of them
-// share it. It does not keep the resource itself in memory: a slow subscriber would
-// else keep revisions that all others have replaced.
+// label is the identity of a resource that subscribers hold; they all share it. It does not
+// keep the resource itself in memory: otherwise a slow subscriber would keep revisions that
+// all others have replaced.
 type label struct {
 	name   string
 	member member
 	hash   uint64 // of the name
-	// version and made, when it was first needed here, are only for people.
+	// version and made, the time of its first use here, are for display only.
 	version Version
 	made    time.Time
 	whole   *Resource // only for subscribers that are sent the full set each time
@@ -23,44 +23,44 @@ type label struct {
 type holding struct {
 	*label // nil in a slot that is free
 
-	serial serial // of the response that brought it; 0 if none did on this stream, or it was NACKed
-	mark   uint16 // of the hash, to tell most names apart without their labels
-	named  bool   // it is asked for by name
+	serial serial // of the response that brought it; 0 if it was NACKed, or no response on this stream did
+	mark   uint16 // part of the hash, to distinguish most names without their labels
+	named  bool   // requested by name
 	known  knowledge
 }
 
-// knowledge is how the engine knows that a subscriber has something.
+// knowledge is how the engine knows that a subscriber holds a resource.
 type knowledge uint8
 
 const (
-	claimed   knowledge = iota // the subscriber says so, and nothing else shows it
-	confirmed                  // the subscriber says so, and it would be sent the same
-	sent                       // it was sent on this stream
-	unsure                     // it was sent and NACKed: the subscriber has this version or an earlier one
+	claimed   knowledge = iota // the subscriber claims it, without other evidence
+	confirmed                  // the subscriber claims it, and would be sent the same
+	sent                       // sent on this stream
+	unsure                     // sent and NACKed: the subscriber has this version or an earlier one
 )
 
-// onStream reports whether a response on this stream brought it.
+// onStream reports whether a response on this stream brought the resource.
 func (h *holding) onStream() bool { return h.known >= sent }
 
-// is reports whether the subscriber has exactly this.
+// is reports whether the subscriber holds exactly this version.
 func (h *holding) is(m member) bool { return h.known != unsure && h.member == m }
 
-// serial is a response's number, shortened to be kept with each name that it
-// brought. It tells apart the responses that may still be answered.
+// serial is a response's number, shortened to be kept with each name of the response. It
+// distinguishes the responses that may still be answered.
 type serial uint32
 
 func serialOf(n uint64) serial { return serial(n) } //nolint:gosec // see above
 
-// heldSet is what a subscriber has of a type, by name. A map would take twice the
-// room, and this is most of what a stream costs. A pointer into it holds until it
-// is added to or removed from.
+// heldSet is the set of resources that a subscriber holds of a type, by name. A map would
+// take twice the memory, and this set is most of the cost of a stream. A pointer into it is
+// valid until the next add or remove.
 type heldSet struct{ slots[holding] }
 
 func (h holding) empty() bool { return h.label == nil }
 
 func (h holding) key() uint64 { return h.hash }
 
-// find returns what the set has of a name; nil if nothing.
+// find returns the holding of a name; nil if there is none.
 func (s *heldSet) find(name string, hash uint64) *holding {
 	if at := s.at(name, hash); at >= 0 {
 		return &s.list[at]
@@ -68,7 +68,7 @@ func (s *heldSet) find(name string, hash uint64) *holding {
 	return nil
 }
 
-// at is the slot of a name; -1 if there is none.
+// at returns the slot of a name; -1 if there is none.
 func (s *heldSet) at(name string, hash uint64) int {
 	if s.n == 0 {
 		return -1
@@ -82,19 +82,19 @@ func (s *heldSet) at(name string, hash uint64) int {
 	return -1
 }
 
-// add enters a name that the set does not have.
+// add enters a name that the set lacks.
 func (s *heldSet) add(l *label) *holding {
 	return s.put(holding{label: l, mark: uint16(l.hash)}) //nolint:gosec // as above
 }
 
-// remove takes out a name that the set has.
+// remove takes out a name that the set contains.
 func (s *heldSet) remove(name string, hash uint64) { s.take(s.at(name, hash)) }
 
-// nameSet is the names that a subscriber asks for and has nothing of. A name that
-// stands for nothing costs no more than its place in here.
+// nameSet is the names that a subscriber asks for and holds no resource of. A name that
+// does not exist costs no more than its place in this set.
 type nameSet struct {
 	names map[string]struct{}
-	most  int // that there were since the map was made
+	most  int // largest size since the map was made
 }
 
 func (s *nameSet) has(name string) bool {
@@ -110,8 +110,8 @@ func (s *nameSet) add(name string) {
 	s.most = max(s.most, len(s.names))
 }
 
-// remove reports whether the name was there. Most names are here only until they
-// are answered, and a map never shrinks, so a small one replaces it in time.
+// remove reports whether the name was there. Most names are here only until they are
+// answered, and a map never shrinks. A small map therefore replaces a mostly empty one.
 func (s *nameSet) remove(name string) bool {
 	before := len(s.names)
 	delete(s.names, name)
@@ -130,5 +130,5 @@ func (s *nameSet) remove(name string) bool {
 	return true
 }
 
-// hash is that of a name in labels.
+// hash returns the hash of a name as labels contain it.
 func (c *cache) hash(name string) uint64 { return maphash.String(c.seed, name) }

@@ -10,18 +10,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Holdings bound the bytes that subscribers make an engine keep by asking for
-// names, by saying that they hold them, or by having a view that no other has. Names that a wildcard brings are not
-// counted, for the engine has them in any case.
+// Holdings bound the memory that subscribers can make an engine use. They count the bytes
+// of names that a client asks for or claims to hold, and of views that no other client has.
+// Names that a wildcard brings are not counted, because the engine has them in any case.
 type Holdings struct {
-	// Each is for the subscribers of one [Info].Budget; default 256 MiB, which is
-	// some two million names.
+	// Each bounds the bytes for the subscribers of one [Info].Budget; default 256 MiB, some
+	// two million names.
 	Each int64
-	// Total is for all subscribers; default a third of the memory that the program
-	// may use (GOMEMLIMIT), or 2 GiB if that is not limited.
+	// Total is the bound in bytes for all subscribers. The default is a third of the memory
+	// that the program may use (GOMEMLIMIT), or 2 GiB if that is not limited.
 	Total int64
-	// Views is how many views the subscribers of one [Info].Budget may have that prove
-	// nothing, by what they say of where they are; default 500.
+	// Views bounds the distinct views of the unproven subscribers of one [Info].Budget;
+	// default 500. They derive from the location and ports that the client declares.
 	Views int
 }
 
@@ -36,33 +36,33 @@ func (h Holdings) withDefaults() Holdings {
 	return h
 }
 
-// ErrViews is returned for a subscriber for the view of which there is no room.
+// ErrViews is returned for a subscriber with a view that exceeds the budget.
 var ErrViews = errors.New("more views than there is room for")
 
 // ErrHoldings is returned for a request that asks for more than is left of a budget.
 var ErrHoldings = errors.New("more names than there is room for")
 
-// nameCost is what a name costs beside its bytes: a slot of the subscriber's map
-// and one of the index, each less than half empty.
+// nameCost is the cost of a name beside its bytes: a slot of the subscriber's map and one
+// of the index, each less than half empty.
 const nameCost = 96
 
-// holdings is what was taken of the budgets.
+// holdings is the used part of the budgets.
 type holdings struct {
 	limits Holdings
 
 	mu    sync.Mutex
 	total int64
 	by    map[string]int64
-	views map[outlook]int            // subscribers of each
-	says  map[string]map[outlook]int // likewise, of each budget for which nothing is proven
+	views map[outlook]int            // number of subscribers of each
+	says  map[string]map[outlook]int // likewise, by budget, of unproven subscribers
 }
 
 func newHoldings(limits Holdings) *holdings {
 	return &holdings{limits: limits, by: map[string]int64{}, views: map[outlook]int{}, says: map[string]map[outlook]int{}}
 }
 
-// outlook is what a client says of itself as far as it can make up views with that. Labels
-// are no part of it: they choose among scopes, which registries have.
+// outlook is the part of a client's self-description with which it could invent views.
+// Labels are not part of it: they choose among scopes, which come from registries.
 type outlook struct {
 	kind, namespace    string
 	locality           model.Locality
@@ -76,17 +76,19 @@ func outlookOf(c Client) outlook {
 	return outlook{c.Kind, c.Namespace, c.Locality, c.Proxy.Role, c.Proxy.Interception, c.Proxy.Outbound, c.Network, c.Node, c.Cluster}
 }
 
-// shared is as much of it as resources of many services depend on, which take the memory.
+// shared returns the part of the outlook that resources of many services depend on; only
+// those resources take memory.
 func (o outlook) shared() outlook {
 	o.network, o.node, o.cluster = "", "", ""
 	return o
 }
 
-// viewCost is what a view costs that no other subscriber has: the lists of its routes, and
-// listeners of its own.
+// viewCost is the memory in bytes of a view that no other subscriber has: the lists of its
+// routes, and its own listeners.
 const viewCost = 32 << 10
 
-// enter takes room for the view of a subscriber, which is shared by all that say the same.
+// enter takes room for the view of a subscriber. Subscribers with the same outlook share
+// it.
 func (h *holdings) enter(o outlook, info Info) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +116,7 @@ func (h *holdings) enter(o outlook, info Info) error {
 	return nil
 }
 
-// leave gives back what enter took.
+// leave returns the room that enter took.
 func (h *holdings) leave(o outlook, info Info) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

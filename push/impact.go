@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// impact is what is known of an update before it is made: the subscribers that it
-// concerns. No lock is held while it is worked out. A subscriber that comes between
-// then and the step counts as concerned: a mark too many costs a comparison.
+// impact is the effect of an update, found before the update is made: the affected
+// subscribers. It is computed with no lock held. A subscriber that connects between then
+// and the step counts as affected: a needless mark costs a comparison.
 type impact struct {
 	questions []question
-	debounced []debounced // changes that a debounce keeps back
-	completes bool        // with it every source of the producer has been listed
+	debounced []debounced // changes that a debounce delays
+	completes bool        // with the update, every source of the producer has been listed
 
-	number   uint64   // of the step, for the interests that were asked about
-	reviewed []Type   // types whose clients may have another view
+	number   uint64   // of the step, as recorded in the compared interests
+	reviewed []Type   // types with clients that may have another view
 	keys     []string // the audience keys that reach them; nil for all
 }
 
-// target is a resource, as it goes to the subscribers of a mode that some
-// audience keys reach; nil stands for all keys.
+// target is a resource for the subscribers of a mode that some audience keys reach; nil
+// means all keys.
 type target struct {
 	t        Type
 	mode     Mode
@@ -27,17 +27,17 @@ type target struct {
 	audience []string
 }
 
-// question asks which subscribers a change concerns.
+// question asks for the subscribers that a change affects.
 type question struct {
 	target
 	change  change
 	since   time.Time
 	answers []answer
-	removes bool  // from some view
-	gone    []any // the slots of what the views lose
+	removes bool  // a removal from some view
+	gone    []any // the slots of the subjects that the views lose
 }
 
-// answer says whether the change affects the subscribers that share a view.
+// answer records whether the change affects the subscribers that share a view.
 type answer struct {
 	view     *sharedView
 	affected bool
@@ -49,7 +49,7 @@ type debounced struct {
 	change change
 }
 
-// impactOf finds out which subscribers an update of a producer concerns.
+// impactOf finds the subscribers that an update of a producer affects.
 func (e *Engine) impactOf(p *Producer, u Update) *impact {
 	old, now := *p.world.Load(), u.World
 	s := &impact{completes: now.Complete() && !old.Complete()}
@@ -79,7 +79,7 @@ type laneKey struct {
 	mode Mode
 }
 
-// holdReplaced has removals wait for what may take their place.
+// holdReplaced makes removals wait for the changes that may replace them.
 func (s *impact) holdReplaced(by map[laneKey]*lane) {
 	if len(by) == 0 {
 		return
@@ -94,9 +94,9 @@ func (s *impact) holdReplaced(by map[laneKey]*lane) {
 	})
 }
 
-// ask finds out which of its subscribers' views a change affects. A resource that
-// changed there and back while a debounce kept it back affects all of them: some
-// may have been sent the state in between.
+// ask finds the views of the target's subscribers that a change affects. A resource that
+// changed there and back during a debounce affects all views: some subscribers may have
+// been sent the state in between.
 func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) question {
 	q := question{target: target{info.producer.Type(info.row), m, name, c.audience}, change: c, since: since}
 	if c.again {
@@ -116,7 +116,7 @@ func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c chan
 	return q
 }
 
-// viewsOf are the views of the subscribers to a resource, each once.
+// viewsOf returns the views of the subscribers to a resource, each once.
 func (e *Engine) viewsOf(of target) (views []answer) {
 	e.asked++
 	e.index.concerned(of, func(i *interest) {
@@ -128,8 +128,8 @@ func (e *Engine) viewsOf(of target) (views []answer) {
 	return views
 }
 
-// planReviews finds out which of the clients that an update's audience keys reach
-// have another view after it.
+// planReviews finds the clients with another view after an update, among the clients that
+// its audience keys reach.
 func (e *Engine) planReviews(s *impact, p *Producer, old, now World, keys []string) {
 	if len(keys) == 0 {
 		return
@@ -152,8 +152,7 @@ func (e *Engine) planReviews(s *impact, p *Producer, old, now World, keys []stri
 	}
 }
 
-// moves reports whether a client has another view of a type in a world than in
-// the one before.
+// moves reports whether a client's view of a type differs between two worlds.
 func (e *Engine) moves(i *interest, info *typeInfo, old, now World) (moves bool) {
 	s := i.subscriber
 	if !e.panics.attempt(PanicStream, "client "+s.Info.ID, func() { moves = old.View(info.row, s.client) != now.View(info.row, s.client) }) {

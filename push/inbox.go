@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// inbox holds the step from a producer's world last dispatched to its newest.
-// It never grows beyond the names there are, however slow the dispatcher is.
+// inbox holds the step from a producer's world last dispatched to its newest. It never
+// grows beyond the number of names, however slow the dispatcher is.
 type inbox struct {
 	mu      sync.Mutex
 	pending *Update // without Changed
@@ -19,11 +19,11 @@ type rowName struct {
 	name string
 }
 
-// change is what is known of a changed resource, as in [Changed].
+// change describes a changed resource, as in [Changed].
 type change struct {
 	audience        []string
 	urgent, revoked bool
-	again           bool // it changed more than once while a debounce kept it back
+	again           bool // changed more than once during a debounce
 }
 
 // and joins two changes of one resource.
@@ -33,8 +33,8 @@ func (c change) and(o change) change {
 
 func newInbox() inbox { return inbox{changed: map[rowName]change{}} }
 
-// put joins an update with those that wait. Each name keeps its own audience, so
-// nothing is marked that no update named.
+// put joins an update with the waiting ones. Each name keeps its own audience, so only
+// names of an update are marked.
 func (b *inbox) put(u Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,8 +53,7 @@ func (b *inbox) put(u Update) {
 	}
 }
 
-// take returns the waiting step, what is urgent first; ok is false when there
-// is none.
+// take returns the waiting step, urgent changes first; ok is false when there is none.
 func (b *inbox) take() (u Update, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,9 +1,9 @@
 package push
 
-// base is the version of a resource that an increment may begin with: the subscriber
-// has ACKed it and waits for nothing else. It is zero for any other type, and for a
-// subscriber of which that is not known: what it is sent then takes the place of
-// whatever it has.
+// base returns the version of a resource that an increment may start from: the subscriber
+// has ACKed it and no later one is in flight. It is zero for a type without increments, and
+// for a subscriber with an unknown version. The subscriber then gets a form that replaces
+// any version.
 func (d *draft) base(name string, p pending) Version {
 	if !d.info.Increments || d.mode != Delta || p.again() {
 		return Version{}
@@ -15,9 +15,9 @@ func (d *draft) base(name string, p pending) Version {
 	return h.version
 }
 
-// encodedSince is the encoded form of a subject for a subscriber that holds some
-// version; nil if there is none by a fault of ours. The last good form of a
-// subject will not do for an increment, which continues another version.
+// encodedSince returns the encoded form of a subject for a subscriber that holds some
+// version; nil after a panic. The last good form of a subject will not do for an increment,
+// which continues another version.
 func (e *Engine) encodedSince(subject Subject, name string, from Version) *Resource {
 	inc, ok := subject.(Incremental)
 	if !ok {
@@ -33,8 +33,8 @@ func (e *Engine) encodedSince(subject Subject, name string, from Version) *Resou
 	return nil
 }
 
-// once returns a resource as one message brings it. Subscribers keep it under the
-// label that they all share.
+// once returns a resource as encoded for one message. Subscribers keep it under the label
+// that they all share.
 func (e *Engine) once(subject Subject, res *Resource) *Resource {
 	u, ok := subject.(Unrepeatable)
 	if !ok {

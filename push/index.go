@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// index finds the subscribers to a name, and those that an audience key reaches. An
-// entry is one subscriber's interest in one type.
+// index finds the subscribers to a name, and the subscribers that an audience key reaches.
+// An entry is one subscriber's interest in one type.
 type index struct {
 	seed maphash.Seed
 
 	mu sync.RWMutex
-	// Names are kept as hashes of type and name, so that a name that clients make
-	// up costs less here than its own bytes. Names with one subscriber, as nearly
-	// every unknown name, are in one; the others are in several. Two names with one
-	// hash share an entry: comparing finds out that a mark was one too many. The seed
-	// is secret, so no client can choose names that collide.
+	// Names are kept as hashes of type and name. A name that a client invents therefore costs
+	// less here than its own bytes. Names with one subscriber, as nearly every unknown name,
+	// are in one; the others are in several. Two names with one hash share an entry: a later
+	// comparison detects the needless mark. The seed is secret, so no client can choose names
+	// that collide.
 	one     map[uint64]*interest
 	several map[uint64]*numbers
 	roll    roll      // every interest
 	members audiences // every interest
-	wild    audiences // the interests in all of a type
+	wild    audiences // the wildcard interests
 	views   map[View]*sharedView
 }
 
@@ -30,12 +30,12 @@ type interests map[*interest]struct{}
 // audiences are interests by type and audience key.
 type audiences map[Type]map[string]interests
 
-// sharedView is a view that some subscribers have. The dispatcher finds out once
-// whether a change affects it, however many subscribers share it.
+// sharedView is a view that some subscribers have. The dispatcher determines once whether a
+// change affects it, however many subscribers share it.
 type sharedView struct {
 	View
 	users    int
-	asked    uint64 // the question last asked; the dispatcher's, as is
+	asked    uint64 // number of the last question; the dispatcher owns asked and affected
 	affected bool   // the answer
 }
 
@@ -47,7 +47,8 @@ func newIndex() *index {
 	}
 }
 
-// hash is of a type and name. The multiplier spreads small numbers over 64 bits.
+// hash returns the hash of a type and name. The multiplier spreads small numbers over 64
+// bits.
 func (x *index) hash(t Type, name string) uint64 {
 	return maphash.String(x.seed, name) ^ uint64(t+1)*spread //nolint:gosec // wraps on purpose
 }
@@ -117,8 +118,8 @@ func (a audiences) remove(i *interest) {
 	}
 }
 
-// reached yields the interests that any of some audience keys reaches, nil
-// standing for all keys. One with several keys may come several times.
+// reached yields the interests that any of some audience keys reaches; nil means all keys.
+// An interest with several keys may come several times.
 func (a audiences) reached(t Type, keys []string) iter.Seq[*interest] {
 	return func(yield func(*interest) bool) {
 		if keys == nil {
@@ -168,14 +169,14 @@ func (x *index) setWildcard(i *interest, on bool) {
 	}
 }
 
-// setMode notes how an interest takes its type.
+// setMode records the mode in which an interest takes its type.
 func (x *index) setMode(i *interest, m Mode) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	i.mode = m
 }
 
-// setView notes what an interest sees.
+// setView records the view of an interest.
 func (x *index) setView(i *interest, v View) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -199,13 +200,13 @@ func (x *index) look(i *interest, v *sharedView) {
 	}
 }
 
-// concerned calls visit for every interest in a resource that has a view. The
-// index is locked meanwhile.
+// concerned calls visit for every interest in a resource that has a view. The index is
+// locked meanwhile.
 func (x *index) concerned(of target, visit func(*interest)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	seeing := func(i *interest) {
-		if i.mode == of.mode && i.view != nil { // else its first turn looks at everything
+		if i.mode == of.mode && i.view != nil { // otherwise its first turn considers all names
 			visit(i)
 		}
 	}

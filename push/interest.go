@@ -6,99 +6,98 @@ import (
 	"time"
 )
 
-// interest is what the engine knows of one subscriber and one type. It begins
-// with the first request for the type.
+// interest is the state of one subscriber for one type. It begins with the first request
+// for the type.
 type interest struct {
 	subscriber *Subscriber
 	t          Type
 	mode       Mode
 	full       bool // every response is the whole set
 	exclusive  bool // as in [TypeSpec]
-	either     bool // it takes increments as well as whole sets
+	either     bool // takes increments as well as whole sets
 	audience   []string
 	view       *sharedView // guarded by the index; nil until the first turn
 	number     number      // likewise
-	marks      marks       // have a lock of their own
-	reviewed   uint64      // the step before which its view was last compared; only the dispatcher uses it and moved
-	moved      bool        // the view was found to be another then
+	marks      marks       // guarded by their own lock
+	reviewed   uint64      // the step before which its view was last compared; only the dispatcher uses reviewed and moved
+	moved      bool        // whether the view differed in that comparison
 
-	// The rest is guarded by the subscriber's lock.
+	// The subscriber's lock guards the following fields.
 	wildcard bool
-	held     heldSet // what it has
-	lacks    nameSet // names it asks for and has nothing of
-	asked    int     // how many names it asks for
+	held     heldSet // the resources that it holds
+	lacks    nameSet // names that it asks for and holds no resource of
+	asked    int     // number of names that it asks for
 	listed   uint64  // digest of the names as last listed in full; 0 if they were not
-	sum      Version // of what it has
+	sum      Version // of the resources that it holds
 
-	fresh    []batch             // names to look at that were asked for in great numbers
-	pending  map[string]pending  // names to look at
-	waits    waits               // names to look at once what they wait for has come; none of them is pending
-	behind   map[string]waiters  // names of other types that wait for one of this type
-	crowded  bool                // pending once held many
+	fresh    []batch             // long lists of requested names, not yet pending
+	pending  map[string]pending  // names to consider in a turn
+	waits    waits               // names that wait for an obstacle; none of them is pending
+	behind   map[string]waiters  // waiting names of other types, by the name of this type
+	crowded  bool                // pending once held many names
 	urgent   bool                // a pending name may be urgent
-	expand   bool                // the wildcard's names, too
-	answer   bool                // the first request awaits a response, were it empty
-	claim    *Version            // what the subscriber says it holds already
-	ours     bool                // that was sent by this engine, and it asks for nothing else
-	resumes  bool                // its first request listed what it holds
-	first    bool                // it is owed the mark that its first state is complete
-	guard    bool                // it is sent nothing yet, so that it does not lose what it holds
-	withheld withheld            // what it cannot be sent; zero if nothing
-	unproven map[string]struct{} // not found while some source was not listed yet
+	expand   bool                // the wildcard's names are still to be listed
+	answer   bool                // the first request awaits a response, even an empty one
+	claim    *Version            // the version that the subscriber claims to hold
+	ours     bool                // this engine issued the claimed version, and the subscriber asks for no other names
+	resumes  bool                // its first request listed the resources that it holds
+	first    bool                // the mark that its first state is complete is still due
+	guard    bool                // the subscriber is sent nothing yet, so that it keeps the resources that it holds
+	withheld withheld            // why a resource or set cannot be sent; zero if nothing is withheld
+	unproven map[string]struct{} // names not found while some source was not listed yet
 
-	nacked  map[string]nack // names whose newest response was NACKed
-	again   int             // how many of them are to be tried again
-	retried bool            // the response before carried some of them
-	// otherwise says that an exclusive type was ACKed something since those were tried
-	// again that had been NACKed alone.
+	nacked  map[string]nack // names for which the newest response was NACKed
+	again   int             // number of NACKed names to be retried
+	retried bool            // the previous response retried some of them
+	// otherwise is set when an exclusive type got an ACK after the last retry of the names
+	// NACKed alone.
 	otherwise bool
 
 	open    opening
 	flights []*flight         // the responses that may still be answered, oldest first
 	removed map[string]uint64 // names removed in them, by the serial of the response
-	crossed map[string]uint64 // names that they brought and that were dropped since, likewise
+	crossed map[string]uint64 // names in flights that were dropped since, likewise
 	landed  uint64            // serial of the newest response that was answered
 	covered uint64            // the step up to which everything was sent
-	settled uint64            // and up to which that was answered as well
+	settled uint64            // the step up to which everything was sent and answered
 	record  history
 }
 
-// opening is the response in the making. That of a full type may take several turns.
+// opening is the response in the making. A response of a full type may take several turns.
 type opening struct {
-	serial  uint64 // reserved for it; 0 if none is
-	brought int    // names that are new in it
+	serial  uint64 // reserved serial; 0 if none is
+	brought int    // number of new names in it
 	since   time.Time
-	due     bool                // it is sent even without content
-	brings  map[string]bringing // what is new in a full set; nil for others
-	behind  waiters             // names of other types that wait for it to be answered
+	due     bool                // sent even without content
+	brings  map[string]bringing // new resources of a full set; nil for other types
+	behind  waiters             // names of other types that wait for its answer
 }
 
-// opened reports whether the response in the making brings something.
+// opened reports whether the response in the making brings the holding.
 func (i *interest) opened(h *holding) bool {
 	return i.open.serial != 0 && h.serial == serialOf(i.open.serial)
 }
 
-// batch is names as a request listed them. They become pending a turn's worth at
-// a time, because a map of all of them would take several times the memory.
+// batch is a list of names as requested. They become pending a turn's worth at a time,
+// because a map of all of them would take several times the memory.
 type batch struct {
 	names []string
-	again bool // they are sent even if the subscriber has them
+	again bool // sent even if the subscriber has them
 }
 
 // pending is why a name is to be looked at.
 type pending struct {
-	// force sends the resource even if the subscriber has it: it asked again, or
+	// force sends the resource even if the subscriber has it: the subscriber asked again, or
 	// NACKed it with others.
 	force bool
-	// brought sends the resource even if the subscriber has it, because its client
-	// waits for it together with the one that brings it. It is no reason to send a
-	// removal a second time.
+	// brought sends the resource even if the subscriber has it: its client waits for it
+	// together with the resource that brings it. A removal is not sent a second time for that.
 	brought bool
 	urgent  bool      // as in [Changed]
 	revoked bool      // likewise
-	nacked  bool      // a resource it needs was NACKed, or waits for one that was
+	nacked  bool      // a resource that it needs was NACKed, or itself waits for a NACKed one
 	since   time.Time // commit of the oldest change not sent yet; zero if unknown
-	step    uint64    // at which it was found gone; 0 if it was not
+	step    uint64    // at which it was found gone; 0 if it exists
 }
 
 // again reports whether the resource is sent even if the subscriber has it.
@@ -116,11 +115,11 @@ func newInterest(s *Subscriber, t Type, info *typeInfo, m Mode) *interest {
 	}
 }
 
-// hash is that of a name.
+// hash returns the hash of a name.
 func (i *interest) hash(name string) uint64 { return i.subscriber.engine.cache.hash(name) }
 
-// holding returns what the subscriber has of a name; nil if nothing. The pointer
-// holds until the subscriber has something more or less.
+// holding returns the subscriber's holding of a name; nil if there is none. The pointer is
+// valid until the next change of the held set.
 func (i *interest) holding(name string) *holding {
 	if i.held.n == 0 {
 		return nil
@@ -153,8 +152,8 @@ func (i *interest) allNamed(yield func(string) bool) {
 	}
 }
 
-// ask notes that the subscriber asks for a name, and reports whether that is new.
-// Its opposite is drop.
+// ask records that the subscriber asks for a name, and reports whether that is new. drop is
+// the opposite.
 func (i *interest) ask(name string) bool {
 	h := i.holding(name)
 	switch {
@@ -183,8 +182,8 @@ func (i *interest) rests() bool {
 	return len(i.pending) == 0 && len(i.fresh) == 0 && !i.expand && !i.answer && i.again == 0 && !i.open.due && !i.first
 }
 
-// want puts a name on the list of those to look at. What waits for it is looked at
-// again, too: the name may stand for nothing by now.
+// want makes a name pending. Names that wait for it are considered again, too: the name may
+// no longer exist.
 func (i *interest) want(name string, p pending) {
 	if i.pending == nil {
 		i.pending = map[string]pending{}
@@ -200,7 +199,7 @@ func (i *interest) want(name string, p pending) {
 	i.stir(name)
 }
 
-// atOnce is how many names a turn looks at for a type.
+// atOnce returns the number of names that a turn considers for a type.
 func (e *Engine) atOnce(info *typeInfo) int {
 	if info.Together {
 		return math.MaxInt
@@ -208,8 +207,7 @@ func (e *Engine) atOnce(info *typeInfo) int {
 	return e.config.Turn
 }
 
-// order lists the pending names that this turn looks at, as many as most, the urgent
-// ones first.
+// order lists at most so many pending names for this turn, the urgent ones first.
 func (i *interest) order(most int) (names []string) {
 	i.unpack(most)
 	names = make([]string, 0, min(len(i.pending), most))
@@ -234,7 +232,7 @@ func (i *interest) order(most int) (names []string) {
 	return names
 }
 
-// wantAll has the names looked at that a request lists.
+// wantAll queues the names that a request lists.
 func (i *interest) wantAll(b batch) {
 	if len(b.names) > few {
 		i.fresh = append(i.fresh, b)
@@ -245,13 +243,13 @@ func (i *interest) wantAll(b batch) {
 	}
 }
 
-// unpack makes names of batches pending, as many as a turn looks at.
+// unpack makes names of batches pending, up to the names of a turn.
 func (i *interest) unpack(most int) {
 	for len(i.fresh) > 0 && len(i.pending) < most {
 		b := &i.fresh[0]
 		n := min(len(b.names), most-len(i.pending))
 		for _, name := range b.names[:n] {
-			if i.subscribed(name) || i.holding(name) != nil { // else it was dropped meanwhile
+			if i.subscribed(name) || i.holding(name) != nil { // otherwise it was dropped meanwhile
 				i.want(name, pending{force: b.again})
 			}
 		}
@@ -264,12 +262,12 @@ func (i *interest) unpack(most int) {
 	}
 }
 
-// ready reports whether a turn would look at something, or try something again.
+// ready reports whether a turn would consider or retry any name.
 func (i *interest) ready() bool {
 	return i.view != nil && (i.waiting() > 0 || i.expand || i.again > 0) && !i.guard && !i.blocks()
 }
 
-// waiting is how many names are to be looked at in the next turns.
+// waiting returns the number of names to be considered in the next turns.
 func (i *interest) waiting() int {
 	n := len(i.pending)
 	for _, b := range i.fresh {
@@ -278,9 +276,9 @@ func (i *interest) waiting() int {
 	return n
 }
 
-// trim drops names that changed while the wildcard's response goes unanswered, if
-// they are many more than the subscriber holds. Those that still exist are found
-// again when the wildcard is expanded.
+// trim drops names that changed while the wildcard's response goes unanswered, if they are
+// far more than the subscriber holds. The existing ones among them are found again when the
+// wildcard is expanded.
 func (i *interest) trim() {
 	if !i.wildcard || !i.blocks() || len(i.pending) <= i.held.n+len(i.lacks.names)+tooMany {
 		return
@@ -293,20 +291,20 @@ func (i *interest) trim() {
 	i.expand = true
 }
 
-// few is the number of pending names that a subscriber keeps room for. Room for
-// more is given back.
+// few is the number of pending names that a subscriber keeps room for. Room for more is
+// freed.
 const few = 32
 
-// shrink gives back the room that a burst took once it is over. A map never
-// shrinks, and walking an empty one takes as long as walking a full one. Without
-// this, every turn of a subscriber would pay for the first, which sent everything.
+// shrink frees the room that a burst took once it is over. A map never shrinks, and walking
+// an empty one takes as long as walking a full one. Without this, every turn of a
+// subscriber would cost as much as the first one, which sent everything.
 func (i *interest) shrink() {
 	if i.crowded && len(i.pending) == 0 {
 		i.pending, i.crowded = nil, false
 	}
 }
 
-// hold notes that the subscriber has a resource. It keeps the resource's own name,
+// hold records that the subscriber holds a resource. It keeps the resource's own name,
 // which all streams share.
 func (i *interest) hold(res *Resource, by uint64) {
 	h := i.held.find(res.Name, res.hash)
@@ -330,7 +328,7 @@ func (i *interest) share(h *holding, res *Resource) {
 	}
 }
 
-// release notes that the subscriber has no such resource.
+// release records that the subscriber no longer holds a resource.
 func (i *interest) release(name string) {
 	h := i.holding(name)
 	if h == nil {
@@ -343,7 +341,7 @@ func (i *interest) release(name string) {
 	i.held.remove(h.name, h.hash)
 }
 
-// unsure notes that the subscriber may have another version than the one it was sent.
+// unsure records that the subscriber may hold another version than the one it was sent.
 func (i *interest) unsure(h *holding) {
 	unknown := memberOf(h.name, Version{})
 	i.sum = i.sum.minus(h.member).plus(unknown)
@@ -351,15 +349,15 @@ func (i *interest) unsure(h *holding) {
 	h.serial, h.known = 0, unsure
 }
 
-// resume notes a version that the subscriber says it has.
+// resume records a version that the subscriber claims to hold.
 func (i *interest) resume(name string, v Version) {
 	h := i.held.add(&label{name: name, member: memberOf(name, v), hash: i.hash(name), version: v, made: time.Now()})
 	h.named = i.lacks.remove(name)
 	i.sum = i.sum.plus(h.member)
 }
 
-// forget drops all that is known of a name that is no longer subscribed. If it is
-// asked for again, it is sent again.
+// forget drops the state of a name that is no longer subscribed. If the name is requested
+// again, it is sent again.
 func (i *interest) forget(name string) {
 	i.cross(name)
 	i.release(name)
@@ -371,7 +369,7 @@ func (i *interest) forget(name string) {
 	i.stir(name)
 }
 
-// forgetUnsubscribed does so for every name, after the wildcard has ended.
+// forgetUnsubscribed forgets every unsubscribed name, after the wildcard has ended.
 func (i *interest) forgetUnsubscribed() {
 	var gone []string
 	for h := range i.held.all {

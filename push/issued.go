@@ -2,8 +2,8 @@ package push
 
 import "sync"
 
-// mostIssued bounds the versions that are remembered. What was forgotten counts as
-// another's, so its client is answered later.
+// mostIssued bounds the remembered versions. A forgotten version counts as foreign, so its
+// client is answered later.
 const mostIssued = 1 << 16
 
 // issued remembers the newest versions that [WholeState] subscribers were sent, or the names.

@@ -2,21 +2,21 @@ package push
 
 import "time"
 
-// lane holds back the changes of a type for the subscribers of a mode, until
-// its debounce is over. The dispatcher alone uses it, but for its step.
+// lane is a debounce class: it holds back the changes of a type for the subscribers of a
+// mode, until its debounce is over. Only the dispatcher uses it, except its step.
 type lane struct {
 	debounce    Debounce
-	before      World // the world before the first change that waits; nil while none does
+	before      World // the world before the first waiting change; nil while none waits
 	changed     map[string]change
-	since       time.Time // commit of the oldest of them
-	first, last time.Time // when the first and the newest came
+	since       time.Time // commit of the oldest waiting change
+	first, last time.Time // when the first and the newest change came
 
-	// step is that of the first change that waits; zero while none does. The changes
-	// before it were marked. The engine's step guards it.
+	// step is the step of the first waiting change; zero while none waits. Earlier changes
+	// were marked. The engine's step guards it.
 	step uint64
 }
 
-// hold keeps back a change of the world before.
+// hold delays a change; before is the world without it.
 func (l *lane) hold(before World, step uint64, name string, c change, since, now time.Time) {
 	if l.before == nil {
 		l.step = step
@@ -31,7 +31,7 @@ func (l *lane) hold(before World, step uint64, name string, c change, since, now
 	l.since = oldest(l.since, since)
 }
 
-// due is when what waits is to be delivered; ok is false if nothing waits.
+// due returns when the waiting changes are to be delivered; ok is false if none wait.
 func (l *lane) due() (at time.Time, ok bool) {
 	if l.before == nil {
 		return time.Time{}, false
@@ -39,10 +39,10 @@ func (l *lane) due() (at time.Time, ok bool) {
 	return l.debounce.Due(l.first, l.last, len(l.changed)), true
 }
 
-// clear empties the lane.
+// clear empties the debounce class.
 func (l *lane) clear() { l.before, l.changed, l.step = nil, nil, 0 }
 
-// eachLane calls yield for every lane that there is.
+// eachLane calls yield for every debounce class.
 func (b *table) eachLane(yield func(*typeInfo, Mode, *lane)) {
 	for _, info := range b.types {
 		for m := range modes {

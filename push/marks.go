@@ -2,23 +2,23 @@ package push
 
 import "sync"
 
-// marks are the names that changed since they were last taken. They have a lock of
-// their own, so that marking never waits for an assembly.
+// marks are the names that changed since they were last taken. They have a lock of their
+// own, so that marking never waits for an assembly.
 type marks struct {
 	mu     sync.Mutex
 	names  map[string]pending
-	urgent bool // one of them is
-	// blocked is set while the next response has to wait, so that looking at the
-	// names is of no use yet. It is set under the subscriber's lock only.
+	urgent bool // some name is urgent
+	// blocked is set while the next response has to wait: a look at the names is useless until
+	// then. It is set under the subscriber's lock only.
 	blocked bool
 }
 
-// tooMany is the number of marks above which even a blocked type has a turn, which
+// tooMany is the number of marks above which even a blocked type gets a turn. The turn
 // drops the names that came and went meanwhile.
 const tooMany = 1024
 
-// mark notes that a name may have changed, and reports whether the subscriber needs
-// a turn for it.
+// mark records that a name may have changed, and reports whether the subscriber needs a
+// turn for it.
 func (i *interest) mark(name string, p pending) bool {
 	m := &i.marks
 	m.mu.Lock()
@@ -44,7 +44,7 @@ func (i *interest) takeMarks() {
 		m.mu.Unlock()
 		return
 	}
-	if len(i.pending) == 0 && !i.crowded && len(names) <= few && len(i.waits.names) == 0 && len(i.behind) == 0 { // as nearly always: the two change places
+	if len(i.pending) == 0 && !i.crowded && len(names) <= few && len(i.waits.names) == 0 && len(i.behind) == 0 { // the usual case: the two maps swap
 		i.urgent = false
 		for _, p := range names {
 			i.urgent = i.urgent || p.urgent
@@ -61,17 +61,17 @@ func (i *interest) takeMarks() {
 	i.trim()
 }
 
-// block notes whether the next response has to wait for an answer. While it does,
-// marks ask for no turn: a client that is slow or stuck costs a mark for each
-// change, and no worker.
+// block records whether the next response has to wait for an answer. Until then, marks
+// request no turn: a client that is slow or stuck costs a mark for each change, and no
+// worker.
 func (i *interest) block() {
 	i.marks.mu.Lock()
 	defer i.marks.mu.Unlock()
 	i.marks.blocked = i.blocks()
 }
 
-// unblock undoes that. It reports whether something was marked meanwhile, and
-// whether any of it is urgent.
+// unblock ends the block. It reports whether a name was marked meanwhile, and whether any
+// marked name is urgent.
 func (i *interest) unblock() (turn, urgent bool) {
 	i.marks.mu.Lock()
 	defer i.marks.mu.Unlock()
@@ -79,7 +79,7 @@ func (i *interest) unblock() (turn, urgent bool) {
 	return len(i.marks.names) > 0, i.marks.urgent
 }
 
-// markedBeside counts the marked names that are not to be looked at anyway.
+// markedBeside counts the marked names that are neither pending nor waiting.
 func (i *interest) markedBeside() (n int) {
 	i.marks.mu.Lock()
 	defer i.marks.mu.Unlock()

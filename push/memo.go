@@ -1,12 +1,11 @@
 package push
 
-// memo is what a worker found names to stand for in the worlds of its turn. Most
-// subscribers that a change concerns have the same view of it, and have their turns
-// right after each other. The memo keeps few names: to remember what only one
-// subscriber looks at would cost more than to look it up. It holds findings of the
-// current worlds alone. The worker owns it.
+// memo is a worker's cache of resolved names in the worlds of its turn. Most subscribers
+// that a change affects have the same view, and their turns directly follow each other. The
+// cache keeps few names: to cache a name of a single subscriber would cost more than the
+// look-up. It holds results of the current worlds alone. The worker owns it.
 type memo struct {
-	step  uint64 // after which the worlds were read
+	step  uint64 // the step after which the worlds were read
 	found map[lookup]finding
 }
 
@@ -14,7 +13,7 @@ type lookup struct {
 	view *sharedView
 	t    Type
 	name string
-	from Version // that the subscriber holds, of a type with increments
+	from Version // version that the subscriber holds, for a type with increments
 }
 
 type finding struct {
@@ -22,7 +21,7 @@ type finding struct {
 	res     *Resource
 }
 
-// at forgets the findings of all worlds but those of a step.
+// at drops the results of all steps but one.
 func (m *memo) at(step uint64) {
 	if m.step != step {
 		m.step = step
@@ -30,14 +29,14 @@ func (m *memo) at(step uint64) {
 	}
 }
 
-// rest forgets everything until the next turn: a worker that waits for one keeps
-// no world in memory, nor what was found there.
+// rest drops the worlds and the cache until the next turn: an idle worker keeps no world in
+// memory.
 func (t *turn) rest() {
 	clear(t.worlds)
 	clear(t.memo.found)
 }
 
-// note keeps what a name stands for.
+// note caches the result for a name.
 func (m *memo) note(l lookup, f finding) {
 	if m.found == nil {
 		m.found = map[lookup]finding{}
@@ -47,8 +46,8 @@ func (m *memo) note(l lookup, f finding) {
 	}
 }
 
-// resolve returns what a name stands for, with its encoded form for a subscriber that
-// holds some revision. It is bad if neither can be found out, by a fault of ours.
+// resolve returns the subject of a name, with its encoded form for a subscriber that holds
+// some revision. bad reports that the look-up or the encoding panicked.
 func (d *draft) resolve(name string, from Version) (f finding, ok, bad bool) {
 	at := lookup{d.interest.view, d.t, name, from}
 	if f, ok = d.turn.memo.found[at]; ok {

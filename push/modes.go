@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// unknownClaim is the claim of a subscriber that may hold anything.
+// unknownClaim is the claim of a subscriber that may hold any version.
 var unknownClaim = VersionOf([]byte("what nobody knows"))
 
-// Unknown is the claim of a WholeState subscriber that cannot say what it holds. The
-// full set waits until every source has been listed.
+// Unknown is the claim of a WholeState subscriber that cannot name its version. The full
+// set waits until every source has been listed.
 func Unknown() *Version { return &unknownClaim }
 
-// switched has a subscriber take a type in another mode from now on. Whatever it
-// holds and asks for is looked at again: changes that wait for a debounce wait in the
-// other mode.
+// switched makes a subscriber take a type in another mode from now on. All names that it
+// holds or asks for are considered again: the changes that a debounce delays are those of
+// the other mode.
 func (s *Subscriber) switched(i *interest, to Mode, nacked bool) {
 	if i.mode == to {
 		return
@@ -34,16 +34,16 @@ func (s *Subscriber) switched(i *interest, to Mode, nacked bool) {
 	}
 }
 
-// begunWhole has the next response be the full set. NACKed names are in it as they are
-// now, because nothing says which of them was at fault. After a NACK the set is due
-// at once: the subscriber asked for it instead of increments.
+// begunWhole makes the next response the full set. NACKed names are in it in their current
+// form, because which of them was at fault is unknown. After a NACK the set is due at once:
+// the subscriber asked for it instead of increments.
 func (i *interest) begunWhole(nacked bool) {
 	i.clearNACKs()
 	i.claim = Unknown()
 	i.open.due = i.open.due || nacked
 }
 
-// begunDelta has the next responses bring what differs from what the subscriber has.
+// begunDelta makes the next responses bring the difference from the held resources.
 func (i *interest) begunDelta() {
 	i.unsend()
 	i.claim, i.guard, i.withheld = nil, false, withheld{}
@@ -56,13 +56,13 @@ func (i *interest) begunDelta() {
 		if h := i.holding(name); h != nil && h.member == n.member {
 			i.unsure(h) // the set that brought it was NACKed
 		}
-		n.group = max(n.group, 1) // by itself it may be fine
+		n.group = max(n.group, 1) // alone the resource may be valid
 		i.nacked[name] = n
 	}
 	i.retry()
 }
 
-// unsend takes back what was put into a full set that was not sent.
+// unsend reverts the changes of a full set that was not sent.
 func (i *interest) unsend() {
 	if i.open.serial == 0 {
 		return
@@ -78,7 +78,7 @@ func (i *interest) unsend() {
 		if i.record.sentAt.IsZero() {
 			i.release(name)
 		} else {
-			i.unsure(i.holding(name)) // it may have an earlier version
+			i.unsure(i.holding(name)) // the subscriber may have an earlier version
 		}
 	}
 	for name, serial := range i.removed {
@@ -94,7 +94,7 @@ func (i *interest) unsend() {
 	i.open = opening{due: i.open.due}
 }
 
-// withheld is why something is not sent that the subscriber should have.
+// withheld is why a due resource or set is not sent.
 type withheld struct {
 	since  time.Time
 	name   string // of the resource; empty for a full set
@@ -107,8 +107,8 @@ func (d *draft) tooBig(size int) bool {
 	return most > 0 && size > most
 }
 
-// unfit deals with a full set that is too large for the subscriber. If that takes
-// increments, it gets them. Else it keeps what it has.
+// unfit handles a full set that is too large for a message. A subscriber that takes
+// increments gets them instead. Any other subscriber keeps its state.
 func (d *draft) unfit() {
 	if d.either {
 		d.subscriber.switched(d.interest, Delta, false)
@@ -117,11 +117,11 @@ func (d *draft) unfit() {
 	}
 	d.withhold("", fmt.Sprintf("the full state has %d bytes, and a message may have %d: it is not sent, and not in pieces; have the client ask for increments",
 		d.size, d.subscriber.engine.config.Largest))
-	d.open.due, d.answer = false, false // until something changes
+	d.open.due, d.answer = false, false // until the next change
 }
 
-// skip deals with a resource that no message can carry. The subscriber keeps what
-// it has, as if it had NACKed the resource.
+// skip handles a resource that is too large for a message. The subscriber keeps its
+// version, as if it had NACKed the resource.
 func (d *draft) skip(res *Resource) {
 	delete(d.pending, res.Name)
 	reason := fmt.Sprintf("%s has %d bytes, and a message may have %d: it is not sent", res.Name, res.size(d.mode), d.subscriber.engine.config.Largest)

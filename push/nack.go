@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// nack is what is known of a name that came in a NACKed response. If others came
-// with it, nobody knows which of them was at fault, nor which of them the
-// subscriber applied. They are tried again at once, in ever smaller groups, until
-// the resource at fault is alone in its response. That one is not sent again until
-// it changes.
+// nack is a name that came in a NACKed response. If the response had other names, neither
+// the one at fault nor the ones that the subscriber applied are known. They are retried at
+// once, in ever smaller groups, until the resource at fault is alone in its response. Then
+// it is not sent again until it changes.
 type nack struct {
 	member member // as it was NACKed; zero for a removal
-	group  int    // how many may be tried together next; 0 if the fault is its own
-	again  bool   // it is to be tried again
-	// at and reason are only for people.
+	group  int    // size of the group for the next retry; 0 if the name alone is at fault
+	again  bool   // a retry is due
+	// at and reason are for display only.
 	at     time.Time
 	reason string
 }
 
-// mostRetried bounds the NACKed removals of a wildcard's names that are tried again.
+// mostRetried bounds the NACKed removals of a wildcard's names that are retried.
 const mostRetried = 1024
 
-// noteNACK notes the names that a NACK puts in question: those that the response
-// brought and no later one brought anew. It reports whether the response was awaited.
+// noteNACK records the names that a NACK puts in question: the names of the response that
+// no later one brought anew. It reports whether the response was awaited.
 func (i *interest) noteNACK(by uint64, reason string) bool {
 	if by <= i.landed {
 		return false
@@ -55,16 +54,16 @@ func (i *interest) noteNACK(by uint64, reason string) bool {
 		}
 		left++
 		delete(i.removed, name)
-		// A removal that came with others is tried again, because the subscriber may
-		// have applied nothing of the response. Names that only a wildcard asks for
-		// have no bound. So the subscriber keeps such a name if it NACKed the removal
-		// alone, or if too many others are on record. What it keeps of an exclusive type
-		// may stand against others, so that is tried again in any case.
+		// A removal that came with others is retried, because the subscriber may have applied
+		// nothing of the response. Names that only a wildcard asks for have no bound. So the
+		// subscriber keeps such a name if it NACKed the removal alone, or if too many others are
+		// on record. A kept resource of an exclusive type may conflict with others, so its
+		// removal is retried in any case.
 		if i.named(name) || (group > 0 || i.full || i.exclusive) && len(i.nacked) < mostRetried {
 			i.note(name, nack{group: group, at: now, reason: reason})
 		}
 	}
-	newer := at >= 0 && at == len(i.flights)-1 && f.version != i.sum // it has an answer of its own
+	newer := at >= 0 && at == len(i.flights)-1 && f.version != i.sum // a newer response is in flight, and its answer decides
 	if i.full && newer || !i.full && left > 0 {
 		i.retry()
 	}
@@ -81,11 +80,11 @@ func (i *interest) note(name string, n nack) {
 	i.nacked[name] = n
 }
 
-// retry has the NACKed names tried again, but for those that were NACKed alone.
+// retry makes the NACKed names due for a retry, except names that were NACKed alone.
 func (i *interest) retry() {
 	for name, n := range i.nacked {
 		switch {
-		case i.full: // in one set in any case
+		case i.full: // part of the set in any case
 			i.want(name, pending{force: true})
 		case n.group > 0 && !n.again:
 			n.again = true
@@ -96,10 +95,10 @@ func (i *interest) retry() {
 	}
 }
 
-// retryAlone has those tried again that were NACKed alone, once nothing is left of groups
-// that were NACKed: what the subscriber has of others, which may have been the reason, is
-// another now. They are tried together first, because some may be fine only with each
-// other. It takes an ACK of something for each attempt, so that this has an end.
+// retryAlone retries the names that were NACKed alone, once no NACKed group is left. The
+// subscriber's other resources, which may have been the reason, are different by now. They
+// are first retried together, because some may be valid only with each other. Each attempt
+// requires an ACK of another resource, so the retries end.
 func (i *interest) retryAlone() {
 	if !i.otherwise || i.again > 0 {
 		return
@@ -154,8 +153,8 @@ func (i *interest) retryGroup() (names []string) {
 	return names
 }
 
-// missed notes that a name could not be tried again, by a fault of ours. The next
-// look at it sends whatever it stands for then.
+// missed records that a name could not be retried, after a panic. The next look sends its
+// then current content.
 func (i *interest) missed(name string) {
 	if n := i.nacked[name]; n.group > 0 && !i.full {
 		n.member = memberOf(name, Version{})
@@ -163,8 +162,8 @@ func (i *interest) missed(name string) {
 	}
 }
 
-// clearNACK forgets that a name was NACKed, once it stands for something else. A
-// full set that it was in may be fine now, so the set is tried again.
+// clearNACK forgets that a name was NACKed, once its content has changed. A full set with
+// the name may be valid now, so the set is retried.
 func (i *interest) clearNACK(name string) {
 	n, was := i.nacked[name]
 	if !was {
@@ -183,7 +182,7 @@ func (i *interest) clearNACK(name string) {
 	}
 }
 
-// dropNACK forgets that a name was NACKed, and tries nothing else again.
+// dropNACK forgets that a name was NACKed, without another retry.
 func (i *interest) dropNACK(name string) {
 	if i.nacked[name].again {
 		i.again--

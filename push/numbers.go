@@ -1,10 +1,10 @@
 package push
 
-// numbers are the interests that share an entry of the index. A name may have as
-// many as there are streams, so they are kept as numbers, which are small.
+// numbers are the interests that share an entry of the index. A name may have as many as
+// there are streams, so they are kept as small numbers.
 type numbers struct{ slots[number] }
 
-// number stands for an interest in the index; 0 for none.
+// number identifies an interest in the index; 0 for none.
 type number uint32
 
 func (n number) empty() bool { return n == 0 }
@@ -14,7 +14,7 @@ func (n number) key() uint64 { return uint64(n) * spread }
 
 const spread = 0x9e3779b97f4a7c15
 
-// at is the slot of a number; -1 if it is not there.
+// at returns the slot of a number; -1 if there is none.
 func (c *numbers) at(n number) int {
 	if c.n == 0 {
 		return -1
@@ -39,9 +39,9 @@ func (c *numbers) remove(n number) {
 	}
 }
 
-// roll gives interests their numbers. One that is given back is given again.
+// roll assigns numbers to interests. A freed number is assigned again.
 type roll struct {
-	by   []*interest // by number; nil for one that is free
+	by   []*interest // by number; nil for a free one
 	free []number
 }
 

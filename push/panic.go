@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// Where a panic happened, which says what it cost.
+// The place of a panic, which determines its cost.
 const (
-	// PanicResource is in the world, as it found or encoded one resource.
-	// Subscribers that hold a version of the resource keep it. Others are answered
-	// as if there were no such resource, unless its last good version is still known.
+	// PanicResource is in the world, as it found or encoded one resource. Subscribers that
+	// hold a version of the resource keep it. Others are answered as if the resource did not
+	// exist, unless its last good version is still known.
 	PanicResource = "resource"
 	// PanicStream is in the work for one subscriber, which is ended.
 	PanicStream = "stream"
-	// PanicStep is in a step for all subscribers. They are all ended, so that each
-	// comes back and is compared with the whole of the new world.
+	// PanicStep is in a step for all subscribers. They are all ended, so that each reconnects
+	// and is compared with the whole of the new world.
 	PanicStep = "step"
 )
 
-// Panic is what is known of the panics of one place.
+// Panic describes the panics of one place.
 type Panic struct {
 	Where string
 	Count uint64
 	Last  time.Time
-	Text  string // what the last was about
+	Text  string // message of the last panic
 }
 
 // panics counts panics, and logs each text once.
@@ -74,8 +74,8 @@ func (p *panics) count(where, text string) bool {
 	return true
 }
 
-// Panics returns the panics that the engine survived, by place. It includes places
-// where there was none.
+// Panics returns the panics that the engine survived, by place. It includes places without
+// a panic.
 func (e *Engine) Panics() []Panic {
 	p := e.panics
 	p.mu.Lock()
@@ -92,7 +92,7 @@ func (e *Engine) Panics() []Panic {
 	return list
 }
 
-// attempt does a part of the work and reports whether it came to its end.
+// attempt runs a part of the work and reports whether it completed.
 func (p *panics) attempt(where, about string, part func()) (ok bool) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -104,20 +104,20 @@ func (p *panics) attempt(where, about string, part func()) (ok bool) {
 	return true
 }
 
-// find asks a world for a name. It is bad if that ended in a panic.
+// find asks a world for a name. bad reports that the look-up panicked.
 func (e *Engine) find(w World, v View, r Row, name string) (subject Subject, found, bad bool) {
 	ok := e.panics.attempt(PanicResource, name, func() { subject, found = w.Find(v, r, name) })
 	return subject, found && ok, !ok
 }
 
-// encoded returns a subject's encoded form, or the last good one; nil if
-// encoding it ended in a panic and there is none.
+// encoded returns a subject's encoded form, or the last good one. It returns nil if
+// encoding panicked and there is none.
 func (e *Engine) encoded(subject Subject, name string) (res *Resource) {
 	e.panics.attempt(PanicResource, name, func() { res = e.cache.get(subject, name) })
 	return res
 }
 
-// resource is what a name stands for in a view, encoded; nil if there is nothing.
+// resource returns the encoded resource of a name in a view; nil if there is none.
 func (e *Engine) resource(w World, v View, r Row, name string) *Resource {
 	subject, ok, _ := e.find(w, v, r, name)
 	if !ok {
@@ -126,7 +126,7 @@ func (e *Engine) resource(w World, v View, r Row, name string) *Resource {
 	return e.encoded(subject, name)
 }
 
-// void is the resource that says there is nothing of a name; nil if there is none.
+// void returns the empty resource of a name; nil if there is none.
 func (e *Engine) void(info *typeInfo, name string) (res *Resource) {
 	if info.Void != nil {
 		e.panics.attempt(PanicResource, name, func() {
@@ -138,7 +138,7 @@ func (e *Engine) void(info *typeInfo, name string) (res *Resource) {
 	return res
 }
 
-// refersTo lists what a subject refers to; nothing if that ended in a panic.
+// refersTo lists the names that a subject refers to; none if that panicked.
 func (e *Engine) refersTo(subject Subject, to string) (names []string) {
 	if referrer, refers := subject.(Referrer); refers {
 		e.panics.attempt(PanicResource, to, func() { names = slices.Collect(referrer.Refers(to)) })
@@ -146,7 +146,7 @@ func (e *Engine) refersTo(subject Subject, to string) (names []string) {
 	return names
 }
 
-// serve is a subscriber's turn with a worker.
+// serve runs a subscriber's turn with a worker.
 func (e *Engine) serve(s *Subscriber, t *turn) {
 	defer e.queue.done(s)
 	if s.Failed() || !e.panics.attempt(PanicStream, "client "+s.Info.ID, func() { s.advance(t) }) {
@@ -155,8 +155,8 @@ func (e *Engine) serve(s *Subscriber, t *turn) {
 	}
 }
 
-// take makes a step. If that ends in a panic, the subscribers that it did not reach
-// are unknown, so all of them are ended.
+// take makes a step. If the step panics, the subscribers that it did not reach are unknown,
+// so all of them are ended.
 func (e *Engine) take(step func()) {
 	if e.panics.attempt(PanicStep, "a step", step) {
 		return
@@ -164,21 +164,21 @@ func (e *Engine) take(step func()) {
 	e.failAll()
 }
 
-// failAll has every subscriber ended: each comes back and is compared with the
-// whole of the new world.
+// failAll ends every subscriber: each reconnects and is compared with the whole of the new
+// world.
 func (e *Engine) failAll() {
 	for s := range e.all() {
 		e.fail(s)
 	}
 }
 
-// fail has a subscriber ended because of a fault of ours. A worker ends it, because
-// the dispatcher waits for no subscriber's lock.
+// fail ends a subscriber because of an internal fault. A worker ends it, because the
+// dispatcher waits for no subscriber's lock.
 func (e *Engine) fail(s *Subscriber) {
 	s.failed.Store(true)
 	e.queue.add(s, true)
 }
 
-// Failed reports whether the subscriber was ended by a fault of ours, such as a
-// panic. Its subscriptions are gone; its client should come back.
+// Failed reports whether the subscriber was ended by an internal fault, such as a panic.
+// Its subscriptions are gone; its client should reconnect.
 func (s *Subscriber) Failed() bool { return s.failed.Load() }

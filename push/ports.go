@@ -38,5 +38,5 @@ func (p Ports) Has(number uint32) bool {
 	return i < n && at(i) == number
 }
 
-// All reports whether the set is that of all ports.
+// All reports whether the set contains all ports.
 func (p Ports) All() bool { return p.all }

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Producer makes the resources of some types of an engine. It publishes its
-// worlds by itself, and is primed and complete by itself: a type whose producer
-// has published nothing yet is not answered, the others are.
+// Producer makes the resources of some types of an engine. It publishes its worlds by
+// itself, and is primed and complete by itself. A type is answered once its producer has
+// published, regardless of other producers.
 type Producer struct {
 	engine *Engine
 	first  Type // of its rows
 	inbox  inbox
 	world  atomic.Pointer[World] // nil until the first is published
-	later  bool                  // nobody waits for the first, see [Engine.ProduceLater]
+	later  bool                  // Primed does not wait for its first world, see [Engine.ProduceLater]
 
 	remembers, waited bool // of the world; guarded by the engine's step
 }
@@ -22,8 +22,8 @@ type Producer struct {
 // before [Engine.Run].
 func (e *Engine) Produce(rows []TypeSpec) *Producer { return e.produce(rows, false) }
 
-// ProduceLater enters a producer that publishes nothing before somebody asks for one
-// of its types. [Engine.Primed] does not wait for it.
+// ProduceLater enters a producer that publishes nothing before a client asks for one of its
+// types. [Engine.Primed] does not wait for it.
 func (e *Engine) ProduceLater(rows []TypeSpec) *Producer { return e.produce(rows, true) }
 
 func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
@@ -53,7 +53,7 @@ func lanesOf(debounces [modes]Debounce) (lanes [modes]*lane) {
 	return lanes
 }
 
-// Publish takes note of the producer's newest world and returns.
+// Publish stores the producer's newest world and returns.
 func (p *Producer) Publish(u Update) {
 	p.inbox.put(u)
 	select {
@@ -62,7 +62,7 @@ func (p *Producer) Publish(u Update) {
 	}
 }
 
-// Type is the engine's type of a row.
+// Type returns the engine's type of a row.
 func (p *Producer) Type(r Row) Type { return p.first + Type(r) }
 
 // Type finds a type by its name in the protocol.
@@ -71,13 +71,13 @@ func (e *Engine) Type(name string) (Type, bool) {
 	return t, ok
 }
 
-// TypeName is the name of a type in the protocol.
+// TypeName returns the name of a type in the protocol.
 func (e *Engine) TypeName(t Type) string { return e.table.Load().types[t].Name }
 
 // Whole reports whether a type goes to [WholeState] subscribers as a full set.
 func (e *Engine) Whole(t Type) bool { return e.table.Load().types[t].Whole }
 
-// maxTypes bounds the types that an engine admits because a client asks for them.
+// maxTypes bounds the types of an engine, including admitted ones.
 const maxTypes = 256
 
 // typeRetention is how long an admitted type and its counts stay after its last user has
@@ -94,9 +94,9 @@ func (a *admission) expired(now time.Time) bool {
 	return a != nil && a.users == 0 && now.Sub(a.left) >= typeRetention
 }
 
-// Admit enters a type that nobody produces, so that clients can ask for it and are
-// answered as its row says. If a type has the name already, it returns that one; ok
-// is false if most types are admitted already. A caller that no longer uses the type calls
+// Admit enters a type without a producer. Clients can then ask for it and are answered as
+// its row defines. If a type has the name already, Admit returns that type. ok is false if
+// most types are admitted already. A caller that no longer uses the type calls
 // [Engine.Release]: the type stays for 10 minutes more, and then makes room for another.
 func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 	e.mu.Lock()
@@ -128,8 +128,8 @@ func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 	return t, true
 }
 
-// Release gives an admitted type back. A caller does so once for each call of
-// [Engine.Admit], after it has closed the subscribers that asked for the type.
+// Release gives an admitted type back, once for each call of [Engine.Admit]. The caller
+// first closes the subscribers that asked for the type.
 func (e *Engine) Release(t Type) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

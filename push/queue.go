@@ -2,10 +2,10 @@ package push
 
 import "sync"
 
-// queue holds the subscribers that have something to do, each at most once, so
-// that it can never grow beyond their number. Subscribers with something urgent go
-// before the others, but do not keep them from their turn: of overtakes+1 turns at
-// least one goes to the ordinary subscriber that waited longest.
+// queue holds the subscribers that need a turn, each at most once. It can never grow beyond
+// their number. Subscribers with urgent changes go before the others, but do not starve
+// them: of overtakes+1 turns at least one goes to the ordinary subscriber that waited
+// longest.
 type queue struct {
 	mu               sync.Mutex
 	ready            sync.Cond
@@ -14,23 +14,23 @@ type queue struct {
 	closed           bool
 }
 
-// overtakes is how many urgent turns may go before each ordinary one.
+// overtakes is the number of urgent turns that may go before each ordinary one.
 const overtakes = 4
 
-// phase is where a subscriber stands with the queue.
+// phase is a subscriber's state in the queue.
 type phase int
 
 const (
 	idle    phase = iota
 	waiting       // in the queue
 	working       // taken by a worker
-	again         // taken by a worker, and something came up since
+	again         // taken by a worker, and another turn was requested since
 )
 
 // place is a subscriber's place in the queue. It is guarded by the queue's lock.
 type place struct {
 	phase      phase
-	urgent     bool // the work it waits for, or that came up, is urgent
+	urgent     bool // the requested turn is urgent
 	next, prev *Subscriber
 }
 
@@ -40,8 +40,8 @@ func newQueue() *queue {
 	return q
 }
 
-// add asks for a turn. Only one worker may have a subscriber at a time: one that
-// has its turn gets the next when that is done.
+// add requests a turn. Only one worker may have a subscriber at a time: a subscriber in its
+// turn gets the next when that is done.
 func (q *queue) add(s *Subscriber, urgent bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,8 +72,8 @@ func (q *queue) enqueue(s *Subscriber) {
 	q.ready.Signal()
 }
 
-// take waits for a subscriber whose turn it is; ok is false once the queue is
-// closed. The caller calls done when the turn is over.
+// take waits for a subscriber and returns it; ok is false once the queue is closed. The
+// caller calls done when the turn is over.
 func (q *queue) take() (s *Subscriber, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +97,7 @@ func (q *queue) rests() bool {
 	return q.urgent.first == nil && q.ordinary.first == nil
 }
 
-// nextLine is the line whose first has its turn.
+// nextLine returns the line that the next subscriber is taken from.
 func (q *queue) nextLine() *line {
 	switch {
 	case q.ordinary.first == nil:
@@ -129,8 +129,8 @@ func (q *queue) close() {
 	q.ready.Broadcast()
 }
 
-// line is some subscribers in order. Any of them may leave it at any time, and
-// none costs an allocation.
+// line is some subscribers in order. Any of them may leave it at any time, and none costs
+// an allocation.
 type line struct{ first, last *Subscriber }
 
 func (l *line) append(s *Subscriber) {

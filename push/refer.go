@@ -1,8 +1,8 @@
 package push
 
-// bring has the resources of this type sent that others on this stream brought
-// before the subscriber asked for the type. Its request said that it holds them, but
-// its client waits for them all the same.
+// bring makes the resources of this type pending that other types brought on this stream
+// before the subscriber asked for the type. The subscriber's request lists them as held,
+// but its client waits for them nevertheless.
 func (d *draft) bring() {
 	if !d.resumes {
 		return
@@ -19,7 +19,7 @@ func (d *draft) bring() {
 		info := d.turn.table.types[by]
 		w := d.turn.world(d.subscriber.engine, info)
 		for h := range other.held.all {
-			if !h.onStream() || other.opened(h) { // what is in the making brings it once it is sent
+			if !h.onStream() || other.opened(h) { // a resource in the making brings them once it is sent
 				continue
 			}
 			if subject, ok, _ := d.subscriber.engine.find(w, other.view.View, info.row, h.name); ok {
@@ -29,8 +29,8 @@ func (d *draft) bring() {
 	}
 }
 
-// accompany has the resources sent that a resource of the response brings, as far
-// as its client waits for them.
+// accompany makes the resources pending that a resource of the response brings, if its
+// client waits for them.
 func (d *draft) accompany(subject Subject, p pending) {
 	for _, t := range d.info.brings {
 		info := d.turn.table.types[t]
@@ -46,8 +46,8 @@ type bringing struct {
 	p       pending
 }
 
-// accompanyLater does so once the full set is sent. That may be some turns later, and what
-// comes before the set is nothing that its client waits for.
+// accompanyLater accompanies a resource once the full set is sent. That may be some turns
+// later, and its client does not wait for resources sent before the set.
 func (d *draft) accompanyLater(name string, subject Subject, p pending) {
 	if len(d.info.brings) == 0 {
 		return
@@ -58,7 +58,7 @@ func (d *draft) accompanyLater(name string, subject Subject, p pending) {
 	d.open.brings[name] = bringing{subject, p}
 }
 
-// demand has the resources of another type sent that a subject refers to.
+// demand makes the resources of another type pending that a subject refers to.
 func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pending) {
 	e := d.subscriber.engine
 	w := d.turn.world(e, info)
@@ -77,8 +77,8 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 	}
 }
 
-// outside reports whether a client would forget a resource that it lacks. Once it asks
-// for what brings that, it is sent both.
+// outside reports whether a client would forget a resource that it lacks. Once the client
+// asks for the resource that brings it, both are sent.
 func (d *draft) outside(name string) bool {
 	if d.info.Within == nil || len(d.info.broughtBy) == 0 || d.named(name) || d.holding(name) != nil {
 		return false
@@ -87,9 +87,9 @@ func (d *draft) outside(name string) bool {
 	return by == nil || !by.subscribed(d.info.Within(name))
 }
 
-// entered has all names looked at of types whose resources are within those of another,
-// which the subscriber says that it holds. It may have asked for all of them before it
-// asked for those, and what it holds as it is does not bring them.
+// entered expands the wildcards of types with resources within other's. The subscriber
+// claims to hold resources of other. It may have sent the wildcard before it asked for
+// them, and an unchanged resource that it holds does not bring them.
 func (s *Subscriber) entered(other *interest) {
 	types := s.engine.table.Load().types
 	for _, t := range types[other.t].brings {
@@ -99,10 +99,10 @@ func (s *Subscriber) entered(other *interest) {
 	}
 }
 
-// heldBack reports whether something that a subject needs has to reach the
-// subscriber first. Until then the subscriber may have the version before, which
-// refers to something else: removals wait for this name. A NACK may last for ever,
-// so removals do not wait for a name that a NACK alone keeps back.
+// heldBack reports whether a resource that a subject needs has to reach the subscriber
+// first. Until then the subscriber may have the previous version, with other references:
+// removals wait for this name. A NACK may last for ever, so removals do not wait for a name
+// that only a NACK holds back.
 func (d *draft) heldBack(name string, p pending, subject Subject) bool {
 	if h := d.holding(name); d.info.Fixed && h != nil && h.known != unsure {
 		return false
@@ -113,7 +113,7 @@ func (d *draft) heldBack(name string, p pending, subject Subject) bool {
 	}
 	lacks := d.resumesWhole() && d.holding(name) == nil
 	if lacks && nacked {
-		return false // it may have this from before, and a set without it would take it away
+		return false // the subscriber may hold this from before, and a set without it would remove it
 	}
 	p.nacked = nacked
 	d.wait(name, wait{pending: p, lacks: lacks})
@@ -121,18 +121,18 @@ func (d *draft) heldBack(name string, p pending, subject Subject) bool {
 	return true
 }
 
-// resumesWhole reports whether the response is the first full set for a subscriber that
-// may hold anything, and that deletes what the set lacks.
+// resumesWhole reports whether the response is the first full set for a subscriber with a
+// claim. Such a subscriber deletes the resources that the set lacks.
 func (d *draft) resumesWhole() bool {
 	return d.full && d.claim != nil && *d.claim != (Version{})
 }
 
-// incomplete reports whether a full set lacks what is on its way and that the
-// subscriber may hold.
+// incomplete reports whether a full set lacks a waiting resource that the subscriber may
+// hold.
 func (d *draft) incomplete() bool { return d.resumesWhole() && d.waits.lacking > 0 }
 
-// obstacle returns what a subject has to wait for, and whether it waits because of a
-// NACK alone.
+// obstacle returns the obstacle that a subject has to wait for, and whether only a NACK
+// holds it back.
 func (d *draft) obstacle(subject Subject) (first obstacle, nacked bool) {
 	for _, t := range d.info.needs {
 		other := d.subscriber.interest(t)
@@ -156,35 +156,35 @@ func (d *draft) obstacle(subject Subject) (first obstacle, nacked bool) {
 	return first, true
 }
 
-// quiet reports whether no name of the type is on its way or NACKed, so that no
-// subject has to be asked for its references.
+// quiet reports whether no name of the type is in flight, pending or NACKed. A subject then
+// need not be asked for its references.
 func (i *interest) quiet() bool {
 	return len(i.pending) == 0 && len(i.waits.names) == 0 && len(i.fresh) == 0 && len(i.nacked) == 0 && !i.expand && i.open.serial == 0 && !i.blocks()
 }
 
-// unsettled returns what has to be waited for with a name that is on its way, or was
-// NACKed and keeps back a resource of a single service that refers to it; nacked tells the
-// two apart. A name about to be removed is not waited for, because its removal waits for
-// the resources that refer to it. Nor is a NACKed removal: the name has nothing more to
-// send.
+// unsettled returns the obstacle if a name is in flight or pending. It also returns one for
+// a NACKed name, which holds back a resource of a single service that refers to it; nacked
+// distinguishes the two. A name about to be removed is no obstacle, because its removal
+// waits for the resources that refer to it. A NACKed removal is none either: the name has
+// nothing more to send.
 func (d *draft) unsettled(other *interest, name string) (by obstacle, nacked bool) {
 	if response := other.carried(name); response != nil {
 		return obstacle{response: response}, false
 	}
 	by = obstacle{of: other, name: name}
 	p, coming := other.coming(name)
-	listed := len(other.fresh) > 0 || other.expand && !other.guard // and not looked at yet
+	listed := len(other.fresh) > 0 || other.expand && !other.guard // and not considered yet
 	coming = coming || listed && other.holding(name) == nil
 	if coming && !p.nacked && d.there(other, name) {
 		return by, false
 	}
 	if d.aggregates() {
-		return obstacle{}, false // what a NACK keeps back may never come, and this is of others, too
+		return obstacle{}, false // a name that a NACK holds back may never come, and this resource is of other services, too
 	}
 	n, was := other.nacked[name]
 	switch removal := n.member == (member{}); {
 	case was && !removal:
-		return by, !n.again // what was NACKed with others is on its way again
+		return by, !n.again // a name NACKed with others is retried
 	case coming && p.nacked:
 		return by, true
 	default:
@@ -196,7 +196,7 @@ func (d *draft) aggregates() bool {
 	return d.info.Aggregate != nil && d.info.Aggregate(d.subscriber.client.Kind)
 }
 
-// there reports whether a name stands for something of another type.
+// there reports whether a name of another type exists.
 func (d *draft) there(other *interest, name string) bool {
 	e, info := d.subscriber.engine, d.turn.table.types[other.t]
 	w := d.turn.world(e, info)
@@ -207,12 +207,11 @@ func (d *draft) there(other *interest, name string) bool {
 	return found || bad
 }
 
-// referred reports whether something that the subscriber has may still refer to a
-// name that is gone. That is so while a type that may refer to it has not been sent
-// everything up to the step at which the name went, or has not answered. Later
-// responses are not waited for, so that churn keeps no removal back. Nor is a type that
-// is sent nothing before every source is listed: who may not be sent that a cluster went
-// is sent all the same that nothing serves it.
+// referred reports whether a resource of the subscriber may still refer to a removed name.
+// A type that may refer to it must be sent up to the step at which the name disappeared,
+// and answered. Later responses are not waited for, so that churn holds back no removal. A
+// type that is guarded until every source is listed is not waited for either. Its client
+// may not be sent that a cluster disappeared, but is still sent that it has no endpoints.
 func (d *draft) referred(name string, p pending) bool {
 	if p.revoked {
 		return false

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Request is a subscriber's message about one type, in the engine's terms. The
-// protocol fills it in; all parts may come together.
+// Request is a subscriber's message about one type, in the engine's terms. The protocol
+// fills it in; all parts may come together.
 type Request struct {
 	Type Type
-	// Mode is how the subscriber takes the type. It counts on the type's first request
-	// and, with EachTime, on every one that is for the next response.
+	// Mode is how the subscriber takes the type. It counts on the type's first request. With
+	// EachTime, it counts on every request, for the next response.
 	Mode     Mode
 	EachTime bool
-	// Either says that a WholeState subscriber takes increments as well. It is sent
-	// them instead of a full set that no message has room for, and instead of one that
-	// would have to wait until every source has been listed.
+	// Either means that a WholeState subscriber takes increments as well. It gets increments
+	// instead of a full set in two cases. The set is too large for a message, or it would have
+	// to wait until every source has been listed.
 	Either bool
-	// Confirm has the type's first request answered even if there is nothing to send.
+	// Confirm asks for an answer to the type's first request even if there is nothing to send.
 	Confirm bool
-	// MarkFirst has the responses of the type's first state say that they are of it, and
-	// which one completes it. It counts on the first request of a Delta subscriber.
+	// MarkFirst asks for marks on the responses of the type's first state, and on the one that
+	// completes it. It counts on the first request of a Delta subscriber.
 	MarkFirst bool
 	Answer    Answer
 
@@ -30,38 +30,38 @@ type Request struct {
 	// requests do. Names that are new are sent even if they were sent before.
 	Replace bool
 	Names   []string
-	// Digest, if not 0, is a hash of Names. If it is the one that
-	// [Subscriber.Listed] returns, the names need not be given.
+	// Digest, if not 0, is a hash of Names. If it equals the result of [Subscriber.Listed],
+	// Names may be empty.
 	Digest uint64
-	// Overtaken marks a request with Replace that crossed a response on the way.
-	// Only the names that it drops count, because the subscriber has forgotten them.
-	// Its answer to the response will repeat the rest.
+	// Overtaken marks a request with Replace that crossed a response in flight. Only the names
+	// that it drops count, because the subscriber has forgotten them. Its answer to the
+	// response will repeat the rest.
 	Overtaken bool
 
 	// Subscribe adds names, and Unsubscribe, after it, drops some. A name that
 	// is subscribed again is sent again.
 	Subscribe, Unsubscribe []string
 
-	// Wildcard asks for all names there are, or stops asking.
+	// Wildcard asks for all existing names, or stops asking.
 	Wildcard Wildcard
 
-	// Held is what a reconnecting Delta subscriber has already. It counts on
-	// the type's first request only.
+	// Held is the versions that a reconnecting Delta subscriber already has. It counts on the
+	// type's first request only.
 	Held map[string]Version
-	// Claim is the version that a reconnecting WholeState subscriber says it ACKed
-	// last. It is no proof that the subscriber still holds that version: it may have
-	// applied parts of a later response that it NACKed.
+	// Claim is the version that a reconnecting WholeState subscriber claims to have ACKed
+	// last. It is no proof that the subscriber still holds that version: it may have applied
+	// parts of a later response that it NACKed.
 	Claim *Version
 }
 
-// Answer says what became of a response.
+// Answer is a subscriber's answer to a response.
 type Answer struct {
 	Kind   AnswerKind
-	Serial uint64 // of the response; an answer to one that is not awaited counts for nothing
+	Serial uint64 // of the response; an answer to an unawaited response is ignored
 	Reason string // of a NACK
 }
 
-// AnswerKind says whether an answer is an ACK, a NACK or neither.
+// AnswerKind distinguishes an ACK, a NACK and neither.
 type AnswerKind int
 
 // The answers to a response.
@@ -84,9 +84,9 @@ const (
 // ErrTypes is returned for a request of one type more than [MaxTypes].
 var ErrTypes = errors.New("too many types on one stream")
 
-// Request applies a request. The responses follow through [Subscriber.Out]. If it
-// asks for more than the subscriber may hold, [ErrHoldings] or [ErrTypes] is
-// returned, and nothing but its answer counts.
+// Request applies a request. The responses follow through [Subscriber.Out]. If the request
+// asks for more than the subscriber may hold, [ErrHoldings] or [ErrTypes] is returned, and
+// only its answer counts.
 func (s *Subscriber) Request(r Request) error {
 	o, err := s.take(r)
 	if o.turn {
@@ -98,15 +98,15 @@ func (s *Subscriber) Request(r Request) error {
 	return err
 }
 
-// outcome is what follows from a request. Most ACKs leave nothing to do.
+// outcome is the effect of a request. Most ACKs require no further work.
 type outcome struct {
-	turn, urgent bool          // it takes a turn of a worker
+	turn, urgent bool          // a turn of a worker is needed
 	acked        bool          // a response with a known age was ACKed
 	nacked       bool          // a response was NACKed
 	took         time.Duration // since the oldest change in that response
 }
 
-// take notes what a request says.
+// take applies a request to the subscriber's state.
 func (s *Subscriber) take(r Request) (o outcome, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,8 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 	s.unsubscribe(i, r.Unsubscribe)
 	s.setWildcard(i, r)
 	if first {
-		// An empty first response tells a client that there is nothing to wait
-		// for. One that resumes is not waiting.
+		// An empty first response tells a client that there is nothing to wait for. A client that
+		// resumes is not waiting.
 		i.first = i.mode == Delta && r.MarkFirst
 		i.answer = i.mode == WholeState || i.wildcard && len(r.Held) == 0 || r.Confirm
 	}
@@ -208,8 +208,8 @@ func (s *Subscriber) resume(i *interest, r Request) error {
 	return nil
 }
 
-// Listed is the digest of the names as the subscriber last listed them; 0 if it
-// did not, or its names have changed since.
+// Listed returns the digest of the names as the subscriber last listed them. It returns 0
+// if there is no list, or the names have changed since.
 func (s *Subscriber) Listed(t Type) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +222,7 @@ func (s *Subscriber) Listed(t Type) uint64 {
 // replace makes the subscriber ask for exactly the names of a request.
 func (s *Subscriber) replace(i *interest, r Request) error {
 	if r.Digest != 0 && r.Digest == i.listed {
-		return nil // as in nearly every ACK
+		return nil // the usual case of an ACK
 	}
 	wanted := make(map[string]struct{}, len(r.Names))
 	var added, dropped []string
@@ -242,7 +242,7 @@ func (s *Subscriber) replace(i *interest, r Request) error {
 		i.listed = 0
 		return nil
 	}
-	s.unsubscribe(i, dropped) // first, to make room for what is added
+	s.unsubscribe(i, dropped) // first, to make room for the added names
 	if err := s.subscribe(i, added, false); err != nil {
 		return err
 	}
@@ -250,8 +250,8 @@ func (s *Subscriber) replace(i *interest, r Request) error {
 	return nil
 }
 
-// subscribe adds names. The first request of a type may list versions that the
-// subscriber has already; those need not be sent.
+// subscribe adds names. The first request of a type may list versions that the subscriber
+// already has, which need not be sent.
 func (s *Subscriber) subscribe(i *interest, names []string, first bool) error {
 	if len(names) == 0 {
 		return nil
@@ -260,16 +260,16 @@ func (s *Subscriber) subscribe(i *interest, names []string, first bool) error {
 	if err := s.charge(added, 1); err != nil {
 		return err
 	}
-	i.ours = i.ours && (i.asked == 0 || len(added) == 0) // what it asks for later, it need not have
-	// Into the index before the world is read: no change falls between.
+	i.ours = i.ours && (i.asked == 0 || len(added) == 0) // names requested later are not covered by the claim
+	// Enter the index before the world is read: no change falls between.
 	s.engine.index.add(i, slices.Values(added))
 	for k, name := range added {
 		if !i.ask(name) {
-			_ = s.charge(added[k:k+1], -1) // it is in the request twice
+			_ = s.charge(added[k:k+1], -1) // the request contains the name twice
 		}
 		i.meet(name)
 	}
-	if first { // what it holds is looked at in any case
+	if first { // held names are considered in any case
 		names = without(names, func(name string) bool { return i.holding(name) != nil })
 	}
 	i.wantAll(batch{names: names, again: true})
@@ -285,14 +285,14 @@ func (s *Subscriber) unsubscribe(i *interest, names []string) {
 		}
 	}
 	if len(dropped) == 0 {
-		return // as in nearly every ACK
+		return // the usual case of an ACK
 	}
 	s.engine.index.remove(i, slices.Values(dropped))
 	_ = s.charge(dropped, -1) // giving back never fails
 	for _, name := range dropped {
 		delete(i.unproven, name)
 		if i.wildcard {
-			// The client has to learn whether the wildcard still has it.
+			// The client has to learn whether the wildcard still includes it.
 			i.want(name, pending{force: i.mode == Delta})
 			continue
 		}
@@ -311,7 +311,7 @@ func (s *Subscriber) setWildcard(i *interest, r Request) {
 			i.meet(name)
 		}
 	case r.Wildcard == WildcardOn && i.mode == Delta:
-		i.expand = true // asked again: names it lacks are found by comparing
+		i.expand = true // asked again: a comparison finds the names that it lacks
 	case r.Wildcard == WildcardOff && i.wildcard:
 		i.wildcard, i.expand = false, false
 		s.engine.index.setWildcard(i, false)

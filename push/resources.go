@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// ResourceStatus is how a subscriber stands with one resource.
+// ResourceStatus is the state of one resource for a subscriber.
 type ResourceStatus struct {
 	Name    string
-	Version string // of what it holds; empty if it holds none, or nobody knows which
+	Version string // the held version; empty if none is held, or the version is unknown
 	State   State
 	Reason  string
-	Since   time.Time // when the state began; of what was ACKed, when the version was made here
-	Pending bool      // it is to be looked at: there may be something newer
+	Since   time.Time // when the state began; for an ACKed resource, when the version was made here
+	Pending bool      // waits to be considered: a newer version may exist
 }
 
-// Streams are the subscribers with an identifier, by age.
+// Streams returns the subscribers with an identifier, by age.
 func (e *Engine) Streams(id string) []*Subscriber {
 	var list []*Subscriber
 	for s := range e.all() {
@@ -31,7 +31,7 @@ func (e *Engine) Streams(id string) []*Subscriber {
 	return list
 }
 
-// TypeNames are the types that the subscriber has asked for, in order.
+// TypeNames returns the types that the subscriber has asked for, in order.
 func (s *Subscriber) TypeNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,13 +43,13 @@ func (s *Subscriber) TypeNames() []string {
 	return names
 }
 
-// Resources lists what the subscriber holds of a type, and what it asks for by name:
-// those behind a name in order, as many as limit at most. Next is the name behind which
-// there are more; empty if there are none.
+// Resources lists the resources that the subscriber holds of a type, and the names that it
+// asks for. The list has at most limit names after a name, in order. If more follow, next
+// is the last listed name; otherwise it is empty.
 //
-// The subscriber is locked for as long as it takes to copy the table of what it
-// holds, and then to look at limit names. Meanwhile it may change: each name is shown
-// as it is when it is looked at.
+// The subscriber is locked only to copy its table of held resources, and then to read the
+// listed names. Its state may change in between: each name is shown as it is when it is
+// read.
 func (s *Subscriber) Resources(typeName, after string, limit int) (list []ResourceStatus, next string) {
 	names, more := s.namesBehind(typeName, after, limit)
 	if more {
@@ -69,7 +69,7 @@ func (s *Subscriber) Resources(typeName, after string, limit int) (list []Resour
 	return list, next
 }
 
-// interestNamed is the interest in a type; nil if it was not asked for.
+// interestNamed returns the interest in a type; nil if it was not asked for.
 func (s *Subscriber) interestNamed(typeName string) *interest {
 	for i := range s.interests {
 		if s.engine.table.Load().types[i.t].Name == typeName {
@@ -79,11 +79,11 @@ func (s *Subscriber) interestNamed(typeName string) *interest {
 	return nil
 }
 
-// namesBehind are the first names behind one. They are put in order without the lock,
-// and only as many of them as may be among the first.
+// namesBehind returns the first names after a name. They are sorted without the lock, and
+// only as many of them as may be among the first.
 func (s *Subscriber) namesBehind(typeName, after string, limit int) (names []string, more bool) {
 	held, others := s.copyNames(typeName)
-	last := "" // no name behind it is among the first; empty until there are too many
+	last := "" // no later name is among the first; empty until there are too many
 	enter := func(name string) {
 		if name <= after || last != "" && name > last {
 			return
@@ -103,8 +103,8 @@ func (s *Subscriber) namesBehind(typeName, after string, limit int) (names []str
 	return names[:n], n < len(names)
 }
 
-// firstOf are the first n names, in order and once each, and the last of them if
-// there are as many.
+// firstOf returns the first n names, sorted and without duplicates. last is the n-th of
+// them, if there are as many.
 func firstOf(names []string, n int) (first []string, last string) {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) < n {
@@ -113,8 +113,8 @@ func firstOf(names []string, n int) (first []string, last string) {
 	return names[:n], names[n-1]
 }
 
-// copyNames returns the names of a type that the subscriber holds, and the others
-// that it asks for or is to lose.
+// copyNames returns the names of a type that the subscriber holds, and the other names that
+// it asks for or is about to lose.
 func (s *Subscriber) copyNames(typeName string) (held iter.Seq[string], others []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Subscriber) copyNames(typeName string) (held iter.Seq[string], others [
 	}, others
 }
 
-// resource is how the subscriber stands with a name; ok is false if with nothing.
+// resource returns the status of a name; ok is false if the subscriber has no state for it.
 func (i *interest) resource(name string) (status ResourceStatus, ok bool) {
 	status = ResourceStatus{Name: name}
 	_, status.Pending = i.coming(name)
@@ -168,7 +168,7 @@ func (i *interest) resource(name string) (status ResourceStatus, ok bool) {
 	return status, true
 }
 
-// describe says what is known of what it holds, but for answers that are awaited.
+// describe fills in the status of a held resource, apart from awaited answers.
 func (i *interest) describe(status *ResourceStatus, h *holding) {
 	status.State, status.Since = ACKed, h.made
 	if h.version != (Version{}) {
@@ -193,7 +193,7 @@ func (i *interest) describeLack(status *ResourceStatus) {
 	}
 }
 
-// flightOf is the unanswered response that brought something; nil if it was answered.
+// flightOf returns the unanswered response with a serial; nil if it was answered.
 func (i *interest) flightOf(by uint64) *flight {
 	for _, f := range i.flights {
 		if serialOf(f.serial) == serialOf(by) {

@@ -2,23 +2,23 @@ package push
 
 import "math/bits"
 
-// slots is a table with open addressing: an entry lies where its hash points to, or
-// in one of the slots that follow. It serves data of which there is one piece for
-// each resource and each stream, where a map would take twice the room.
+// slots is a table with open addressing: an entry lies where its hash points to, or in one
+// of the following slots. It holds entries of which there is one for each resource and each
+// stream, where a map would take twice the memory.
 type slots[S slot] struct {
 	list []S
-	n    int // in use
+	n    int // used slots
 }
 
-// slot is what is in a table.
+// slot is an entry of a table.
 type slot interface {
 	empty() bool
-	key() uint64 // its hash
+	key() uint64 // the entry's hash
 }
 
 const fewestSlots = 8
 
-// put enters what the table does not have.
+// put enters an entry that the table lacks.
 func (s *slots[S]) put(what S) *S {
 	if 5*(s.n+1) > 4*len(s.list) {
 		s.resize(max(fewestSlots, len(s.list)+len(s.list)/2))
@@ -53,7 +53,7 @@ func (s *slots[S]) resize(size int) {
 	}
 }
 
-// place puts something into the first slot that is free for it.
+// place puts an entry into its first free slot.
 func (s *slots[S]) place(what S) *S {
 	at := s.home(what.key())
 	for !s.list[at].empty() {
@@ -63,7 +63,7 @@ func (s *slots[S]) place(what S) *S {
 	return &s.list[at]
 }
 
-// home is the slot that a hash points to. It goes by the upper bits.
+// home returns the slot that a hash points to. It uses the upper bits.
 func (s *slots[S]) home(hash uint64) int {
 	at, _ := bits.Mul64(hash, uint64(len(s.list)))
 	return int(at) //nolint:gosec // it is less than the slots
@@ -76,7 +76,7 @@ func (s *slots[S]) next(at int) int {
 	return 0
 }
 
-// distance is how many slots one goes from one to another.
+// distance returns the number of slots between two.
 func (s *slots[S]) distance(from, to int) int {
 	if to < from {
 		to += len(s.list)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// history is kept to show how a subscriber stands with a type. It decides nothing.
+// history records a subscriber's responses and answers of a type, for display. It decides
+// nothing.
 type history struct {
 	since           time.Time // of the first request
 	sentAt, ackedAt time.Time
@@ -16,7 +17,7 @@ type history struct {
 	sent, acked     Version
 	reason          string // of the last NACK
 	nacks           int
-	unnamed         bool // the last NACK was of nothing that the engine can name
+	unnamed         bool // the last NACK affected no name that the engine knows
 	sends, acks     int
 }
 
@@ -35,18 +36,18 @@ func (h *history) nack(now time.Time, reason string) {
 	h.nacks++
 }
 
-// State is how a subscriber stands with a type.
+// State is a subscriber's state of a type.
 type State string
 
 // The states. The JSON of the admin API keeps its older words for an ACK and a NACK.
 const (
-	ACKed   State = "accepted" // it ACKed the newest response
+	ACKed   State = "accepted" // the newest response was ACKed
 	Waiting State = "waiting"  // the newest response is not answered yet
-	NACKed  State = "refused"  // it NACKed the newest response, or cannot be sent what it should have
-	Idle    State = "idle"     // it asked and there was nothing to send
+	NACKed  State = "refused"  // the newest response was NACKed, or a due resource cannot be sent
+	Idle    State = "idle"     // requested, and there was nothing to send
 )
 
-// TypeStatus is what a subscriber has of a type.
+// TypeStatus is the status of a type for a subscriber.
 type TypeStatus struct {
 	Type       string
 	State      State
@@ -55,7 +56,7 @@ type TypeStatus struct {
 	Sent       string // version of the newest response
 	ACKed      string // version of the newest response that was ACKed
 	Subscribed int    // names asked for; -1 for everything
-	Held       int    // resources it has been sent
+	Held       int    // number of resources sent and held
 	Pending    int    // names that wait to be looked at
 	// Responses that were sent, ACKed and NACKed.
 	Responses, ACKs, NACKs int
@@ -84,15 +85,15 @@ func (e *Engine) Clients() []ClientStatus {
 	return list
 }
 
-// Len is the number of subscribers.
+// Len returns the number of subscribers.
 func (e *Engine) Len() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.subscribers)
 }
 
-// SubscribedBytes is the length of all names of a type that the subscriber asks
-// for. It looks at each name.
+// SubscribedBytes returns the length of all names of a type that the subscriber asks for.
+// It visits each name.
 func (s *Subscriber) SubscribedBytes(t Type) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +105,7 @@ func (s *Subscriber) SubscribedBytes(t Type) (n int) {
 	return n
 }
 
-// Subscribed is the number of names of a type that the subscriber asks for.
+// Subscribed returns the number of names of a type that the subscriber asks for.
 func (s *Subscriber) Subscribed(t Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +115,8 @@ func (s *Subscriber) Subscribed(t Type) int {
 	return 0
 }
 
-// NACKs is how many responses of a type the subscriber has NACKed. An answer to what
-// was never sent, or was answered before, is none.
+// NACKs returns the number of responses of a type that the subscriber has NACKed. An answer
+// to a response that was never sent, or was answered before, does not count.
 func (s *Subscriber) NACKs(t Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,9 +142,9 @@ func (s *Subscriber) status() ClientStatus {
 	return c
 }
 
-// Scoped is a view that something narrows.
+// Scoped is a view that a scope narrows.
 type Scoped interface {
-	// Scope is what narrows it; nil if nothing does.
+	// Scope returns the scope that narrows the view; nil if there is none.
 	Scope() fmt.Stringer
 }
 
@@ -178,7 +179,7 @@ func (i *interest) status(name string) TypeStatus {
 		out.State, out.Since, out.Reason = NACKed, i.withheld.since, i.withheld.reason
 	case len(i.flights) > 0:
 		out.State, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
-	case h.nackedAt.After(h.ackedAt) && (len(i.nacked) > 0 || h.unnamed): // else all that was NACKed is gone
+	case h.nackedAt.After(h.ackedAt) && (len(i.nacked) > 0 || h.unnamed): // otherwise every NACKed name is gone
 		out.State, out.Since, out.Reason = NACKed, h.nackedAt, h.reason
 	case !h.ackedAt.IsZero():
 		out.State, out.Since = ACKed, h.ackedAt
@@ -199,7 +200,7 @@ func (f *flight) reason() string {
 	}
 }
 
-// typeCounters count what was sent of a type.
+// typeCounters count the sent responses, resources and bytes of a type, and its NACKs.
 type typeCounters struct{ responses, resources, bytes, nacks atomic.Uint64 }
 
 func (c *typeCounters) sent(resources, bytes int) {
@@ -208,14 +209,14 @@ func (c *typeCounters) sent(resources, bytes int) {
 	c.bytes.Add(uint64(bytes))         //nolint:gosec // as above
 }
 
-// Count is what an engine sent of a type since its start.
+// Count is the amount that an engine sent of a type since its start.
 type Count struct {
 	Type                               string
 	Responses, Resources, Bytes, NACKs uint64
 }
 
-// Counts returns the counts by type, in the order of delivery. Those of a type that was
-// admitted end some time after its release.
+// Counts returns the counts by type, in the order of delivery. The counts of an admitted
+// type end some time after its release.
 func (e *Engine) Counts() []Count {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// Info says who a subscriber is, for people.
+// Info identifies a subscriber for people.
 type Info struct {
 	ID       string
 	Protocol string // "xds-sotw", "xds-delta"
 	Identity string // proven by certificate, or claimed
 	Proven   bool
 	Since    time.Time
-	// Budget says which budget of [Holdings] the subscriber's names count against,
-	// such as a proven identity or an address. If it is empty, they count against the
-	// total alone.
+	// Budget names the budget of [Holdings] that the subscriber's names count against, such as
+	// a proven identity or an address. If it is empty, they count against the total alone.
 	Budget string
-	// Ignored says which of the client's words about itself are not valid, and how to write
-	// them; empty if all are.
+	// Ignored lists the client's invalid self-descriptions, and how to write them; empty if
+	// all are valid.
 	Ignored string
 }
 
@@ -34,21 +33,21 @@ type Subscriber struct {
 	out    chan *Response
 	place  place // guarded by the queue
 
-	failed  atomic.Bool // it is to be ended, by a fault of ours
+	failed  atomic.Bool // to be ended, after an internal fault
 	recheck atomic.Bool // names that were not found are now known not to exist
-	review  atomic.Bool // the client may see something else now
-	delayed atomic.Bool // something is pending, and may wait for changes that a debounce keeps back
+	review  atomic.Bool // the client's view may have changed
+	delayed atomic.Bool // pending names may wait for changes that a debounce delays
 
 	mu     sync.Mutex
-	types  []*interest // by type; nil for those that were not asked for
+	types  []*interest // by type; nil for types that were not asked for
 	asked  int         // how many types were asked for
 	serial uint64
 	taken  int64 // bytes of its budget
 	closed bool
 	viewed bool // there is room for its view
-	// patience fires when the first of the responses on their way is overdue. One
-	// timer serves all of them and is set again while any is left. Nearly all are
-	// answered long before, so that a timer for each would be wasted.
+	// patience fires when the first of the responses in flight is overdue. One timer serves
+	// all responses and is set again while any is left. Nearly all are answered long before,
+	// so that a timer for each would be wasted.
 	patience *time.Timer
 	watched  bool // the timer runs
 }
@@ -59,32 +58,32 @@ type Response struct {
 	Mode Mode
 	// Serial is unique within the subscriber; an answer names it.
 	Serial uint64
-	// Version is a hash of everything of the type that the subscriber holds
-	// once it has applied the response.
+	// Version is a hash of everything of the type that the subscriber holds once it has
+	// applied the response.
 	Version   Version
 	Resources []*Resource
 	Removed   []string // for Delta subscribers
-	// First says that the response is of the first state, and Ends that nothing of that
-	// is left. Both are only for a subscriber with [Request].MarkFirst. A response that
-	// ends it may have no content.
+	// First marks a response of the first state, and Ends the response that completes it. Both
+	// are set only for a subscriber with [Request].MarkFirst. A response that completes the
+	// first state may have no content.
 	First, Ends bool
 
 	since time.Time // commit of its oldest change; zero if unknown
 }
 
-// MaxTypes is how many types one subscriber may ask for.
+// MaxTypes bounds the types that one subscriber may ask for.
 const MaxTypes = 64
 
 // Connect enters a subscriber. It returns nil once the engine has stopped.
 func (e *Engine) Connect(info Info, client Client) *Subscriber {
 	s := &Subscriber{
 		Info: info, engine: e, client: client,
-		// A type has at most one response that was not yet handed to the
-		// transport, so a worker that puts one in never blocks.
+		// A type has at most one response that was not yet handed to the transport. A worker
+		// therefore never blocks when it puts one in.
 		out: make(chan *Response, MaxTypes),
 	}
-	// Its first turn works out its views. From here on, a world in which it has
-	// another view asks for that again.
+	// Its first turn computes its views. From here on, a world that changes its view requests
+	// a review again.
 	s.review.Store(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,7 +94,7 @@ func (e *Engine) Connect(info Info, client Client) *Subscriber {
 	return s
 }
 
-// Admit takes room for what the subscriber makes up by what it says of itself. It returns
+// Admit takes room for the views that the client's self-description creates. It returns
 // [ErrViews] if there is none. It is called once, before the first request.
 func (s *Subscriber) Admit() error {
 	s.mu.Lock()
@@ -108,11 +107,11 @@ func (s *Subscriber) Admit() error {
 	return err
 }
 
-// Out delivers the responses to send, in order. It is closed by [Subscriber.Close].
-// After handing one to the transport the reader calls [Subscriber.Sent].
+// Out delivers the responses to send, in order. [Subscriber.Close] closes it. After handing
+// a response to the transport the reader calls [Subscriber.Sent].
 func (s *Subscriber) Out() <-chan *Response { return s.out }
 
-// Close ends the subscriber and releases all that it held.
+// Close ends the subscriber and releases its resources and its room.
 func (s *Subscriber) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +136,7 @@ func (s *Subscriber) Close() {
 	s.engine.mu.Unlock()
 }
 
-// interest is what is known of a type; nil if it was not asked for.
+// interest returns the state of a type; nil if it was not asked for.
 func (s *Subscriber) interest(t Type) *interest {
 	if int(t) >= len(s.types) {
 		return nil
@@ -154,7 +153,7 @@ func (s *Subscriber) interests(yield func(*interest) bool) {
 	}
 }
 
-// begin enters the interest in a type.
+// begin starts the interest in a type.
 func (s *Subscriber) begin(t Type, m Mode) *interest {
 	if n := int(t) + 1; n > len(s.types) {
 		s.types = append(s.types, make([]*interest, n-len(s.types))...)
@@ -167,8 +166,7 @@ func (s *Subscriber) begin(t Type, m Mode) *interest {
 	return i
 }
 
-// Sent says that the transport has taken a response: from now on its answer is
-// awaited.
+// Sent records that the transport has taken a response: from now on its answer is awaited.
 func (s *Subscriber) Sent(r *Response) {
 	if sent := s.engine.config.Sent; sent != nil && !r.since.IsZero() {
 		sent(r.Type, time.Since(r.since))
@@ -186,8 +184,7 @@ func (s *Subscriber) Sent(r *Response) {
 	s.watch(s.engine.config.Patience)
 }
 
-// watch has the responses on their way checked after a while, unless a check is due
-// already.
+// watch schedules a check of the responses in flight, unless a check is due already.
 func (s *Subscriber) watch(in time.Duration) {
 	switch {
 	case s.watched:
@@ -200,8 +197,8 @@ func (s *Subscriber) watch(in time.Duration) {
 	s.watched = true
 }
 
-// lookForOverdue gives up waiting for answers that should have come, so that the
-// newest resources may be sent.
+// lookForOverdue stops waiting for overdue answers, so that the newest resources may be
+// sent.
 func (s *Subscriber) lookForOverdue() {
 	if turn, urgent := s.giveUp(); turn {
 		s.engine.queue.add(s, urgent)
@@ -215,7 +212,7 @@ func (s *Subscriber) giveUp() (turn, urgent bool) {
 	if s.closed {
 		return false, false
 	}
-	soonest := time.Duration(0) // that another is overdue; 0 if none will be
+	soonest := time.Duration(0) // time until the next response is overdue; 0 if none will be
 	for i := range s.interests {
 		f := i.newest()
 		if f == nil || f.overdue || f.sentAt.IsZero() {
@@ -237,18 +234,18 @@ func (s *Subscriber) giveUp() (turn, urgent bool) {
 	return turn, urgent
 }
 
-// unblocked notes that a type need not wait any longer. It reports whether the
-// subscriber needs a turn, and whether that is urgent.
+// unblocked records that a type need not wait any longer. It reports whether the subscriber
+// needs a turn, and whether that is urgent.
 func (s *Subscriber) unblocked(i *interest) (turn, urgent bool) {
 	turn, urgent = s.needs()
 	marked, hurry := i.unblock()
 	return turn || marked, urgent || hurry
 }
 
-// needs reports whether any type has something to send or to look at, and whether
-// any of it is urgent. Names that were marked meanwhile do not count, because the
-// dispatcher asks for a turn when it marks them. A removal may wait for a type that has
-// nothing to send, which a turn finds out.
+// needs reports whether any type has names to send or to consider, and whether any of them
+// is urgent. Names that were marked meanwhile do not count, because the dispatcher requests
+// a turn when it marks them. A removal may wait for a type that has nothing to send, which
+// only a turn can detect.
 func (s *Subscriber) needs() (turn, urgent bool) {
 	for i := range s.interests {
 		turn = turn || !i.rests() || len(i.waits.steps) > 0
@@ -273,7 +270,7 @@ func (s *Subscriber) charge(names []string, sign int64) error {
 	return nil
 }
 
-// without returns the names for which no is false. The list is not written to.
+// without returns the names for which no returns false. The list is not written to.
 func without(names []string, no func(string) bool) []string {
 	if !slices.ContainsFunc(names, no) {
 		return names

@@ -2,19 +2,19 @@ package push
 
 import "slices"
 
-// turn is one subscriber's turn with a worker. It has the worlds of all producers,
+// turn is one subscriber's batch of work with a worker. It has the worlds of all producers,
 // read at once.
 type turn struct {
 	table  *table
-	worlds []World // by producer; nil for one that has published nothing
-	whole  []bool  // by producer: whether its world [Update.Remembers]
-	free   []bool  // by producer: whether its sources were [Update.Waited] for
+	worlds []World // by producer; nil before its first world
+	whole  []bool  // by producer: [Update.Remembers] of its world
+	free   []bool  // by producer: [Update.Waited] of its world
 	step   uint64
 	memo   memo
 	marked [][modes]uint64 // by type: the step up to which every change was marked
 }
 
-// world is that of a type; nil if its producer has published nothing yet.
+// world returns the world of a type; nil if its producer has published nothing yet.
 func (t *turn) world(e *Engine, info *typeInfo) World {
 	if info.producer == nil {
 		return nothing{}
@@ -22,7 +22,7 @@ func (t *turn) world(e *Engine, info *typeInfo) World {
 	return t.worlds[slices.Index(e.producers, info.producer)]
 }
 
-// remembers reports whether the world of a type has all that was ever sent.
+// remembers reports whether the world of a type contains all that was ever sent.
 func (t *turn) remembers(e *Engine, info *typeInfo) bool {
 	return info.producer != nil && t.whole[slices.Index(e.producers, info.producer)]
 }
@@ -32,8 +32,8 @@ func (t *turn) waited(e *Engine, info *typeInfo) bool {
 	return info.producer != nil && t.free[slices.Index(e.producers, info.producer)]
 }
 
-// advance sends the subscriber what it lacks of the current worlds, as far as it
-// is the turn of each type.
+// advance sends the subscriber the resources of the current worlds that it lacks, type by
+// type, as far as each type may send.
 func (s *Subscriber) advance(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,12 +42,12 @@ func (s *Subscriber) advance(t *turn) {
 	}
 	s.look(t)
 	if s.Failed() {
-		return // by the step just read, in which the client's view is unknown; the next turn ends it
+		return // the step just read panicked, so the client's view is unknown; the next turn ends it
 	}
 	for _, typ := range t.table.order {
 		s.assemble(t, typ)
 	}
-	// Once more: later types have brought names, or have sent what removals of
+	// Once more: later types have brought names, or have sent the resources that removals of
 	// earlier types waited for.
 	for _, typ := range t.table.order {
 		if i := s.interest(typ); i != nil && i.waiting() > 0 {
@@ -61,16 +61,16 @@ func (s *Subscriber) advance(t *turn) {
 		i.block()
 	}
 	if more {
-		s.engine.queue.add(s, false) // no answer will come to ask for the next turn
+		s.engine.queue.add(s, false) // no answer will come that requests the next turn
 	}
 	if !waits {
 		s.delayed.Store(false)
 	}
 }
 
-// look reads the worlds and the names that changed. It runs under the subscriber's
-// lock, after requests have been applied: a name that is in the index by now is
-// either found in these worlds or marked by the next.
+// look reads the worlds and the names that changed. It runs under the subscriber's lock,
+// after requests have been applied: a name that is in the index by now is either found in
+// these worlds or marked by the next.
 func (s *Subscriber) look(t *turn) {
 	e := s.engine
 	e.step.RLock()
@@ -101,8 +101,8 @@ func (s *Subscriber) look(t *turn) {
 	}
 }
 
-// lookAtLanes finds out up to which step the changes of each type were marked,
-// and reports whether some still wait in a lane. The engine's step is held.
+// lookAtLanes computes the step up to which the changes of each type were marked. It
+// reports whether some changes still wait for a debounce. The engine's step is held.
 func (t *turn) lookAtLanes() (some bool) {
 	t.marked = t.marked[:0]
 	for _, info := range t.table.types {
@@ -119,9 +119,9 @@ func (t *turn) lookAtLanes() (some bool) {
 	return some
 }
 
-// reviewed gives the subscriber its current view of a type. Everything it asked for
-// and everything it holds is looked at again, and so reaches it as additions and
-// removals in the usual order.
+// reviewed gives the subscriber its current view of a type. Every name that it asked for or
+// holds is considered again, and so reaches it as an addition or removal in the usual
+// order.
 func (s *Subscriber) reviewed(t *turn, i *interest) {
 	info := t.table.types[i.t]
 	w := t.world(s.engine, info)
@@ -149,11 +149,10 @@ func (s *Subscriber) reviewed(t *turn, i *interest) {
 	}
 }
 
-// recheck looks again at names that were not found while some source had not
-// been listed.
+// recheck considers names again that were not found while some source had not been listed.
 func (i *interest) recheck() {
 	for name := range i.unproven {
-		i.want(name, pending{force: i.holding(name) == nil}) // else the client waits for an answer
+		i.want(name, pending{force: i.holding(name) == nil}) // a client without the resource waits for an answer
 	}
 	i.unproven = nil
 }

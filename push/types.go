@@ -12,90 +12,88 @@ import (
 // [Producer.Type].
 type Type int
 
-// Row is a resource type's place in its producer's table.
+// Row is the index of a resource type in its producer's table.
 type Row int
 
-// TypeSpec is one row of a producer's table: how resources of a type are
-// delivered and what they refer to. Only Name must be set.
+// TypeSpec is one row of a producer's table: how resources of a type are delivered, and the
+// types that they refer to. Only Name must be set.
 type TypeSpec struct {
 	// Name is the type's name in the protocol, such as a type URL.
 	Name string
 	// Whole types go to a [WholeState] subscriber as the full set each time: a
 	// resource that is not in it is deleted. Others are sent one by one.
 	Whole bool
-	// Needs names types whose resources, as far as one of this type refers to
-	// them and the subscriber asks for them, are sent first. It waits until they
-	// are ACKed, NACKed or overdue. See [Referrer].
+	// Needs names types that are sent first. A resource of this type waits for the resources
+	// of these types that it refers to and that the subscriber asks for. The wait ends when
+	// they are ACKed, NACKed or overdue. See [Referrer].
 	Needs []string
-	// Brings names types whose resources, as far as one of this type refers to
-	// them, are sent right behind it: its client waits for them before it uses
-	// this one. See [Referrer].
+	// Brings names types that are sent right behind. The client of a resource of this type
+	// waits for the resources of these types that it refers to, before it uses the resource.
+	// See [Referrer].
 	Brings []string
-	// Within returns the name of the resource that brings one of this type; nil if who
-	// asks for all of the type means all there are. Otherwise clients forget those of which they
-	// do not ask for what brings them, so they are sent none of these that they lack.
+	// Within returns the name of the resource that brings a resource of this type; nil if a
+	// wildcard for the type means all resources. With Within, clients forget resources whose
+	// bringing resource they do not ask for. They are not sent such resources unless they have
+	// them.
 	Within func(name string) string
-	// Awaited says that clients wait anew for a resource of this type whenever
-	// one that brings it is sent. Then it is sent as well, even if they have it.
+	// Awaited means that clients wait anew for a resource of this type whenever a resource
+	// that brings it is sent. Then it is sent as well, even if they have it.
 	Awaited bool
-	// Increments says that a [Delta] subscriber is sent a resource as what differs from
-	// the revision that it holds, see [Incremental]. What it says it holds when it
-	// connects does not count.
+	// Increments means that a [Delta] subscriber is sent a resource as the difference from the
+	// revision that it holds, see [Incremental]. Versions that it claims to hold when it
+	// connects do not count.
 	Increments bool
-	// Fixed says that all versions of a resource refer to the same names. One that a
-	// subscriber has waits for nothing that it needs.
+	// Fixed means that all versions of a resource refer to the same names. A resource that a
+	// subscriber has waits for none of its needs.
 	Fixed bool
-	// Together has everything that is to be sent go in one response, however much that
-	// is: clients take the first for all there is.
+	// Together puts all due resources into one response, however many there are: clients take
+	// the first response for the complete set.
 	Together bool
-	// Exclusive says that a client may NACK a resource for what it has of others of the
-	// type. One that was NACKed by itself is tried again once the client has ACKed
-	// something else of the type.
+	// Exclusive means that a client may NACK a resource because of other resources of the
+	// type. A resource NACKed alone is retried once the client has ACKed another of the type.
 	Exclusive bool
-	// Aggregate reports whether for a kind of clients one resource stands for many
-	// services; nil is for none. It goes out even if the subscriber NACKed something it
-	// needs, where one of a single service stays back.
+	// Aggregate reports whether one resource contains many services, for a kind of clients;
+	// nil means none does. An aggregate is sent even if the subscriber NACKed one of its
+	// needs. A resource of a single service is held back then.
 	Aggregate func(kind string) bool
-	// Audience returns the keys through which changes find a client, such as its
-	// namespace, its addresses or its account. Nil means its namespace.
+	// Audience returns the keys through which changes find a client, such as its namespace,
+	// its addresses or its account. Nil means its namespace.
 	Audience func(Client) []string
-	// Absent is the answer to a client that asks for a name which stands for
-	// nothing. Nil means [Removal] where there are removals, and else [Empty]. With
-	// Empty, a subscriber is sent that what it asks for by name is empty now, too. Of a
-	// whole type such names stay in the full set of a subscriber that has few resources;
-	// others are removed.
+	// Absent returns the answer to a client that asks for a name which does not exist. Nil
+	// means [Removal] where there are removals, and otherwise [Empty]. With Empty, a
+	// subscriber that names a resource is also sent the empty resource when the resource is
+	// removed. In a whole type, such names stay in the full set of a subscriber with few
+	// resources; others are removed.
 	Absent func(kind string, m Mode) Absence
-	// Void returns an empty resource of that name, for clients that cannot be sent a
-	// removal. Nil if the type has none, and without a body if the name has none:
-	// then they are sent nothing.
+	// Void returns an empty resource of that name, for clients that cannot be sent a removal.
+	// Nil if the type has none. A result without a body means that the name has none, and
+	// nothing is sent.
 	Void func(name string) Encoded
-	// Debounce delays changes for subscribers of a mode. The zero value does not,
-	// because back-pressure batches better: a busy subscriber takes the newest when
-	// it is ready.
+	// Debounce delays changes for subscribers of a mode. The zero value does not, because
+	// back-pressure batches better: a busy subscriber takes the newest when it is ready.
 	Debounce [modes]Debounce
-	// Apart are resources whose changes wait otherwise, each by the first that it is of.
+	// Apart lists resources with a debounce of their own; the first match counts.
 	Apart []NameDebounce
 }
 
-// NameDebounce delays changes of some resources of a type by themselves, so that neither
-// they nor the rest wait for each other.
+// NameDebounce delays changes of some resources of a type by themselves. They and the rest
+// do not wait for each other.
 type NameDebounce struct {
 	Is       func(name string) bool
 	Debounce [modes]Debounce
-	// Replace has removals of other resources of the type wait as well, if they come with
-	// such a change: it may be what takes their place.
+	// Replace delays removals of other resources of the type as well, if they come with such a
+	// change: the changed resource may replace them.
 	Replace bool
 }
 
-// Absence is the answer to a client that asks for a name which stands for nothing.
+// Absence is the answer to a client that asks for a name which does not exist.
 type Absence int
 
-// The answers. All of them keep the subscription: once the name stands for
-// something, that is sent.
+// The answers. All of them keep the subscription: the resource is sent once it exists.
 const (
 	Removal Absence = iota // a removal, which only [Delta] and whole types have
 	Empty                  // [TypeSpec].Void
-	Silence                // nothing: the client waits for as long as it likes, and keeps what it has where there is no removal
+	Silence                // no answer: the client waits, and keeps its resource where there is no removal
 )
 
 func (s *TypeSpec) audience(c Client) []string {
@@ -124,51 +122,52 @@ const (
 	// WholeState subscribers name all they want in each request, and are sent
 	// the full set of a [TypeSpec].Whole type each time (xDS: state of the world).
 	WholeState Mode = iota
-	// Delta subscribers add and drop names, and are sent what changed.
+	// Delta subscribers add and drop names, and are sent the changes.
 	Delta
 
 	modes
 )
 
-// Client describes a subscriber, as far as its view may depend on that. Each type
-// depends on some of the fields: see [World].View and [TypeSpec].Audience.
+// Client describes a subscriber, as far as its view may depend on that. Each type depends
+// on some of the fields: see [World].View and [TypeSpec].Audience.
 type Client struct {
 	Kind      string // the flavour of resources it understands, such as "envoy"
 	Namespace string // of its workload; empty if it has none
 	Labels    model.Labels
 	Locality  model.Locality
 	Network   string
-	Node      string   // that its workload is on, as it says
-	Cluster   string   // of that node, as it says
-	Addresses []string // of its workload, as it says
-	// Extensions are those of its program, as it says, that resources depend on.
+	Node      string   // the node of its workload, as the client declares
+	Cluster   string   // of that node, as the client declares
+	Addresses []string // of its workload, as the client declares
+	// Extensions are the extensions of its program, as the client declares, if resources
+	// depend on them.
 	Extensions []string
-	Release    [2]uint32 // of its program, major and minor, as it says; zero if it does not
+	Release    [2]uint32 // of its program, major and minor, as the client declares; zero if undeclared
 	Account    string    // the identity proven by its certificate; empty if none is
-	Revision   string    // of the control plane that it is, as it says
-	Increments bool      // it takes all types on one stream, and each in the mode [Delta]
-	Proxy      Proxy     // zero if it is not one that stands in the path of others
+	Revision   string    // of a client that is a control plane, as the client declares
+	Increments bool      // takes all types on one stream, and each in the mode [Delta]
+	Proxy      Proxy     // zero if the client is not in the path of others
 }
 
-// Proxy is how a client stands in the path of workloads, as it says.
+// Proxy describes a proxy in the path of workloads, as the client declares.
 type Proxy struct {
 	Role         string // such as "sidecar" or "router"
 	Interception string // how connections reach it, such as "REDIRECT"
 	Binds        []Bind // of its workload, by port, each port once
-	Outbound     Ports  // at which it listens on loopback for services, if nothing redirects connections to it
-	Unprivileged bool   // it cannot bind ports below 1024
+	Outbound     Ports  // ports on loopback for services, if nothing redirects connections to the proxy
+	Unprivileged bool   // cannot bind ports below 1024
 }
 
 // FirstUnprivilegedPort is the first of the ports that any program may bind.
 const FirstUnprivilegedPort = 1024
 
-// Bind is where a proxy listens for its workload, and where the workload itself does.
+// Bind is the address at which a proxy listens for its workload, and the workload's own.
 type Bind struct{ At, To netip.AddrPort }
 
-// typeInfo is a type as the engine knows it. It is immutable but for counts.
+// typeInfo is a type in the engine. It is immutable but for counts.
 type typeInfo struct {
 	TypeSpec
-	producer *Producer // nil if nobody makes resources of the type
+	producer *Producer // nil for a type without a producer
 	row      Row
 
 	needs, brings []Type
@@ -180,11 +179,11 @@ type typeInfo struct {
 	admitted *admission // nil for a type of a producer
 
 	counts *typeCounters
-	lanes  [modes]*lane   // nil for modes that do not wait
-	apart  [][modes]*lane // likewise, of the resources that wait by themselves
+	lanes  [modes]*lane   // nil for modes without a debounce
+	apart  [][modes]*lane // likewise, of the resources with a debounce of their own
 }
 
-// lane is where changes of a resource wait; nil if they do not.
+// lane returns the debounce class of a resource; nil if its changes do not wait.
 func (i *typeInfo) lane(m Mode, name string) *lane {
 	for n, of := range i.Apart {
 		if of.Is(name) {
@@ -194,7 +193,7 @@ func (i *typeInfo) lane(m Mode, name string) *lane {
 	return i.lanes[m]
 }
 
-// replaces reports whether a lane is of changes that take the place of what is removed.
+// replaces reports whether the changes of a debounce class may replace removed resources.
 func (i *typeInfo) replaces(m Mode, l *lane) bool {
 	for n, of := range i.Apart {
 		if of.Replace && i.apart[n][m] == l {
@@ -204,7 +203,7 @@ func (i *typeInfo) replaces(m Mode, l *lane) bool {
 	return false
 }
 
-// lanesOf yields all lanes of a mode.
+// lanesOf yields all debounce classes of a mode.
 func (i *typeInfo) lanesOf(m Mode) iter.Seq[*lane] {
 	return func(yield func(*lane) bool) {
 		if l := i.lanes[m]; l != nil && !yield(l) {
@@ -225,8 +224,8 @@ type table struct {
 	byName map[string]Type
 }
 
-// with returns a table with more types. Order names types in the order of
-// delivery; those it does not name follow in the order in which they were added.
+// with returns a table with more types. Order names types in the order of delivery; types
+// that it does not name follow in the order in which they were added.
 func (b *table) with(order []string, added ...*typeInfo) *table {
 	return tableOf(order, slices.Concat(b.types, added))
 }
@@ -259,8 +258,8 @@ func tableOf(order []string, types []*typeInfo) *table {
 	return next
 }
 
-// relate finds the types that the rows name. It ignores names of types that the
-// engine does not have: a producer may run without another.
+// relate resolves the types that the rows name. It ignores names of types that the engine
+// does not have: a producer may run without another.
 func (b *table) relate() {
 	for _, info := range b.types {
 		info.needs, info.brings = b.named(info.Needs), b.named(info.Brings)

@@ -11,8 +11,7 @@ import (
 // Version is a hash of content: equal on every replica and after every restart.
 type Version [16]byte
 
-// VersionOf hashes content given in parts. Where one part ends and the next
-// begins matters.
+// VersionOf hashes content given in parts. The boundaries between the parts matter.
 func VersionOf(parts ...[]byte) Version {
 	h := sha256.New()
 	for _, part := range parts {
@@ -26,9 +25,9 @@ func VersionOf(parts ...[]byte) Version {
 
 func (v Version) String() string { return hex.EncodeToString(v[:]) }
 
-// ParseVersion reads what [Version.String] wrote; ok is false for anything else.
+// ParseVersion parses the form of [Version.String]; ok is false for any other text.
 func ParseVersion(s string) (v Version, ok bool) {
-	if len(s) != hex.EncodedLen(len(v)) { // a longer one would be written past the end
+	if len(s) != hex.EncodedLen(len(v)) { // a longer text would be written past the end
 		return Version{}, false
 	}
 	if _, err := hex.Decode(v[:], []byte(s)); err != nil {
@@ -37,9 +36,9 @@ func ParseVersion(s string) (v Version, ok bool) {
 	return v, true
 }
 
-// member is what a resource adds to the version of a set: a hash of its name
-// and version. The engine compares members wherever it would compare versions:
-// of one name they are equal exactly if its versions are.
+// member is the part of a set's version that a resource adds: a hash of its name and
+// version. The engine compares members wherever it would compare versions: members of one
+// name are equal exactly if its versions are.
 type member Version
 
 // memberOf hashes in a buffer on the stack, because a client that resumes needs one
@@ -52,8 +51,8 @@ func memberOf(name string, v Version) member {
 	return member(sum[:len(v)])
 }
 
-// plus and minus make the version of a set: the sum of its members modulo
-// 2¹²⁸, whatever their order.
+// plus and minus make the version of a set: the sum of its members modulo 2¹²⁸, in any
+// order.
 func (v Version) plus(m member) Version {
 	vl, vh := v.words()
 	ml, mh := Version(m).words()
@@ -70,10 +69,10 @@ func (v Version) minus(m member) Version {
 	return fromWords(low, high)
 }
 
-// Plus is the version of two sets with nothing in common, given the version of each.
+// Plus returns the version of the union of two disjoint sets, given the version of each.
 func (v Version) Plus(o Version) Version { return v.plus(member(o)) }
 
-// VersionOfSet is the version of resources as a whole, whatever their order.
+// VersionOfSet returns the version of a set of resources, in any order.
 func VersionOfSet(resources iter.Seq2[string, Version]) (sum Version) {
 	for name, v := range resources {
 		sum = sum.plus(memberOf(name, v))

@@ -2,22 +2,22 @@ package push
 
 import "math"
 
-// wait is why a name is to be looked at that cannot be sent yet. Until what it waits for
-// has come, nobody looks at it.
+// wait is why a pending name cannot be sent yet. The name is not considered before its
+// obstacle is gone.
 type wait struct {
 	pending
-	gone  bool // it is a removal, and waits for the types that may refer to it to be settled
+	gone  bool // a removal, which waits for the types that may refer to it to be settled
 	lacks bool // the first full set waits for it
 }
 
-// waits are the names of a type that wait.
+// waits are the waiting names of a type.
 type waits struct {
 	names map[string]wait
 	steps map[uint64]map[string]struct{} // the removals among them, by the step at which they were found gone
-	// keeping is how many of them are not kept back by a NACK alone. While there are any,
-	// the type is covered no further.
+	// keeping is the number of names that are not held back by a NACK alone. While there are
+	// any, the type is covered no further.
 	keeping int
-	lacking int // how many the first full set waits for
+	lacking int // number of names that the first full set waits for
 }
 
 func (s *waits) put(name string, w wait) {
@@ -38,7 +38,7 @@ func (s *waits) put(name string, w wait) {
 	s.steps[w.step][name] = struct{}{}
 }
 
-// take has a name wait no longer; ok is false if it did not.
+// take removes a waiting name; ok is false if it did not wait.
 func (s *waits) take(name string) (w wait, ok bool) {
 	if w, ok = s.names[name]; !ok {
 		return w, false
@@ -65,14 +65,14 @@ func (s *waits) count(w wait, by int) {
 	}
 }
 
-// waiter is a name that waits, of one type on the stream.
+// waiter is a waiting name of one type on the stream.
 type waiter struct {
 	*interest
 	name string
 }
 
-// waiters are names that wait for the same. Nearly always there is one. Some may wait
-// for something else by now, or be gone: to rouse one too many costs a look at it.
+// waiters are names that wait for the same obstacle. Nearly always there is one. Some may
+// have another obstacle by now, or be gone: rousing one too many costs a look at it.
 type waiters struct {
 	one  waiter // zero if there is none
 	more map[waiter]struct{}
@@ -101,22 +101,22 @@ func (w *waiters) rouse() {
 	}
 }
 
-// rouse has a name looked at again, if it still waits.
+// rouse makes a name pending again, if it still waits.
 func (x waiter) rouse() {
 	if _, ok := x.waits.names[x.name]; ok {
 		x.want(x.name, pending{})
 	}
 }
 
-// obstacle is what a name waits for: the answer to a response, or else whatever is next
-// with a name of another type. The zero obstacle is none.
+// obstacle is the event that a name waits for: the answer to a response, or otherwise the
+// next event of a name of another type. The zero obstacle is none.
 type obstacle struct {
 	response *waiters
 	of       *interest
 	name     string
 }
 
-// keep has a name wait for an obstacle.
+// keep makes a name wait for an obstacle.
 func (o obstacle) keep(x waiter) {
 	if o.response != nil {
 		o.response.add(x)
@@ -130,7 +130,7 @@ func (o obstacle) keep(x waiter) {
 	o.of.behind[o.name] = w
 }
 
-// stir has the names looked at again that wait for a name of this type.
+// stir makes the names pending that wait for a name of this type.
 func (i *interest) stir(name string) {
 	w, ok := i.behind[name]
 	if !ok {
@@ -142,8 +142,8 @@ func (i *interest) stir(name string) {
 	w.rouse()
 }
 
-// stirUnlisted does so for all names that are not on the list of those to look at, once
-// everything is on it that was asked for.
+// stirUnlisted stirs all names that are neither pending nor waiting, once every requested
+// name has been listed.
 func (i *interest) stirUnlisted() {
 	for name := range i.behind {
 		if _, coming := i.coming(name); !coming {
@@ -152,7 +152,7 @@ func (i *interest) stirUnlisted() {
 	}
 }
 
-// coming returns why a name is to be looked at, now or once it waits no longer.
+// coming returns why a name is to be considered, now or after its wait.
 func (i *interest) coming(name string) (p pending, ok bool) {
 	if p, ok = i.pending[name]; ok {
 		return p, true
@@ -161,13 +161,13 @@ func (i *interest) coming(name string) (p pending, ok bool) {
 	return w.pending, ok
 }
 
-// wait has a pending name wait.
+// wait moves a pending name to the waiting ones.
 func (i *interest) wait(name string, w wait) {
 	delete(i.pending, name)
 	i.waits.put(name, w)
 }
 
-// settle notes that everything up to a step was sent and answered. Removals of other
+// settle records that everything up to a step was sent and answered. Removals of other
 // types may wait for that.
 func (i *interest) settle(step uint64) {
 	if step <= i.settled {
@@ -177,7 +177,7 @@ func (i *interest) settle(step uint64) {
 	i.subscriber.rouseRemovals()
 }
 
-// rouseRemovals has the removals of every type looked at to which nothing may refer any
+// rouseRemovals makes the removals of every type pending to which nothing may refer any
 // longer.
 func (s *Subscriber) rouseRemovals() {
 	for i := range s.interests {
@@ -187,7 +187,7 @@ func (s *Subscriber) rouseRemovals() {
 	}
 }
 
-// rouseRemovals has the removals looked at to which nothing may refer any longer.
+// rouseRemovals makes the removals pending to which nothing may refer any longer.
 func (i *interest) rouseRemovals() {
 	settled := i.referrersSettled()
 	for step, names := range i.waits.steps {
@@ -200,8 +200,8 @@ func (i *interest) rouseRemovals() {
 	}
 }
 
-// referrersSettled is the step up to which all types that may refer to this one are
-// settled. A guarded type is none of them: it is sent nothing, for as long as it takes.
+// referrersSettled returns the step up to which all types that may refer to this one are
+// settled. A guarded type does not count: nothing is sent to it, for an unlimited time.
 func (i *interest) referrersSettled() uint64 {
 	settled := uint64(math.MaxUint64)
 	for _, t := range i.subscriber.engine.table.Load().types[i.t].referrers {

@@ -7,11 +7,12 @@ type backlog []backlogGroup
 
 // backlogGroup is commits that were made at about the same time.
 type backlogGroup struct {
-	until uint64 // the revision of the last of them
+	until uint64 // of the newest commit of the group
 	since time.Time
 }
 
-// The commits of a group were made within groupSpan, unless there are most groups.
+// The commits of a group were made within groupSpan, unless there are mostGroups
+// groups.
 const (
 	groupSpan  = 50 * time.Millisecond
 	mostGroups = 64
@@ -27,7 +28,8 @@ func (b *backlog) add(revision uint64, committed time.Time) {
 	*b = append(*b, backlogGroup{revision, committed})
 }
 
-// since is when the oldest commit after a revision was made; zero if there is none.
+// since returns when the oldest commit after a revision was made; zero if there is
+// none.
 func (b backlog) since(revision uint64) time.Time {
 	for _, g := range b {
 		if g.until > revision {
@@ -46,7 +48,7 @@ func (b *backlog) done(revision uint64) {
 	*b = append((*b)[:0], (*b)[n:]...)
 }
 
-// startOver makes the backlog everything up to a revision, be it of another epoch.
+// startOver makes everything up to a revision the backlog, also of another epoch.
 func (b *backlog) startOver(revision uint64, now time.Time) {
 	since := now
 	if len(*b) > 0 {

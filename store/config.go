@@ -14,12 +14,11 @@ const (
 
 // Config of a store or a replica. The zero Config is a good one.
 type Config struct {
-	// History bounds the events kept for watchers that lag; zero means
-	// [DefaultHistory]. A watcher that falls further behind is reset. So is
-	// every watcher by a single commit of more events than that, since a new
-	// snapshot then costs no more than the commit would.
+	// History bounds the events kept for watchers that lag; zero means [DefaultHistory].
+	// A watcher that falls further behind is reset. A single commit of more events resets
+	// every watcher: a new snapshot then costs no more than the commit.
 	History int
-	// HistoryBytes bounds them in the same way by the memory that they take, as
+	// HistoryBytes bounds the memory of these events in the same way, as
 	// [model.Record.Size] estimates it; zero means [DefaultHistoryBytes].
 	HistoryBytes int
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Reason says why a write does not fit what is stored.
+// Reason is why a write conflicts with the stored record.
 type Reason string
 
 // The reasons of a [ConflictError].
@@ -17,10 +17,10 @@ const (
 	ReasonMissing Reason = "missing"
 	// ReasonOtherLife: the record was deleted and created again; its uid differs.
 	ReasonOtherLife Reason = "other life"
-	// ReasonSuperseded: the record is of another revision than the write expects.
+	// ReasonSuperseded: the stored record is at another revision than the write expects.
 	ReasonSuperseded Reason = "superseded"
-	// ReasonOtherEpoch: the write expects what was read in another epoch, whose
-	// revisions mean nothing in this one.
+	// ReasonOtherEpoch: the write is based on a record read in another epoch. The
+	// revisions of that epoch mean nothing in this one.
 	ReasonOtherEpoch Reason = "other epoch"
 )
 
@@ -30,14 +30,13 @@ type Version struct {
 	Revision uint64
 }
 
-// ConflictError says that a write was based on something else than what is
-// stored. Nothing of its commit was taken. Reading the record again and
-// deciding anew is always the way on.
+// ConflictError reports that a write was not based on the stored record. No write of
+// its commit took effect. The writer reads the record again and decides anew.
 type ConflictError struct {
 	Ref    model.Ref
 	Reason Reason
-	Wanted Version // what the write expects
-	Stored Version // what there is; zero if nothing is stored
+	Wanted Version // that the write expects
+	Stored Version // of the stored record; zero if none is stored
 }
 
 func (e *ConflictError) Error() string {
@@ -61,11 +60,11 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Ref, e.Reason)
 }
 
-// InvalidError says that a write could not be taken whatever is stored. Nothing
-// of its commit was taken, and trying again is no use.
+// InvalidError reports a write that is invalid, whichever record is stored. No write
+// of its commit took effect, and a retry fails as well.
 type InvalidError struct {
 	Ref     model.Ref
-	Problem string // what is wrong and how to fix it
+	Problem string // the fault and how to fix it
 }
 
 func (e *InvalidError) Error() string { return fmt.Sprintf("%s: %s", e.Ref, e.Problem) }
@@ -84,9 +83,9 @@ func compareEpoch(now *state, c model.Commit) error {
 	return conflict
 }
 
-// compare checks a write against what is stored under its reference, nil if
-// nothing is. A wrong uid is reported before a wrong revision: the revision of
-// another life means nothing.
+// compare checks a write against the record stored under its reference; nil if none
+// is. A wrong uid is reported before a wrong revision: the revision of another life
+// means nothing.
 func compare(w, stored *model.Record) error {
 	conflict := &ConflictError{Ref: w.Ref, Wanted: Version{w.UID, w.Revision}}
 	if stored == nil {

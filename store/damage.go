@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// DamageError says that some of what is on disk cannot be used.
+// DamageError reports that some of the files on disk cannot be used.
 type DamageError struct {
-	File   string   // in which it shows
-	Cause  error    // what is wrong with it
-	Lost   *Lost    // what came after the state that is used; nil if none is
-	Moved  []string // what the files that are not used are called
-	Failed error    // why they could not be given these names; nil if they were
+	File   string   // the damaged file
+	Cause  error    // the fault of the file
+	Lost   *Lost    // the commits after the restored state; nil if no state is restored
+	Moved  []string // the new names of the unused files
+	Failed error    // why the files could not be renamed; nil if they were
 
 	files []saved
 }
 
-// Lost is what was saved after the state that is used.
+// Lost describes the commits that were saved after the restored state.
 type Lost struct {
-	Revision uint64    // of the state that is used
-	Offset   int64     // in the file from which on nothing is used
-	Changes  int       // about how many there were
-	Since    time.Time // when the state that is used was the newest; zero if unknown
-	Until    time.Time // when the last of what is lost was saved; zero if unknown
+	Revision uint64    // of the restored state
+	Offset   int64     // in the file, from which on no byte is used
+	Changes  int       // approximate number of lost changes
+	Since    time.Time // when the restored state was the newest; zero if unknown
+	Until    time.Time // when the last lost commit was saved; zero if unknown
 }
 
 func (e *DamageError) Unwrap() error { return e.Cause }
@@ -71,8 +71,9 @@ func (l *Lost) String() string {
 	return text + "; every source has to be listed again"
 }
 
-// lost takes note of a journal that could not be read, and of those after it,
-// which go on from what it held. before is damage of a snapshot; it may be nil.
+// lost records the damage of a journal that could not be read. The journals after it
+// continue from its commits, so they are lost, too. before is the damage of a
+// snapshot; it may be nil.
 func (d *Disk) lost(l *loading, files []saved, cause error, before *DamageError) *DamageError {
 	damage := before
 	if damage == nil {
@@ -95,7 +96,7 @@ func (d *Disk) lost(l *loading, files []saved, cause error, before *DamageError)
 	return damage
 }
 
-// count adds up what can be recognised in a part of a file.
+// count adds up the changes that can be recognised in a part of a file.
 func (l *Lost) count(rest []byte) {
 	for at := bytes.IndexByte(rest, separator); at >= 0 && len(rest)-at >= headSize; at = bytes.IndexByte(rest, separator) {
 		rest = rest[at:]

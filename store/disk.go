@@ -10,42 +10,42 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Disk keeps the last known good of a store in a folder: it restores what was
-// saved when it is opened, and saves every later commit while it runs. Make
-// one with [OpenDisk].
+// Disk keeps the last known good of a store in a folder. [OpenDisk] makes a Disk and
+// restores the saved records. [Disk.Run] saves every later commit.
 //
-// The store does not know of it. It is a watcher of the replica as any other, so a slow disk,
-// a full one, or one that hangs costs what a slow watcher costs, and nobody waits for it.
+// The store does not know its Disk. A Disk is an ordinary watcher of the replica. A
+// disk that is slow, full or hanging therefore costs as much as a slow watcher, and no
+// commit or reader waits for it.
 //
-// # What is promised
+// # Guarantees
 //
-// Each commit is handed to the operating system by itself, as soon as it is made.
-// A process that is killed loses the commit that was just being written, if any.
-// The operating system is asked every fifth of a second to put on disk what it was
-// handed. A machine that loses its power loses what was committed since. When the disk
-// fails, what is on it stays good, and saving is tried again for as long as it
-// takes. What was saved is restored up to a whole
-// commit, and so is what comes before damage.
+// Each commit is handed to the operating system by itself, as soon as it is made. A
+// process that is killed loses at most the commit that was just being written. The
+// operating system is asked every fifth of a second to sync the written commits to
+// disk. A machine that loses its power loses the commits since the last sync. When the
+// disk fails, the files on it stay valid, and saving is retried until it succeeds.
+// Saved commits are restored up to a whole commit, and so are the commits before
+// damage.
 //
-// A new snapshot is written beside the journal when the journal has
-// become longer than the last one, so a commit costs its own size, however
-// much is stored. Commits that wait for the disk are those of the store's history.
-// Only a commit, or a lag, of more than that, see [Config],
-// takes a snapshot of everything before later commits are saved.
+// A new snapshot is written beside the journal when the journal has become longer than
+// the last snapshot. A commit therefore costs its own size, however many records are
+// stored. The store's history keeps the commits that wait for the disk. A commit or a
+// lag larger than the history, see [Config], takes a snapshot of everything before
+// later commits are saved.
 //
-// Revisions go on from the last one saved. Those of commits that were lost are
-// given out again; they cannot be mistaken for each other, as each start is an
-// epoch of its own.
+// Revisions continue from the last saved one. The revisions of lost commits are used
+// again. They cannot be mistaken for each other, as each start is an epoch of its own.
 //
 // # The folder
 //
-// It belongs to one process. If it is removed or replaced while the process
-// runs, it is made again and everything is saved anew. If another process has it by
-// then, that one keeps it, and this one says so for as long as it lasts.
+// The folder belongs to one process. If it is removed or replaced while the process
+// runs, it is created again and everything is saved anew. If another process has
+// locked it by then, the other process keeps it, and this one reports that until it is
+// free.
 type Disk struct {
 	folder   folder
-	memory   *Memory  // what was saved is restored into
-	replica  *Replica // what is saved: its
+	memory   *Memory  // restored from the files
+	replica  *Replica // of memory; its commits are saved
 	log      *slog.Logger
 	listed   func() map[string]time.Time
 	remade   func()
@@ -56,41 +56,41 @@ type Disk struct {
 	lock     *os.File
 	released sync.Once
 
-	// Of the goroutine that saves.
-	from         model.At    // the moment that the files have, which saving goes on from; zero if a snapshot has to come
+	// The fields of the goroutine that saves.
+	from         model.At    // the saved moment that saving continues from; zero if a snapshot has to come first
 	number       int         // of the newest file
 	snapshot     os.FileInfo // the last one; nil if there is none
-	journals     int         // begun since the last snapshot
-	journalBytes int64       // in them
+	journals     int         // number of journals begun since the last snapshot
+	journalBytes int64       // in these journals
 	snapBytes    int64       // in the last snapshot
 	left         leftover
 
 	progress progress
 }
 
-// DiskConfig says where and how a store is kept.
+// DiskConfig configures the folder of a store.
 type DiskConfig struct {
 	Dir   string // created if there is none
 	Store Config
 	Log   *slog.Logger
-	// Listed returns when the sources were listed last whose records are older
-	// than what is saved now. It is saved as well; nil if nobody knows.
+	// Listed returns the sources with records older than the newest state, and when each
+	// was listed last. The times are saved as well; nil if they are unknown.
 	Listed func() map[string]time.Time
-	// Remade is called when the folder was removed or replaced, and is made and locked again,
-	// so that the caller can put its own files there; may be nil.
+	// Remade is called when the folder was removed or replaced and is created and locked
+	// again. The caller can then put its own files there. Remade may be nil.
 	Remade func()
 }
 
-// tuning is what tests change.
+// tuning holds the durations and sizes that tests change.
 type tuning struct {
 	gather      time.Duration // how long commits are gathered before they are synced
-	look        time.Duration // how often the folder is looked at when nothing happens
-	beat        time.Duration // how often the time is noted when nothing happens
-	slow        time.Duration // from which lag on the disk is reported as slow
+	look        time.Duration // how often the folder is checked when no commit comes
+	beat        time.Duration // how often the time is saved when no commit comes
+	slow        time.Duration // the lag from which on the disk is reported as slow
 	backoff     wait.Backoff  // between saves while the disk fails
-	drain       time.Duration // how long saving may go on after Run has to end
-	lock        time.Duration // how long to wait for a process that has the folder
-	minJournal  int64         // bytes of journals that are not worth a new snapshot
+	drain       time.Duration // how long saving may continue after Run has to end
+	lock        time.Duration // how long to wait for a process that has locked the folder
+	minJournal  int64         // bytes of journals below which no new snapshot is written
 	maxJournals int
 }
 
@@ -102,38 +102,39 @@ func defaultTuning() tuning {
 	}
 }
 
-// Restored says what was found on disk.
+// Restored describes the state restored from disk.
 type Restored struct {
 	// At is the moment the store began with; its revision is zero if nothing was saved.
 	At      model.At
 	Records int
 	Bytes   int64
-	// Saved is when this was last known to be the newest; zero if nothing was saved.
+	// Saved is when this state was last known to be the newest; zero if nothing was
+	// saved.
 	Saved time.Time
-	// Listed is when the sources were listed last whose records are older than that.
+	// Listed is when the sources with records older than Saved were listed last.
 	Listed map[string]time.Time
-	// Strange names the files that look like saved ones, and are not: no Isthmus
-	// gives such a name. They are neither read nor removed.
+	// Strange names the files that look like saved files but that no Isthmus would name
+	// so. They are neither read nor removed.
 	Strange []string
-	// Damage says what of the files is not used, and why; nil if all is. What is
-	// used nevertheless is whole, but older than what was saved: nobody can tell
-	// of which sources something is missing.
+	// Damage describes the files that are not used, and why; nil if all are used. The
+	// restored state is whole, but older than the saved one. Which sources lack records
+	// is unknown.
 	Damage *DamageError
 }
 
 // Store returns the store.
 func (d *Disk) Store() *Memory { return d.memory }
 
-// Restored says what was found on disk.
+// Restored describes the state restored from disk.
 func (d *Disk) Restored() Restored { return d.restored }
 
-// Close lets go of the folder. [Disk.Run] does so at its end.
+// Close unlocks the folder. [Disk.Run] does so at its end.
 func (d *Disk) Close() { d.released.Do(func() { releaseLock(d.lock) }) }
 
-// Saving says how far saving has come. It may be called from anywhere.
+// Saving returns the progress of saving. It may be called from any goroutine.
 func (d *Disk) Saving() Saving { return d.progress.read() }
 
-// mark is a mark of now, for a file of which so much is on disk.
+// mark returns a time mark of now, for a file of which synced bytes are on disk.
 func (d *Disk) mark(synced int64) timeMark {
 	var listed map[string]time.Time
 	if d.listed != nil {

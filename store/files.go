@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// files changes a folder and puts the changes on disk. A test has one that
-// forgets at a power failure what was not synced.
+// files changes a folder and syncs the changes to disk. A fake in the tests forgets
+// unsynced changes at a power failure.
 type files interface {
 	mkdir(path string) error
 	create(path string) (file, error) // fails if there is such a file
@@ -48,9 +48,9 @@ func (diskFiles) sync(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// make creates the folder and those above it that are missing, on disk as well:
-// a process that was killed may have created them, and not synced them. One that
-// may not be read was there before.
+// make creates the folder and its missing parents and syncs all of their names. A
+// killed process may have created a parent without syncing it. A parent that cannot be
+// read existed before.
 func (d folder) make(files files) error {
 	if err := d.mkdir(files); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (d folder) mkdir(files files) error {
 		err = files.mkdir(string(d))
 	}
 	if info, statErr := os.Stat(string(d)); statErr == nil && info.IsDir() {
-		return nil // it may have been there
+		return nil // the folder may have existed
 	}
 	return err
 }
@@ -78,7 +78,7 @@ func (d folder) mkdir(files files) error {
 // sync puts the names of the folder's files on disk.
 func (d folder) sync(files files) error {
 	if runtime.GOOS == "windows" {
-		return nil // knows no such thing
+		return nil // Windows cannot sync a folder
 	}
 	return files.sync(string(d))
 }

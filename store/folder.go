@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// What is saved lies in a folder, in files numbered in the order they were
-// begun: the newest snapshot, and the journals begun after it, whose commits
-// are applied in order. Whatever has a lower number than a whole snapshot is
-// no longer needed. A snapshot gets its name when it is whole and on disk.
+// A folder holds files numbered in the order they were begun: the newest snapshot, and
+// the journals begun after it. The commits of the journals are applied in order. A
+// file with a lower number than a whole snapshot is no longer needed. A snapshot gets
+// its name when it is whole and on disk.
 const (
 	snapshotPrefix = "snapshot-"
 	journalPrefix  = "journal-"
@@ -45,8 +45,8 @@ func (d folder) list() ([]saved, error) {
 	return files, err
 }
 
-// read is list, and returns the names as well that look like those of saved
-// files and are not.
+// read returns the files of list, and also the names that look like saved files and
+// are not.
 func (d folder) read() (files []saved, strange []string, err error) {
 	entries, err := os.ReadDir(string(d))
 	if err != nil {
@@ -64,7 +64,7 @@ func (d folder) read() (files []saved, strange []string, err error) {
 	return files, strange, nil
 }
 
-// savedAs returns the file that Isthmus gives a name.
+// savedAs parses the name of a saved file.
 func savedAs(name string) (f saved, ok bool) {
 	for _, prefix := range []string{snapshotPrefix, journalPrefix} {
 		if digits, found := strings.CutPrefix(name, prefix); found {
@@ -87,8 +87,8 @@ func isStrange(name string) bool {
 	return false
 }
 
-// tidy removes what lies before the newest snapshot, and what was being
-// written when the process ended. What cannot be removed does no harm.
+// tidy removes the files before the newest snapshot, and files left half written when
+// the process ended. Files that cannot be removed do no harm.
 func (d folder) tidy(on files) {
 	files, _ := d.list()
 	newest := slices.IndexFunc(files, func(f saved) bool { return f == lastSnapshot(files) })
@@ -104,7 +104,7 @@ func (d folder) removeTemporary(on files) {
 	}
 }
 
-// lastSnapshot is zero if there is none.
+// lastSnapshot returns the newest snapshot; zero if there is none.
 func lastSnapshot(files []saved) (last saved) {
 	for _, f := range files {
 		if f.prefix == snapshotPrefix {
@@ -114,8 +114,8 @@ func lastSnapshot(files []saved) (last saved) {
 	return last
 }
 
-// keep gives files a second name, under which they stay when they are removed.
-// The same file gets the same one each time.
+// keep gives files a second name, under which they stay when they are removed. The
+// same file gets the same second name each time.
 func (d folder) keep(on files, files []saved, mark string) (names []string, err error) {
 	for _, f := range files {
 		info, e := os.Stat(d.path(f.name()))

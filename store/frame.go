@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A saved file is a line of text with the version of its format, and frames.
+// A saved file is a line of text with the version of its format, followed by frames.
 //
-// A frame is a head of 16 bytes and a payload of JSON. The head is a separator
-// that no JSON contains, the type, two zero bytes, the payload's length, its
-// CRC-32C, and the CRC-32C of the head so far: a length is only used when
-// it is known to be what was written. Numbers are little-endian.
+// A frame is a head of 16 bytes and a payload of JSON. The head starts with a
+// separator that no JSON contains, the type and two zero bytes. Then follow the
+// payload's length, its CRC-32C, and the CRC-32C of the head so far. A length is used
+// only if this checksum confirms it. Numbers are little-endian.
 const (
 	formatName    = "isthmus store "
 	formatVersion = 1
@@ -22,14 +22,14 @@ const (
 	headSize  = 16
 )
 
-// frameType says what a frame is about.
+// frameType is the type of a frame's content.
 type frameType byte
 
 const (
 	frameHead   frameType = 'h' // of the file: [fileHead]
 	frameUpsert frameType = 'u' // a record as of the commit that follows
 	frameDelete frameType = 'd' // the reference of a record that the commit deletes
-	frameCommit frameType = 'c' // [commitMark]: makes the frames since the last one true
+	frameCommit frameType = 'c' // [commitMark]: commits the frames since the last one
 	frameMark   frameType = 'm' // [timeMark]
 )
 
@@ -41,24 +41,24 @@ type frame struct {
 // fileHead is the first frame of a file.
 type fileHead struct {
 	Content string `json:"content"` // snapshot or journal
-	// Base is the revision that a journal goes on from. The snapshot it belongs
-	// to may be a later one; it then has the first of the journal's commits.
+	// Base is the revision that a journal continues from. Its snapshot may be of a later
+	// revision; it then contains the first commits of the journal.
 	Base uint64 `json:"base,omitempty"`
 }
 
 // commitMark ends a commit. A snapshot is one commit, to an empty store.
 type commitMark struct {
 	Revision uint64 `json:"revision"`
-	After    uint64 `json:"after"`   // the revision it changes
-	Changes  int    `json:"changes"` // frames it consists of
+	After    uint64 `json:"after"`   // the revision before it
+	Changes  int    `json:"changes"` // number of its frames
 }
 
-// timeMark says that the file was all there is to save at a time (of Unix, in
-// milliseconds), and that everything before an offset was on disk by then.
+// timeMark states that the file had everything to be saved at a time (Unix, in
+// milliseconds). Everything before its offset was on disk by then.
 type timeMark struct {
 	Time   int64 `json:"time"`
 	Synced int64 `json:"synced"`
-	// Listed is when sources were listed last whose records were older by then.
+	// Listed is when the sources with older records were listed last by then.
 	Listed map[string]int64 `json:"listed,omitempty"`
 }
 
@@ -81,7 +81,7 @@ func parseHead(head []byte) (kind frameType, length int64, sum uint32, ok bool) 
 	return frameType(head[1]), int64(u32(head[4:])), u32(head[8:]), ok
 }
 
-// brokenError says from where on a file cannot be read.
+// brokenError is the offset from which on a file cannot be read, and why.
 type brokenError struct {
 	offset int64
 	reason string

@@ -9,19 +9,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// position is a place between two commits, where a watcher stands. All
-// watchers at the newest position wait for the same channel.
+// position is a place between two commits, where a watcher waits. All watchers at the
+// newest position wait for the same channel.
 type position struct {
 	at    model.At             // the moment after the commit before it
 	ready chan struct{}        // closed once next is set
-	next  atomic.Pointer[step] // what leads on; the history replaces it when it forgets
+	next  atomic.Pointer[step] // the following step; the history replaces it to forget it
 }
 
 func newPosition(at model.At) *position { return &position{at: at, ready: make(chan struct{})} }
 
-// wait returns the step that leads on from p, as soon as there is one.
+// wait returns the step that follows p, as soon as there is one.
 func (p *position) wait(ctx context.Context) (*step, error) {
-	// Cases: the reader went away; the next commit was made.
+	// Cases: the reader left; the next commit was made.
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -30,18 +30,19 @@ func (p *position) wait(ctx context.Context) (*step, error) {
 	}
 }
 
-// step leads from one position to the next: one commit as watchers are notified of it.
+// step leads from one position to the next: one commit, as the events that watchers
+// receive.
 type step struct {
 	revision            uint64
 	observed, committed time.Time
 	notice              []notice
-	bytes               int       // that the notices take, about
+	bytes               int       // estimated, of the notices
 	after               *position // nil if the step is forgotten
 	lost                string    // why it is forgotten
 }
 
-// notice is an event, and the record it is about beside it: a filter then need
-// not unpack the event, and watchers share one copy of it.
+// notice is an event with its record beside it: a filter then need not unpack the
+// event, and watchers share one copy of it.
 type notice struct {
 	about *model.Record
 	event model.Event
@@ -49,7 +50,7 @@ type notice struct {
 
 func (s *step) forgotten() bool { return s.after == nil }
 
-// batch returns what f selects of the step. Its events are the reader's own.
+// batch returns the events of the step that f selects. The reader owns the batch.
 func (s *step) batch(f model.Filter) model.Batch {
 	b := model.Batch{Observed: s.observed, Committed: s.committed}
 	for _, t := range s.notice {
@@ -72,10 +73,10 @@ func notices(changes []change, revision uint64) []notice {
 	return out
 }
 
-// eventBytes is what an event takes beside its record, about.
+// eventBytes is an estimate of the memory of an event without its record.
 const eventBytes = 384
 
-// sizeOf is about how much memory the notices of changes take.
+// sizeOf estimates the memory of the notices of changes.
 func sizeOf(changes []change) (bytes int) {
 	for _, c := range changes {
 		about := c.after
@@ -87,17 +88,17 @@ func sizeOf(changes []change) (bytes int) {
 	return bytes
 }
 
-// history is the commits kept for watchers that lag: a chain of steps from the
-// oldest position that still leads on to the newest. Watchers walk the chain
-// without a lock; only a commit changes it.
+// history holds the commits kept for watchers that lag. They form a chain of steps
+// from the oldest kept position to the newest. Watchers walk the chain without a lock;
+// only a commit changes it.
 //
-// To forget a step is to cut it off from the position before it. A watcher
-// that stands there then holds nothing but its position, however long it
-// stays, and learns by the cut that it must start anew.
+// Forgetting a step cuts it off from the position before it. A watcher at that
+// position then holds nothing but its position, however long it stays. The cut tells
+// it that it must start anew.
 type history struct {
-	bound  Config // most events kept, and bytes
+	bound  Config // the limits on kept events and bytes
 	events int    // kept
-	bytes  int    // that they take, about
+	bytes  int    // estimated, of the kept events
 	oldest atomic.Pointer[position]
 	newest *position
 }
@@ -112,15 +113,15 @@ func (h *history) lagged() string {
 	return fmt.Sprintf("the reader lagged more than %d events or %d bytes behind", h.bound.History, h.bound.HistoryBytes)
 }
 
-// gone says why nothing leads on from a revision that lies before all steps.
+// gone explains that a revision is older than all kept steps.
 func (h *history) gone(revision uint64) string {
 	return fmt.Sprintf("what came after revision %d is not kept any more: the reader was more than %d events or %d bytes behind, or everything was replaced since",
 		revision, h.bound.History, h.bound.HistoryBytes)
 }
 
-// append adds a step with its changes and forgets as many of the oldest as
-// that takes. A step larger than the bound is forgotten at once, and is never
-// seen by anyone. Watchers wake last, when all is in place.
+// append adds a step with its changes and forgets as many of the oldest steps as that
+// takes. A step larger than the bound is forgotten at once, and no watcher sees it.
+// Watchers wake last, after all fields are set.
 func (h *history) append(s *step, changes []change) {
 	at := h.newest
 	h.newest = s.after
@@ -150,8 +151,8 @@ func (h *history) forgetOldest(why string) {
 	h.oldest.Store(first.after)
 }
 
-// restart forgets everything. Every watcher, wherever it stands, starts anew,
-// and learns why.
+// restart forgets everything. Every watcher, at whichever position, starts anew and
+// gets the reason.
 func (h *history) restart(start *position, why string) {
 	for h.oldest.Load() != h.newest {
 		h.forgetOldest(why)

@@ -11,7 +11,7 @@ type journal struct {
 	*saveFile
 	info   os.FileInfo
 	until  uint64 // the newest revision that was handed to the operating system; zero if there is none
-	synced int64  // up to where it is on disk
+	synced int64  // the offset up to which the journal is on disk
 	named  bool   // its name is on disk
 }
 
@@ -32,22 +32,21 @@ func (d *Disk) newJournal(number int, base uint64) (*journal, error) {
 	return &journal{saveFile: f, info: info}, nil
 }
 
-// syncing is one time that journals are synced, with all that was written to
-// them by then.
+// syncing is one sync of the journals, of all commits written to them by then.
 type syncing struct {
-	journals []syncingJournal // none if the folder is only looked at
-	at       model.At         // that they lead up to
+	journals []syncingJournal // empty if only the folder is checked
+	at       model.At         // the moment of their last commit
 	err      error
 }
 
 type syncingJournal struct {
 	*journal
 	size    int64
-	retired bool // nothing will be written to it any more
+	retired bool // no further commits will be written to it
 }
 
-// syncJournals puts journals on disk, each before those that go on from it, and
-// their names. It makes sure that they are in the folder of that name.
+// syncJournals syncs journals to disk, each before the journals that continue from it,
+// and their names. It checks that they are in the folder of that name.
 func (d *Disk) syncJournals(journals []syncingJournal) error {
 	named := true
 	for _, j := range journals {
@@ -69,18 +68,18 @@ func (d *Disk) syncJournals(journals []syncingJournal) error {
 	return d.intact(journals)
 }
 
-// leftover is a journal that could not be synced. It has commits that this process
-// will hand over again.
+// leftover is a journal that could not be synced. This process will write its commits
+// again.
 type leftover struct {
 	path  string
 	until uint64
 }
 
-// leave leaves a journal that was never on disk where it is, if nothing has more
-// of its commits, and removes the one before it.
+// leave keeps the file of a journal that was never synced, unless another leftover has
+// as many of its commits. It removes the previous leftover.
 func (d *Disk) leave(j *journal) {
 	if d.locked() != nil {
-		return // what is there may be another's
+		return // the files there may be another process's
 	}
 	if j.until <= d.left.until {
 		_ = d.files.remove(j.path)

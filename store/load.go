@@ -15,10 +15,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// loading is what the files read so far say: whole commits, in their order, up
-// to the first that cannot be read.
+// loading is the content of the files read so far: whole commits, in their order, up
+// to the first commit that cannot be read.
 type loading struct {
-	whole    int64 // up to where the journal being read is whole commits
+	whole    int64 // offset of the last whole commit in the journal being read
 	revision uint64
 	records  *immutable.Editor[model.Ref, *model.Record]
 	saved    time.Time            // of the last mark
@@ -58,9 +58,9 @@ func (l *loading) snapshot(r io.ReaderAt, size int64) error {
 	}
 }
 
-// journal reads a journal file up to its last whole commit. What was being
-// written when the process was killed or the power failed is cut off: it is
-// what nothing after it says to have been on disk. Anything else that cannot
+// journal reads a journal file up to its last whole commit. The frames being written
+// when the process was killed or the power failed are cut off. Such frames have no
+// time mark after them that states that they were on disk. Anything else that cannot
 // be read is damage.
 func (l *loading) journal(r io.ReaderAt, size int64) error {
 	defer func() { l.raw, l.staged = nil, nil }()
@@ -86,8 +86,8 @@ func (l *loading) journal(r io.ReaderAt, size int64) error {
 	return err
 }
 
-// wasOnDisk returns the breakage if a mark after it says that the place had
-// been on disk, and nil if it was still being written.
+// wasOnDisk returns the breakage if a time mark after it states that the place had
+// been on disk. It returns nil if the place was still being written.
 func wasOnDisk(r io.ReaderAt, size int64, broken *brokenError) error {
 	tail := make([]byte, size-broken.offset)
 	if _, err := r.ReadAt(tail, broken.offset); err != nil && !errors.Is(err, io.EOF) {
@@ -109,7 +109,7 @@ func wasOnDisk(r io.ReaderAt, size int64, broken *brokenError) error {
 	return nil
 }
 
-// begin reads the line and the frame that say what a file is.
+// begin reads the line and the frame that identify a file's format and content.
 func (l *loading) begin(r io.ReaderAt, size int64, content string) (*frameReader, error) {
 	line := formatName + strconv.Itoa(formatVersion) + "\n"
 	buffered := bufio.NewReaderSize(io.NewSectionReader(r, 0, size), int(min(max(size, 64), 1<<20)))

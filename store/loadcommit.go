@@ -10,11 +10,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// decodeAtOnce is the number of frames that are decoded together, on all
-// processors. What they hold is the only part of a file that is kept in memory.
+// decodeAtOnce is the number of frames that are decoded together, on all processors.
+// Only their content is kept in memory while a file is read.
 const decodeAtOnce = 4096
 
-// revisions says what the records of a commit may have for a revision.
+// revisions states which revisions the records of a commit may have.
 type revisions bool
 
 const (
@@ -54,7 +54,7 @@ func (l *loading) take(f frame, which revisions) error {
 	}
 }
 
-// stage decodes the frames that wait for it.
+// stage decodes the frames that wait to be decoded.
 func (l *loading) stage() error {
 	changes, errs := make([]change, len(l.raw)), make([]error, len(l.raw))
 	workers := min(runtime.GOMAXPROCS(0), len(l.raw)/64+1)
@@ -93,8 +93,8 @@ func decode(decoder *model.Decoder, f frame) (change, error) {
 	return change{before: &gone}, nil
 }
 
-// commit makes the staged changes, all of them or none. A commit that an
-// earlier file holds is passed over.
+// commit makes the staged changes, all of them or none. A commit that an earlier file
+// contains is skipped.
 func (l *loading) commit(c commitMark, which revisions) error {
 	switch {
 	case len(l.staged) != c.Changes:
@@ -106,8 +106,8 @@ func (l *loading) commit(c commitMark, which revisions) error {
 	case c.Revision < l.revision:
 		return fmt.Errorf("revision %d comes after %d", c.Revision, l.revision)
 	}
-	// All are looked at before the first is made: what comes before a commit that
-	// is no good is used without a part of it.
+	// All changes are checked before the first is made: the commits before an invalid
+	// commit are used without a part of it.
 	for _, change := range l.staged {
 		if err := l.check(change, c.Revision, which); err != nil {
 			return err

@@ -12,11 +12,11 @@ import (
 
 var errLocked = errors.New("another process has the lock")
 
-// InUseError says that another process keeps its records in a folder.
+// InUseError reports that another process keeps its records in a folder.
 type InUseError struct {
 	Dir    string
-	Holder string        // its process id, as far as it is known
-	Waited time.Duration // for the process to end
+	Holder string        // the process id, if known
+	Waited time.Duration // for the other process to end
 }
 
 func (e *InUseError) Error() string {
@@ -31,11 +31,11 @@ func (e *InUseError) Error() string {
 	return text
 }
 
-// lockRetry is the time between two looks at a lock that another process has.
+// lockRetry is the time between two attempts to take a lock held by another process.
 const lockRetry = 20 * time.Millisecond
 
-// lock takes the folder for this process and leaves its id in the lock. A process
-// that has it may be ending, and is waited for.
+// lock takes the folder for this process and writes its process id into the lock. A
+// process that holds the lock may be ending, so lock waits for it.
 func (d folder) lock(patience time.Duration, log *slog.Logger) (*os.File, error) {
 	for began := time.Now(); ; time.Sleep(lockRetry) {
 		f, err := d.tryLock()
@@ -61,7 +61,7 @@ func (d folder) tryLock() (*os.File, error) {
 		var ours, there os.FileInfo
 		if ours, err = f.Stat(); err == nil {
 			if there, err = os.Lstat(d.path(lockName)); err == nil && os.SameFile(ours, there) {
-				// That the id cannot be written, on a full disk, does not make it unlocked.
+				// An id that cannot be written, as on a full disk, leaves the lock valid.
 				_ = f.Truncate(0)
 				_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 				return f, nil

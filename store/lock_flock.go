@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// lockOutlives says whether the lock of a process that was killed stays.
+// lockOutlives reports whether the lock of a killed process remains.
 const lockOutlives = false
 
-// takeLock locks a file until it is closed or the process ends, however it
-// ends. It fails with [errLocked] if another process has it, and returns the
+// takeLock locks a file until the file is closed or the process ends, by any cause. It
+// fails with [errLocked] if another process has locked the file, and returns the
 // file's text. It follows no link: the file is emptied.
 func takeLock(path string) (f *os.File, holder string, err error) {
 	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
@@ -42,8 +42,8 @@ func takeLock(path string) (f *os.File, holder string, err error) {
 	return nil, strings.TrimSpace(string(text)), err
 }
 
-// releaseLock unlocks before it closes: a process that is just being forked has
-// the file, too, and would keep the lock until it runs its program.
+// releaseLock unlocks before it closes. A process that is just being forked has the
+// file, too, and would keep the lock until it runs its program.
 func releaseLock(f *os.File) {
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	_ = f.Close()

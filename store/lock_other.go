@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// lockOutlives says whether the lock of a process that was killed stays.
+// lockOutlives reports whether the lock of a killed process remains.
 const lockOutlives = true
 
-// takeLock creates a file that must not exist. A process that is killed leaves
-// it behind; the error says whose it was, so that an operator can remove it.
+// takeLock creates a file that must not exist. A killed process leaves the file
+// behind; the error names that process, so that an operator can remove the file.
 func takeLock(path string) (f *os.File, holder string, err error) {
 	f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -11,12 +11,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Memory is a store in the memory of this process: it decides commits, gives
-// them revisions, and applies them to the replica that everybody reads. Make one
-// with [NewMemory].
+// Memory is a store in the memory of this process. It decides commits, gives them
+// revisions, and applies them to the replica, which all readers use. [NewMemory] makes
+// one.
 type Memory struct {
 	*Replica
-	commits sync.Mutex // held while a commit is decided and applied, so that none comes between
+	commits sync.Mutex // held while a commit is decided and applied, so that commits do not interleave
 }
 
 // newEpoch draws an epoch. Zero is left to mean "unknown".
@@ -27,16 +27,16 @@ func NewMemory(cfg Config) *Memory {
 	return &Memory{Replica: newReplica(cfg)}
 }
 
-// Commit makes all writes of c or none. It returns the revision at which they
-// can be read, which is the current one if they changed nothing.
+// Commit makes all writes of c or none. It returns the revision at which they can be
+// read, which is the current revision if they changed nothing.
 //
-// It fails with a [*ConflictError] if a write does not fit what is stored,
-// with an [*InvalidError] if it never could, and with the error of ctx if that
-// ended first. It names the first such write. A delete that expects no record,
-// where there is none, fits and changes nothing.
+// It fails with a [*ConflictError] if a write does not match the stored record, and
+// with an [*InvalidError] if a write is invalid. It fails with the error of ctx if ctx
+// ended first. The error names the first such write. A delete that expects no record,
+// where there is none, succeeds and changes nothing.
 //
-// UID, Revision and Generation of what is stored are the store's to set; those
-// of the writes are what the writer expects to find.
+// The store sets UID, Revision and Generation of stored records. In a write, UID and
+// Revision are the values that the writer expects.
 func (m *Memory) Commit(ctx context.Context, c model.Commit) (revision uint64, err error) {
 	if err := validate(c.Writes); err != nil {
 		return 0, err
@@ -59,8 +59,8 @@ func (m *Memory) Commit(ctx context.Context, c model.Commit) (revision uint64, e
 	return next.Revision, nil
 }
 
-// advance makes the changes the next state. The state comes before the
-// history, so that a watcher can read what it was notified of.
+// advance makes the changes the next state. The state is published before the history,
+// so that a watcher can read the records of its events.
 func (m *Memory) advance(now *state, changes []change, at model.At, observed time.Time) {
 	next := newState(at, apply(now.records, changes))
 	m.state.Store(next)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// OpenDisk takes a folder for this process and restores what is saved there.
-// Nothing that is wrong with the files fails it: the store begins with what can
-// be read of them, up to a whole commit; see [Disk.Restored]. It waits for a
-// process that has the folder and may be ending, for two seconds, and then fails
-// with an [*InUseError]. It also fails if there is no writing to the folder at all.
+// OpenDisk locks a folder for this process and restores its saved records. Damaged
+// files do not fail it: the store begins with their readable part, up to a whole
+// commit; see [Disk.Restored]. A process that has the lock may be ending: OpenDisk
+// waits two seconds for it, and then fails with an [*InUseError]. It also fails if the
+// folder cannot be written to at all.
 //
 // [Disk.Run] or [Disk.Close] must follow.
 func OpenDisk(cfg DiskConfig) (*Disk, error) { return openDisk(cfg, defaultTuning(), diskFiles{}) }
@@ -39,14 +39,14 @@ func openDisk(cfg DiskConfig, tuning tuning, files files) (*Disk, error) {
 	return d, nil
 }
 
-// restore loads of the folder what can be read. If that is not all of it, what
-// is damaged is kept for a report, and superseded by a new snapshot; if there is
-// not even a snapshot, everything is set aside.
+// restore loads the readable part of the folder. Damaged files are kept for a report
+// and superseded by a new snapshot. If no snapshot can be read, all files are set
+// aside.
 func (d *Disk) restore() {
 	files, strange, err := d.folder.read()
 	if err != nil {
 		d.restored.Damage = &DamageError{File: string(d.folder), Cause: err, Failed: err}
-		d.number = int(time.Now().Unix()) // above any there may be
+		d.number = int(time.Now().Unix()) // above any existing number
 		return
 	}
 	if len(files) > 0 {
@@ -62,15 +62,15 @@ func (d *Disk) restore() {
 	d.from = d.Saving().Saved
 }
 
-// use makes what was loaded what is stored. Saving goes on from it, unless it was
-// damaged or cannot be put on disk: then it begins with a snapshot.
+// use makes the loaded records the store's content. Saving continues from them, unless
+// they were damaged or cannot be synced: saving then begins with a snapshot.
 func (d *Disk) use(loaded *loading, damage *DamageError) {
 	all := loaded.records.Map()
 	d.memory.restore(loaded.revision, "the last known good was restored", all)
 	d.restored.Records, d.restored.Saved, d.restored.Listed, d.restored.Damage = all.Len(), loaded.saved, loaded.listed, damage
 	if damage != nil {
 		damage.Moved, damage.Failed = d.folder.keep(d.files, damage.files, damage.mark())
-	} else if d.snapshot != nil && d.folder.sync(d.files) == nil { // a process that was killed may not have come to it
+	} else if d.snapshot != nil && d.folder.sync(d.files) == nil { // a killed process may not have synced it
 		d.progress.restored(d.replica.At())
 		d.folder.tidy(d.files)
 		return
@@ -78,8 +78,8 @@ func (d *Disk) use(loaded *loading, damage *DamageError) {
 	d.snapshot, d.snapBytes, d.journals, d.journalBytes = nil, 0, 0, 0
 }
 
-// load reads the newest snapshot that can be read and the journals after it, up
-// to the first that cannot. It returns nil if there is no such snapshot.
+// load reads the newest readable snapshot and the journals after it, up to the first
+// unreadable one. It returns nil if there is no such snapshot.
 func (d *Disk) load(files []saved) (*loading, *DamageError) {
 	l, snapshot, damage := d.loadSnapshot(files)
 	if l == nil {
@@ -99,8 +99,8 @@ func (d *Disk) load(files []saved) (*loading, *DamageError) {
 	return l, damage
 }
 
-// loadSnapshot reads the newest snapshot that can be read. Those before it are
-// there only if the process ended before they were removed.
+// loadSnapshot reads the newest readable snapshot. Older snapshots exist only if the
+// process ended before it removed them.
 func (d *Disk) loadSnapshot(files []saved) (l *loading, snapshot saved, damage *DamageError) {
 	for _, f := range slices.Backward(files) {
 		if f.prefix != snapshotPrefix {
@@ -124,8 +124,8 @@ func (d *Disk) loadSnapshot(files []saved) (l *loading, snapshot saved, damage *
 	return nil, saved{}, damage
 }
 
-// read reads one file. A journal may have been left by a process that was
-// killed before it was synced; what is built upon from now on is put on disk first.
+// read reads one file. A killed process may have left a journal unsynced. Later
+// commits build upon the journal, so it is synced first.
 func (d *Disk) read(l *loading, f saved) (size int64, err error) {
 	file, err := os.Open(d.folder.path(f.name()))
 	if err != nil {

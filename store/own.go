@@ -10,8 +10,7 @@ import (
 
 var errNotOurs = errors.New("the folder was removed or replaced while this process ran")
 
-// intact makes sure that the folder is still the one that was opened, and that
-// what was saved is in it.
+// intact checks that the folder is still the opened one and contains the saved files.
 func (d *Disk) intact(journals []syncingJournal) error {
 	if err := d.locked(); err != nil {
 		return err
@@ -23,7 +22,7 @@ func (d *Disk) intact(journals []syncingJournal) error {
 	}
 	for _, j := range journals {
 		if j.retired {
-			continue // a new snapshot may have superseded it by now
+			continue // a new snapshot may have superseded the journal by now
 		}
 		if err := isStill(j.info, j.path); err != nil {
 			return err
@@ -32,7 +31,7 @@ func (d *Disk) intact(journals []syncingJournal) error {
 	return nil
 }
 
-// locked makes sure that the folder has the lock of this process.
+// locked checks that the folder has the lock of this process.
 func (d *Disk) locked() error {
 	ours, err := d.lock.Stat()
 	if err != nil {
@@ -41,7 +40,7 @@ func (d *Disk) locked() error {
 	return isStill(ours, d.folder.path(lockName))
 }
 
-// isStill makes sure that a path leads to a file.
+// isStill checks that a path still leads to a file.
 func isStill(file os.FileInfo, path string) error {
 	now, err := os.Lstat(path)
 	if err != nil {
@@ -53,9 +52,9 @@ func isStill(file os.FileInfo, path string) error {
 	return nil
 }
 
-// own makes sure that the folder belongs to this process. One that was removed or
-// replaced is made again, unless another process has it. Files that another
-// process left there are kept under other names.
+// own makes sure that the folder belongs to this process. A removed or replaced folder
+// is created again, unless another process has locked it. Files that another process
+// left there are kept under other names.
 func (d *Disk) own() error {
 	lost := d.intact(nil)
 	if !errors.Is(lost, errNotOurs) {

@@ -8,9 +8,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Replica is the half of a store that is read: the records of one revision and
-// the commits that led there, for lists and watches. It decides nothing. Only
-// its [Memory] changes it.
+// Replica is the half of a store that is read: the records of one revision and the
+// commits before it, for lists and watches. It decides nothing. Only its [Memory]
+// changes it.
 type Replica struct {
 	state   atomic.Pointer[state]
 	history *history
@@ -23,20 +23,20 @@ func newReplica(cfg Config) *Replica {
 	return r
 }
 
-// state is one revision. It is immutable, and published as one so that a
-// reader's records and its place in the history can never disagree.
+// state is one revision. It is immutable and published as a whole. A reader's records
+// and its position in the history therefore always agree.
 type state struct {
 	at       model.At
 	records  records
 	position *position // just after the commit of that revision
 }
 
-// newState returns a state, and a position that nothing leads on from yet.
+// newState returns a state and a position without a following step.
 func newState(at model.At, all records) *state { return &state{at, all, newPosition(at)} }
 
 func noRecords() records { return immutable.New[model.Ref, *model.Record](model.Ref.Compare) }
 
-// Get returns the record that ref names, and whether there is one.
+// Get returns the record of ref, and whether there is one.
 func (r *Replica) Get(ref model.Ref) (model.Record, bool) {
 	record, ok := r.state.Load().records.Get(ref)
 	if !ok {
@@ -45,11 +45,11 @@ func (r *Replica) Get(ref model.Ref) (model.Record, bool) {
 	return *record, true
 }
 
-// List returns the records that f selects, in the order of their references,
-// as of the revision at the time of the call. Ranging over it again yields the
-// same records. It costs what it yields and the depth of the tree as long as
-// the fields of f that are set are the first of kind, source, namespace and
-// name; otherwise it also pays for each combination of the fields left out.
+// List returns the records that f selects, in the order of their references. They are
+// of the revision at the time of the call: ranging over it again yields the same
+// records. Its cost is the yielded records and the depth of the tree, if the set
+// fields of f are the first of kind, source, namespace and name. Otherwise each
+// combination of the unset fields adds to the cost.
 func (r *Replica) List(f model.Filter) iter.Seq[model.Record] {
 	now := r.state.Load().records
 	return func(yield func(model.Record) bool) {
@@ -61,9 +61,9 @@ func (r *Replica) List(f model.Filter) iter.Seq[model.Record] {
 	}
 }
 
-// Revision returns the revision of the last commit that changed something,
-// zero if there was none.
+// Revision returns the revision of the last commit with a change; zero if there was
+// none.
 func (r *Replica) Revision() uint64 { return r.At().Revision }
 
-// At returns the moment the replica is at: its epoch, and [Replica.Revision].
+// At returns the moment of the replica: its epoch, and [Replica.Revision].
 func (r *Replica) At() model.At { return r.state.Load().at }

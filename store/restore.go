@@ -7,12 +7,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Restore replaces everything stored by the given records, as of a revision.
-// It is for records that were saved: each keeps its uid, its revision and its
-// generation. The store is in a new epoch from then on, and every open watch
-// is reset, for what its reader was given may never have happened.
+// Restore replaces all stored records by the given ones, as of a revision. The records
+// are saved ones: each keeps its uid, its revision and its generation. The store is in
+// a new epoch from then on. Every open watch is reset, because the new history may
+// lack commits that its reader was sent.
 //
-// A record that cannot be one of that revision fails it with an
+// A record that cannot have been stored at that revision fails it with an
 // [*InvalidError], and nothing changes.
 func (m *Memory) Restore(revision uint64, saved iter.Seq[model.Record]) error {
 	all, err := collect(revision, saved)
@@ -34,8 +34,8 @@ func (m *Memory) restore(revision uint64, why string, all records) {
 	m.history.restart(next.position, why)
 }
 
-// collect returns records that were stored at a revision, or says which of
-// them cannot have been.
+// collect returns records that were stored at a revision, or an error for a record
+// that cannot have been.
 func collect(revision uint64, all iter.Seq[model.Record]) (records, error) {
 	editor := noRecords().Edit()
 	for r := range all {
@@ -50,7 +50,7 @@ func collect(revision uint64, all iter.Seq[model.Record]) (records, error) {
 	return editor.Map(), nil
 }
 
-// problemOfSaved says why a record cannot be one of those stored at a revision.
+// problemOfSaved explains why a record cannot have been stored at a revision.
 func problemOfSaved(r *model.Record, revision uint64) string {
 	if problem := problemOf(&model.Write{Record: *r}); problem != "" {
 		return problem

@@ -7,9 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// EpochError says that a reader asked for a moment of another epoch than the
-// store's, which it will never reach. Reading anew, without that moment, is
-// the way on.
+// EpochError reports that a reader asked for a moment of another epoch, which the
+// store will never reach. The reader has to read anew, without that moment.
 type EpochError struct{ Wanted, Now model.At }
 
 func (e *EpochError) Error() string {
@@ -17,7 +16,7 @@ func (e *EpochError) Error() string {
 		"watch again without it", e.Wanted.Revision, e.Wanted.Epoch, e.Now.Revision, e.Now.Epoch)
 }
 
-// reach returns a state that is not older than at, as soon as there is one.
+// reach waits for a state that is not older than at, and returns it.
 func (r *Replica) reach(ctx context.Context, at model.At) (*state, error) {
 	for {
 		now := r.state.Load()
@@ -33,10 +32,10 @@ func (r *Replica) reach(ctx context.Context, at model.At) (*state, error) {
 	}
 }
 
-// seek returns the position of a reader that holds what was stored at a
-// moment, or nil and why nothing leads on from there. It waits for a moment
-// that is still to come: to go on from an earlier one would tell the reader
-// again what it holds.
+// seek returns the position after a moment, from which its reader can continue. It
+// returns nil and the reason if the history no longer leads on from there. It waits
+// for a moment in the future: from an earlier position, the reader would be sent
+// commits that it already has.
 func (h *history) seek(ctx context.Context, held model.At) (found *position, lost string, err error) {
 	at := h.oldest.Load()
 	if at.at.Epoch != held.Epoch {

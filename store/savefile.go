@@ -8,13 +8,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// saveFile is a file that frames are written to. Its first error stays: what
-// comes after is not written.
+// saveFile is a file of frames being written. After its first error, which it keeps,
+// no more is written.
 type saveFile struct {
 	path    string
 	file    file
 	buffer  *bufio.Writer
-	frame   []byte // reused, as is payload
+	frame   []byte // frame and payload are reused
 	payload []byte
 	size    int64
 	err     error
@@ -70,15 +70,16 @@ func (s *saveFile) commit(b model.Batch, mark commitMark) {
 	s.add(frameCommit, mark)
 }
 
-// mark writes that the file is all there is to save now. It is handed to the
-// operating system, so it survives the process, but not put on disk.
+// mark writes a mark that the file has everything to be saved now. The mark is handed
+// to the operating system but not synced: it survives the process, not a power
+// failure.
 func (s *saveFile) mark(m timeMark) error {
 	s.add(frameMark, m)
 	return s.flush()
 }
 
-// flush hands everything written to the operating system: from there on it
-// survives the process.
+// flush hands all buffered bytes to the operating system, where they survive the
+// process.
 func (s *saveFile) flush() error {
 	if s.err == nil {
 		s.err = s.buffer.Flush()

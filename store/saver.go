@@ -15,12 +15,12 @@ import (
 var errNotDrained = errors.New("the disk was too slow: the last commits were not saved before the process had to stop; " +
 	"the next start reads them from the registries again")
 
-// Run saves what is committed until ctx ends, then what was committed up to
-// that moment, and lets go of the folder. Whoever commits should have ended
-// before. It returns an error only if the last commits could not be saved.
+// Run saves every commit until ctx ends, then the commits made up to that moment, and
+// unlocks the folder. Writers should have ended before. It returns an error only if
+// the last commits could not be saved.
 //
-// A disk that hangs keeps the folder locked until it answers or the process
-// ends, for it may still write.
+// A disk that hangs keeps the folder locked until it answers or the process ends,
+// because it may still write.
 func (d *Disk) Run(ctx context.Context) error {
 	saving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -33,7 +33,7 @@ func (d *Disk) Run(ctx context.Context) error {
 	return d.attend(ctx, ended)
 }
 
-// attend reports a disk that is slow, and waits for the end of saving.
+// attend reports a slow disk, and waits for the end of saving.
 func (d *Disk) attend(ctx context.Context, ended <-chan error) error {
 	var slow slowness
 	look := time.NewTicker(d.tuning.slow / 4)
@@ -41,8 +41,8 @@ func (d *Disk) attend(ctx context.Context, ended <-chan error) error {
 	var limit <-chan time.Time
 	stop := ctx.Done()
 	for {
-		// Cases: saving has ended; its lag is to be looked at; Run has to end; it
-		// takes too long to end.
+		// Cases: saving has ended; the lag is due to be checked; Run has to end; it takes
+		// too long to end.
 		select {
 		case err := <-ended:
 			return err
@@ -59,14 +59,14 @@ func (d *Disk) attend(ctx context.Context, ended <-chan error) error {
 	}
 }
 
-// slowness logs when the disk does not keep up, and when it does again.
+// slowness logs when the disk falls behind, and when it has caught up.
 type slowness struct{ since time.Time }
 
 func (s *slowness) look(d *Disk, now time.Time) {
 	p := d.Saving()
 	lag := p.Lag(now)
 	switch {
-	case p.Err != nil: // is logged by itself
+	case p.Err != nil: // logged where it occurs
 	case s.since.IsZero() && lag > d.tuning.slow:
 		s.since = p.Pending
 		d.log.Warn("the disk is slow or hangs: the last known good is not being saved; serving goes on. Look at the disk, and do not restart before it answers",
@@ -77,8 +77,8 @@ func (s *slowness) look(d *Disk, now time.Time) {
 	}
 }
 
-// work saves until stopping ends, and tries again when that fails. What is still
-// under way when ctx ends is broken off.
+// work saves until stopping ends, and retries after failures. Work still in progress
+// when ctx ends is aborted.
 func (d *Disk) work(stopping, ctx context.Context) error {
 	noting, end := context.WithCancel(ctx)
 	var parts sync.WaitGroup
@@ -122,8 +122,8 @@ func (d *Disk) notSaved(err error) error {
 	return fmt.Errorf("save the last known good in %s: %w", d.folder, err)
 }
 
-// failed reports why saving does not work. It is logged once for as long as it
-// lasts, and when it turns out that another process has the folder.
+// failed reports why saving fails. One log line reports the whole failure, and another
+// one that a second process has locked the folder.
 func (d *Disk) failed(err error) {
 	before := d.progress.failed(err, time.Now())
 	_, wasInUse := errors.AsType[*InUseError](before)
@@ -147,8 +147,8 @@ func (d *Disk) savedUpTo(at model.At) {
 	}
 }
 
-// save follows the store from what is on disk until stop or ctx ends, or the
-// disk fails. It returns nil if everything is saved.
+// save follows the store from the saved moment until stop or ctx ends, or the disk
+// fails. It returns nil if everything is saved.
 func (d *Disk) save(ctx context.Context, stop <-chan struct{}) error {
 	for {
 		if d.from == (model.At{}) {
@@ -202,11 +202,11 @@ func (d *Disk) note(ctx context.Context, since model.At) {
 	}
 }
 
-// errReset says that the saver lagged too far behind, so that a snapshot has to
-// come before it goes on.
+// errReset reports that the saver lagged too far behind: a snapshot has to come before
+// it continues.
 var errReset = errors.New("the disk lagged behind the store")
 
-// follow saves each commit after those that the files have.
+// follow saves each commit after the saved moment.
 func (d *Disk) follow(ctx context.Context, stop <-chan struct{}) error {
 	ctx, end := context.WithCancel(ctx)
 	var parts sync.WaitGroup
@@ -222,13 +222,13 @@ func (d *Disk) follow(ctx context.Context, stop <-chan struct{}) error {
 	return s.run(stop, batches)
 }
 
-// watch hands on each commit.
+// watch passes on each commit.
 func (d *Disk) watch(ctx context.Context, batches chan<- model.Batch) {
 	for b, err := range d.replica.WatchFrom(ctx, model.Filter{}, model.Start{Held: d.from}) {
 		if err != nil {
 			return
 		}
-		// Cases: the session takes the batch; it has ended.
+		// Cases: the session takes the batch; the session has ended.
 		select {
 		case batches <- b:
 		case <-ctx.Done():
@@ -237,7 +237,7 @@ func (d *Disk) watch(ctx context.Context, batches chan<- model.Batch) {
 	}
 }
 
-// revisionOf is that of a commit; zero if the batch is none.
+// revisionOf returns the revision of a commit; zero if the batch is none.
 func revisionOf(b model.Batch) uint64 {
 	switch e := b.Events[0].(type) {
 	case model.Upsert:
@@ -248,7 +248,7 @@ func revisionOf(b model.Batch) uint64 {
 	return 0
 }
 
-// next is the number of the next file.
+// next returns the number of the next file.
 func (d *Disk) next() (int, error) {
 	if d.number >= mostNumber {
 		return 0, fmt.Errorf("there is no number after that of %s: move that file elsewhere and restart", d.folder.path(fmt.Sprintf("*-%08d", d.number)))
@@ -257,10 +257,10 @@ func (d *Disk) next() (int, error) {
 	return d.number, nil
 }
 
-// superseded notes a new snapshot and removes what came before it.
+// superseded records a new snapshot and removes the files before it.
 func (d *Disk) superseded(c compaction) error {
 	if err := d.locked(); err != nil {
-		return err // what is there may be another's
+		return err // the files there may be another process's
 	}
 	d.snapshot = c.info
 	d.snapBytes, d.journals, d.journalBytes, d.left = c.size, 0, 0, leftover{}

@@ -7,30 +7,30 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Saving says how far saving has come.
+// Saving is the progress of saving.
 type Saving struct {
 	// Saved is the newest moment that is on disk; zero before the first.
 	Saved model.At
-	// Pending is when the oldest commit was made that is not on disk; zero if all
-	// are. A power failure loses the commits since then.
+	// Pending is when the oldest commit that is not on disk was made; zero if all are on
+	// disk. A power failure loses the commits since then.
 	Pending time.Time
 	// Written is the newest moment that was handed to the operating system. A
 	// process that is killed loses the commits after it alone.
 	Written model.At
-	// Unwritten is when the oldest of those was made; zero if there are none.
+	// Unwritten is when the oldest commit after Written was made; zero if there is none.
 	Unwritten time.Time
-	// Err is why saving does not work now, since when, and how often it failed
+	// Err is why saving fails now, Since its begin, and Failures the number of failures
 	// in all.
 	Err      error
 	Since    time.Time
 	Failures uint64
 }
 
-// Lag is for how long there has been something that is not on disk.
+// Lag returns how long the oldest pending commit has waited for the disk.
 func (s Saving) Lag(now time.Time) time.Duration { return lagSince(s.Pending, now) }
 
-// WriteLag is for how long there has been something that was not handed to the
-// operating system.
+// WriteLag returns how long the oldest unwritten commit has waited for the operating
+// system.
 func (s Saving) WriteLag(now time.Time) time.Duration { return lagSince(s.Unwritten, now) }
 
 func lagSince(then, now time.Time) time.Duration {
@@ -40,9 +40,9 @@ func lagSince(then, now time.Time) time.Duration {
 	return max(now.Sub(then), 0)
 }
 
-// progress is how far saving has come, for whoever asks.
+// progress is the progress of saving, shared between goroutines.
 type progress struct {
-	mu      sync.Mutex // guards all of it; never held across a call
+	mu      sync.Mutex // guards all fields; never held across a call
 	saving  Saving
 	backlog backlog
 	epoch   uint64 // of the backlog
@@ -79,22 +79,22 @@ func (p *progress) startsOver(at model.At, now time.Time) {
 	p.epoch = at.Epoch
 }
 
-// lost notes that nothing of what was saved is there any more.
+// lost records that no saved state exists any more.
 func (p *progress) lost() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.saving.Saved, p.saving.Written = model.At{}, model.At{}
 }
 
-// restored notes what was on disk at the start.
+// restored records the moment that was on disk at the start.
 func (p *progress) restored(at model.At) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.saving.Saved, p.saving.Written, p.epoch = at, at, at.Epoch
 }
 
-// wrote notes what was handed to the operating system. After a failure that is
-// done again, for some of it.
+// wrote records the moment handed to the operating system. After a failure, a moment
+// may be written again, so Written never goes back.
 func (p *progress) wrote(at model.At) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

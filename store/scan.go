@@ -6,9 +6,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// scan yields the records that f selects, in order. It reads runs of matching
-// records and leaps over what lies between them, so that a field of the filter
-// is of use even when one before it is open.
+// scan yields the records that f selects, in order. It reads runs of matching records
+// and skips the records between them. A set field of the filter therefore helps even
+// when a field before it is open.
 func scan(in records, f model.Filter) iter.Seq[*model.Record] {
 	return func(yield func(*model.Record) bool) {
 		at, more := lowest(f), true
@@ -18,8 +18,8 @@ func scan(in records, f model.Filter) iter.Seq[*model.Record] {
 	}
 }
 
-// run yields the records from at on, up to the first that f does not select,
-// and returns where the next run can start.
+// run yields the records from at on, up to the first record that f does not select. It
+// returns where the next run can start.
 func run(in records, f model.Filter, at model.Ref, yield func(*model.Record) bool) (next model.Ref, more bool) {
 	for ref, record := range in.From(at) {
 		if !f.Matches(ref) {
@@ -47,8 +47,8 @@ func fixedBy(f model.Filter) parts { return parts{string(f.Kind), f.Source, f.Na
 // and the lowest name that has the prefix is the prefix.
 func lowest(f model.Filter) model.Ref { return fixedBy(f).ref() }
 
-// leap returns the lowest reference above ref that f could select, given that
-// it does not select ref, and whether there can be one.
+// leap returns the lowest reference above ref that f could select, and whether there
+// can be one. f does not select ref.
 func leap(f model.Filter, ref model.Ref) (next model.Ref, more bool) {
 	fixed, at := fixedBy(f), partsOf(ref)
 	wrong := 0 // the first field that keeps ref from being selected
@@ -56,8 +56,8 @@ func leap(f model.Filter, ref model.Ref) (next model.Ref, more bool) {
 		wrong++
 	}
 	if at[wrong] > fixed[wrong] {
-		// All of that field's good values are behind: go to the next value of
-		// the nearest open field before it.
+		// All matching values of that field lie before ref: go to the next value of the
+		// nearest open field before it.
 		open := wrong - 1
 		for open >= 0 && fixed[open] != "" {
 			open--
@@ -65,7 +65,7 @@ func leap(f model.Filter, ref model.Ref) (next model.Ref, more bool) {
 		if open < 0 {
 			return model.Ref{}, false
 		}
-		at[open] += "\x00" // the lowest string above the one that was there
+		at[open] += "\x00" // the lowest string above the current value
 		wrong = open + 1
 	}
 	copy(at[wrong:], fixed[wrong:])

@@ -9,25 +9,25 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// session saves commits until something fails. It writes, and starts parts that
-// sync and that write snapshots: no commit waits for them. It belongs to one goroutine.
+// session saves commits until the first error. It writes, and starts goroutines that
+// sync and that write snapshots: no commit waits for them. One goroutine owns it.
 type session struct {
 	*Disk
 	ctx  context.Context //nolint:containedctx // of what the session starts
-	held model.At        // what is written, though perhaps not synced
+	held model.At        // the last written moment, perhaps not synced
 
 	open    []*journal  // the journals that are not closed, the oldest first
-	current *journal    // the last of them, which is written to; nil if it was retired
-	due     *time.Timer // running when something is written that is not synced
-	armed   bool        // whether it runs
-	marked  time.Time   // when the time was noted last
+	current *journal    // the last of open, which receives commits; nil if it was retired
+	due     *time.Timer // runs when a written commit is not synced
+	armed   bool        // whether due runs
+	marked  time.Time   // when a time mark was written last
 
 	parts     *sync.WaitGroup
 	synced    chan syncing
-	syncs     bool // one is under way
+	syncs     bool // a sync is in progress
 	compacted chan compaction
-	compacts  bool        // one is under way
-	ended     *compaction // it has ended, and journals are being synced
+	compacts  bool        // a compaction is in progress
+	ended     *compaction // a compaction that ended while journals are being synced
 	retry     time.Time
 }
 
@@ -38,7 +38,7 @@ func newSession(ctx context.Context, d *Disk, parts *sync.WaitGroup) *session {
 	}
 }
 
-// run takes batches until stop and then those committed before it.
+// run takes batches until stop, and then the commits made before stop.
 func (s *session) run(stop <-chan struct{}, batches <-chan model.Batch) error {
 	s.due = time.NewTimer(s.tuning.gather)
 	s.due.Stop()
@@ -48,8 +48,8 @@ func (s *session) run(stop <-chan struct{}, batches <-chan model.Batch) error {
 	var end *model.At
 	for end == nil || !s.has(*end) {
 		var err error
-		// Cases: something was committed; what is written is to be synced; it was;
-		// nothing happens; a snapshot beside the journal ended; Run has to end; it
+		// Cases: a commit was made; written commits are due to be synced; a sync ended; no
+		// commit came for a while; a snapshot beside the journal ended; Run has to end; it
 		// took too long to end.
 		select {
 		case b := <-batches:
@@ -87,7 +87,7 @@ func (s *session) holds(at model.At) bool {
 	return s.held.Epoch == at.Epoch && s.held.Revision >= at.Revision
 }
 
-// has reports whether it is on disk as well.
+// has reports whether everything up to a moment is on disk.
 func (s *session) has(at model.At) bool {
 	return s.holds(at) && !s.syncs && s.Saving().Saved == s.held
 }
@@ -111,7 +111,7 @@ func (s *session) take(b model.Batch) error {
 	return nil
 }
 
-// arm has what is written synced, before long.
+// arm schedules a sync of the written commits.
 func (s *session) arm() {
 	if !s.armed {
 		s.due.Reset(s.tuning.gather)
@@ -135,8 +135,8 @@ func (s *session) openJournal() error {
 	return nil
 }
 
-// look looks at the folder, and notes the time every now and then, so that it is
-// known up to when what is saved was the newest.
+// look checks the folder. Every now and then it also writes a time mark, which records
+// until when the saved state was the newest.
 func (s *session) look() error {
 	if s.armed || time.Since(s.marked) < s.tuning.beat {
 		s.sync(false)
@@ -149,8 +149,8 @@ func (s *session) look() error {
 	return nil
 }
 
-// sync starts to put on disk what is written, if anything is, or if it is to be
-// done anyway. What is written meanwhile is for the next time.
+// sync starts to sync the written commits to disk, if there are any or anyway is set.
+// Commits written meanwhile wait for the next sync.
 func (s *session) sync(anyway bool) {
 	if s.syncs {
 		return
@@ -168,7 +168,7 @@ func (s *session) sync(anyway bool) {
 	})
 }
 
-// settleSync takes note of what is on disk now.
+// settleSync records which commits a sync has put on disk.
 func (s *session) settleSync(run syncing) error {
 	s.syncs = false
 	if run.err != nil {
@@ -205,8 +205,8 @@ func (s *session) settleSync(run syncing) error {
 	return s.maybeCompact()
 }
 
-// maybeCompact starts a new snapshot when the journals have become longer than
-// the last one. Commits go to a new journal meanwhile, so none waits for it.
+// maybeCompact starts a new snapshot when the journals have become longer than the
+// last one. Commits go to a new journal meanwhile, so none waits for it.
 func (s *session) maybeCompact() error {
 	bytes := s.journalBytes
 	for _, j := range s.open {
@@ -226,8 +226,8 @@ func (s *session) maybeCompact() error {
 	return nil
 }
 
-// settle takes note of how a new snapshot ended. If it failed, the journals go
-// on. Journals are not removed while they are being synced.
+// settle records the outcome of a new snapshot. If it failed, the journals continue.
+// Journals are not removed while they are being synced.
 func (s *session) settle(c compaction) error {
 	if s.syncs {
 		s.ended = &c
@@ -246,8 +246,8 @@ func (s *session) settle(c compaction) error {
 	return nil
 }
 
-// close closes the journals. What was handed to the operating system stays, for
-// this process may be killed before it is handed over again.
+// close closes the journals. Their written commits stay, because this process may be
+// killed before it writes them again.
 func (s *session) close() {
 	for _, j := range s.open {
 		_ = j.file.Close()

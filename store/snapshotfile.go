@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// snapshotFile is a snapshot being written. It has its name only when it is
-// whole and on disk.
+// snapshotFile is a snapshot being written. It gets its name when it is whole and on
+// disk.
 type snapshotFile struct {
 	*saveFile
 	disk  *Disk
@@ -28,8 +28,8 @@ func (d *Disk) newSnapshotFile(number int) (*snapshotFile, error) {
 	return &snapshotFile{saveFile: f, disk: d, name: name}, nil
 }
 
-// take writes the next batch of a snapshot. After the last one, the file has
-// its name, and the moment it is of is returned.
+// take writes the next batch of a snapshot. After the last batch, take gives the file
+// its name and returns the moment of the snapshot.
 func (s *snapshotFile) take(b model.Batch) (at model.At, ended bool, err error) {
 	for _, event := range b.Events {
 		switch e := event.(type) {
@@ -63,7 +63,7 @@ func (s *snapshotFile) finish(revision uint64) error {
 
 // compaction is a snapshot that was written beside the journal.
 type compaction struct {
-	at   model.At // that it is of
+	at   model.At // of the snapshot
 	size int64
 	info os.FileInfo
 	err  error

@@ -11,32 +11,31 @@ import (
 // chunk is the number of records in one batch of a snapshot.
 const chunk = 1000
 
-// errStopped says that the reader of a watch wants no more.
+// errStopped reports that the reader of a watch stopped.
 var errStopped = errors.New("the reader stopped")
 
-// Watch yields what f selects: a snapshot, in batches of which the last ends
-// with [model.EndOfSnapshot], then one batch for each later commit that changes
-// something f selects, in the order of its writes. Batches are the reader's to
-// keep.
+// Watch yields the records that f selects. First comes a snapshot, in batches; the
+// last batch ends with [model.EndOfSnapshot]. Then comes one batch for each later
+// commit that changes a record that f selects, in the order of its writes. The reader
+// owns the batches.
 //
-// When the reader lags behind by more than [Config] allows, or the
-// replica is reset, a batch with a [model.Reset] alone comes next, and a new
-// snapshot after it.
+// When the reader lags behind by more than [Config] allows, or the replica is reset, a
+// batch with a [model.Reset] alone comes next, and a new snapshot after it.
 //
-// The watch starts anew each time it is ranged over, and ends when the reader
-// breaks off, or when ctx ends: then ctx.Err() is yielded once, as the last.
+// The watch starts anew each time it is ranged over. It ends when the reader breaks
+// off, or when ctx ends: then ctx.Err() is yielded once, as the last.
 func (r *Replica) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error] {
 	return r.WatchFrom(ctx, f, model.Start{})
 }
 
-// WatchFrom is [Replica.Watch] for a reader that holds something already, or
-// that must not be shown what is older than it knows of.
+// WatchFrom is [Replica.Watch] for a reader that already holds records, or that must
+// not be sent a state older than the moment it knows of.
 //
-// A reader that holds a moment the history still leads on from is given exactly
-// what it missed. Otherwise, as after a restart, the first batch is a
-// [model.Reset] with the reason and a snapshot follows. A moment in the future
-// is waited for. A NotOlderThan of another epoch will never come: the watch
-// then ends with an [*EpochError].
+// A reader at a moment that the history still contains is sent exactly the commits
+// after it. Otherwise, as after a restart, the first batch is a [model.Reset] with the
+// reason and a snapshot follows. WatchFrom waits for a moment in the future. A
+// NotOlderThan of another epoch will never come: the watch then ends with an
+// [*EpochError].
 func (r *Replica) WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error] {
 	return func(yield func(model.Batch, error) bool) {
 		err := r.watch(ctx, f, from, func(b model.Batch) error {
@@ -77,8 +76,9 @@ func (r *Replica) watch(ctx context.Context, f model.Filter, from model.Start, s
 	return err
 }
 
-// resume returns the position of a reader that holds something. It is nil if
-// a snapshot has to come, and a reader that does hold something was given its reason.
+// resume returns the position of a reader that holds records. It returns nil if a
+// snapshot has to come; a reader that held records was then sent a reset with the
+// reason.
 func (r *Replica) resume(ctx context.Context, held model.At, send func(model.Batch) error) (*position, error) {
 	if held == (model.At{}) {
 		return nil, nil
@@ -110,8 +110,8 @@ func sendSnapshot(now *state, f model.Filter, send func(model.Batch) error) erro
 	return send(model.Batch{Events: events})
 }
 
-// follow sends every commit after a position. When the history has forgotten
-// the next one it returns why.
+// follow sends every commit after a position. When the history has forgotten the next
+// one, it returns the reason.
 func follow(ctx context.Context, at *position, f model.Filter, send func(model.Batch) error) (lost string, err error) {
 	for {
 		next, err := at.wait(ctx)

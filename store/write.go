@@ -8,15 +8,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// records is every record of one revision. The records themselves are shared
-// by all revisions they are part of, so nobody may write to one.
+// records is every record of one revision. Revisions share the records themselves, so
+// nothing may write to a record.
 type records = immutable.Map[model.Ref, *model.Record]
 
-// change is a write that takes effect. before is nil when the record is
-// created, after when it is deleted.
+// change is the effect of a write. before is nil when the record is created, after
+// when it is deleted.
 type change struct{ before, after *model.Record }
 
-// validate reports the first write that could not be taken whatever is stored.
+// validate reports the first invalid write, regardless of the stored records.
 func validate(writes []model.Write) error {
 	written := make(map[model.Ref]struct{}, len(writes))
 	for i := range writes {
@@ -47,8 +47,8 @@ func problemOf(w *model.Write) string {
 	}
 }
 
-// problemOfSpec rejects everything but the values of package model. A pointer
-// to one of them would let its owner change the store from outside.
+// problemOfSpec rejects everything but the values of package model. A pointer to such
+// a value would let its owner change the store from outside.
 func problemOfSpec(spec model.Spec) string {
 	switch {
 	case spec == nil:
@@ -60,7 +60,7 @@ func problemOfSpec(spec model.Spec) string {
 	}
 }
 
-// decide returns what a valid commit changes.
+// decide returns the changes of a valid commit.
 func decide(now *state, c model.Commit, revision uint64) ([]change, error) {
 	if err := compareEpoch(now, c); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func decide(now *state, c model.Commit, revision uint64) ([]change, error) {
 	return plan(now.records, c.Writes, revision)
 }
 
-// plan compares every write with what is stored and returns those that change
-// something, in the order written.
+// plan compares every write with the stored record and returns the effective changes,
+// in the order of the writes.
 func plan(stored records, writes []model.Write, revision uint64) ([]change, error) {
 	changes := make([]change, 0, len(writes))
 	for i := range writes {
@@ -85,7 +85,7 @@ func plan(stored records, writes []model.Write, revision uint64) ([]change, erro
 	return changes, nil
 }
 
-// effect returns what a write that fits does, and whether it does anything.
+// effect returns the change of a matching write, and whether there is one.
 func effect(w *model.Write, before *model.Record, revision uint64) (change, bool) {
 	switch {
 	case w.Delete:
@@ -99,7 +99,7 @@ func effect(w *model.Write, before *model.Record, revision uint64) (change, bool
 	}
 }
 
-// stamp returns a copy of r with the fields that are the store's to set.
+// stamp returns a copy of r with the fields that the store sets.
 func stamp(r model.Record, uid model.UID, revision, generation uint64) *model.Record {
 	r.UID, r.Revision, r.Generation = uid, revision, generation
 	return &r

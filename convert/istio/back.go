@@ -14,8 +14,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// SidecarOf returns the Sidecar from which a scope was made, with all that it said.
-// If the scope was made of something else, it is that of [FromScope].
+// SidecarOf returns the complete Sidecar from which a scope was made. If the scope was made
+// of another object, it returns the result of [FromScope].
 func SidecarOf(s *catalog.Scope) Object {
 	o := FromScope(s)
 	o.Meta = s.Meta
@@ -26,8 +26,8 @@ func SidecarOf(s *catalog.Scope) Object {
 	return o
 }
 
-// CarriedMessage makes a message of an object that is carried in JSON, given the name of
-// its message. What the message has no field for is left out.
+// CarriedMessage converts an object carried in JSON into a message with the given message
+// name. Content without a field in the message is left out.
 func CarriedMessage(o *catalog.Opaque, message string) (Object, error) {
 	var content struct {
 		Metadata carriedMetadata `json:"metadata"`
@@ -49,7 +49,7 @@ func CarriedMessage(o *catalog.Opaque, message string) (Object, error) {
 	return Object{Namespace: o.Key.Namespace, Name: o.Key.Name, Meta: meta, Spec: spec}, nil
 }
 
-// specFrom reads a specification in JSON. None at all is an empty one.
+// specFrom reads a specification in JSON. A missing one is empty.
 func specFrom(text []byte, spec proto.Message) error {
 	if len(text) == 0 {
 		return nil
@@ -57,8 +57,7 @@ func specFrom(text []byte, spec proto.Message) error {
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, spec)
 }
 
-// FromWorkload returns the WorkloadEntry of a workload. It is without labels that
-// Istio does not take.
+// FromWorkload returns the WorkloadEntry of a workload, without labels that Istio rejects.
 func FromWorkload(w *catalog.Workload) Object {
 	e := w.Endpoint
 	return Object{Namespace: w.Key.Namespace, Name: w.Key.Name, Meta: w.Meta, Spec: &networking.WorkloadEntry{

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// carried is the content of the record of an object that is carried as it is.
+// carried is the content of the record of an object that is carried unchanged.
 type carried struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -24,8 +24,8 @@ type carriedMetadata struct {
 	Created     time.Time    `json:"creationTimestamp,omitzero"`
 }
 
-// contentOf says the same as a valid object in JSON, in a form that depends on
-// the content alone and not on how it is written.
+// contentOf returns the content of a valid object in JSON, in a form that depends on the
+// content alone and not on the input's notation.
 func contentOf(kind string, m meta, spec *yamlpos.Node) []byte {
 	return mustJSON(carried{
 		APIVersion: Group + "/" + Version,
@@ -35,7 +35,7 @@ func contentOf(kind string, m meta, spec *yamlpos.Node) []byte {
 	})
 }
 
-// mustJSON encodes what nodes hold, which always has a JSON form.
+// mustJSON encodes the values of nodes, which always have a JSON form.
 func mustJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -44,8 +44,8 @@ func mustJSON(v any) []byte {
 	return text
 }
 
-// plain returns what a node holds, whatever way its numbers are written, and
-// without the entries that are null: those are as good as absent.
+// plain returns the value of a node, with numbers in one notation and without null entries:
+// null means absent.
 func plain(n *yamlpos.Node) any {
 	switch n.Kind() {
 	case yamlpos.Null:

@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// checkEndpoint checks what holds for a WorkloadEntry that is an endpoint:
-// anywhere but in the template of a WorkloadGroup.
+// checkEndpoint checks the rules of a WorkloadEntry that is an endpoint: anywhere but in
+// the template of a WorkloadGroup.
 func checkEndpoint(node *yamlpos.Node, entry *networking.WorkloadEntry, at trail, p *problems) {
 	checkWorkload(node, entry, at, p)
 	address := entry.GetAddress()
@@ -22,7 +22,7 @@ func checkEndpoint(node *yamlpos.Node, entry *networking.WorkloadEntry, at trail
 	checkLabels(entry.GetLabels(), at.field("labels"), p)
 }
 
-// checkWorkload checks what holds for a WorkloadEntry wherever it stands.
+// checkWorkload checks the rules of any WorkloadEntry.
 func checkWorkload(node *yamlpos.Node, entry *networking.WorkloadEntry, at trail, p *problems) {
 	if address := entry.GetAddress(); isUnix(address) {
 		checkSocket(address, at.field("address"), p)
@@ -32,13 +32,13 @@ func checkWorkload(node *yamlpos.Node, entry *networking.WorkloadEntry, at trail
 	}
 	ports := at.field("ports")
 	for name := range entry.GetPorts() {
-		if !isLabel(name) || len(name) > 62 { // one less than the names of services' ports may have
+		if !isLabel(name) || len(name) > 62 { // at most one character less than the name of a service's port
 			p.add(ports.field(name), "%q cannot be a port's name: use letters, digits and hyphens, at most 62", name)
 		}
 	}
 }
 
-// checkSocket checks what begins as the address of a unix socket does.
+// checkSocket checks an address with the prefix of a unix socket.
 func checkSocket(address string, at trail, p *problems) {
 	switch socket := strings.TrimPrefix(address, unixPrefix); {
 	case !strings.HasPrefix(socket, "/") && !strings.HasPrefix(socket, "@"):
@@ -48,8 +48,8 @@ func checkSocket(address string, at trail, p *problems) {
 	}
 }
 
-// checkLabels checks the labels of an endpoint, of which Istio asks a little
-// less than Kubernetes does of those in metadata.
+// checkLabels checks the labels of an endpoint. Istio's rules for them are a little weaker
+// than Kubernetes' rules for the labels in metadata.
 func checkLabels(labels map[string]string, at trail, p *problems) {
 	for key, value := range labels {
 		if err := checkEndpointLabelKey(key); err != nil {

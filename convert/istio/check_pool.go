@@ -35,7 +35,7 @@ func checkPool(pool *networking.ConnectionPoolSettings, at trail, p *problems) {
 	} {
 		checkDuration(d.value, at, d.path, p)
 	}
-	if idle := tcp.GetIdleTimeout(); idle.AsDuration().Milliseconds() != 0 { // else there is none
+	if idle := tcp.GetIdleTimeout(); idle.AsDuration().Milliseconds() != 0 { // zero milliseconds mean no timeout
 		checkDuration(idle, at, []string{"tcp", "idleTimeout"}, p)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // useWaypoint is the label that sends the traffic of a service through a waypoint.
 const useWaypoint = "istio.io/use-waypoint"
 
-// resolution checks what may stand beside each way of finding endpoints.
+// resolution checks the fields that each resolution allows.
 func (c *serviceCheck) resolution() {
 	at, endpoints := c.at.field("endpoints"), c.entry.GetEndpoints()
 	switch mode := c.entry.GetResolution(); mode {
@@ -40,7 +40,7 @@ func (c *serviceCheck) resolution() {
 	}
 }
 
-// hostsResolvable makes sure that without endpoints there is a name to look up.
+// hostsResolvable checks that there is a name to look up if there are no endpoints.
 func (c *serviceCheck) hostsResolvable(mode networking.ServiceEntry_Resolution) {
 	if len(c.entry.GetEndpoints()) > 0 {
 		return
@@ -62,14 +62,13 @@ func (c *serviceCheck) unixNeedsOnePort() {
 			c.p.add(item.field("address"), "a unix socket takes exactly one service port, there are %d: "+
 				"write one ServiceEntry for each", len(c.entry.GetPorts()))
 			if c.p.pieces == nil {
-				return // one says it
+				return // one problem is enough
 			}
 		}
 	}
 }
 
-// dynamic checks the mode in which the proxy looks up whatever name a request
-// asks for.
+// dynamic checks the mode in which the proxy looks up the name that a request asks for.
 func (c *serviceCheck) dynamic() {
 	at := c.at.field("hosts")
 	for i, host := range c.entry.GetHosts() {
@@ -100,8 +99,8 @@ func (c *serviceCheck) dynamic() {
 	}
 }
 
-// endpoints checks the inline endpoints; addressOf has the word on addresses
-// that are right in themselves, or empty beside a network.
+// endpoints checks the inline endpoints. addressOf checks addresses that are valid in
+// themselves, or empty beside a network.
 func (c *serviceCheck) endpoints(addressOf func(trail, string)) {
 	at := c.at.field("endpoints")
 	for i, endpoint := range c.entry.GetEndpoints() {

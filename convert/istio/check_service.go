@@ -9,10 +9,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// serviceCheck looks at one ServiceEntry. The rules are those of Istio's
-// admission webhook and those of its schema that relate several fields; where
-// they ask whether a field is given at all, the document is asked, since the
-// message no longer knows.
+// serviceCheck checks one ServiceEntry. The rules are those of Istio's admission webhook,
+// and the rules of its schema that relate several fields. Whether a field is present at all
+// is asked of the document, since the message no longer knows.
 type serviceCheck struct {
 	spec  *yamlpos.Node
 	entry *networking.ServiceEntry
@@ -116,8 +115,8 @@ func checkSelector(selector *networking.WorkloadSelector, at trail, p *problems)
 	}
 }
 
-// distinguishable makes sure that traffic to several hosts can be distinguished:
-// by the authority of HTTP or the server name of TLS.
+// distinguishable checks that traffic to several hosts can be distinguished: by the
+// authority of HTTP or the server name of TLS.
 func (c *serviceCheck) distinguishable() {
 	if c.entry.GetResolution() == networking.ServiceEntry_NONE || len(c.entry.GetHosts()) < 2 {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// sidecarCheck looks at one Sidecar.
+// sidecarCheck checks one Sidecar.
 type sidecarCheck struct {
 	spec    *yamlpos.Node
 	sidecar *networking.Sidecar
@@ -82,8 +82,8 @@ func (c *sidecarCheck) unique(numbers map[uint32]bool, port *networking.SidecarP
 	numbers[port.GetNumber()] = true
 }
 
-// checkDefaultEndpoint says what is wrong with the address traffic is handed
-// to; nil if nothing is.
+// checkDefaultEndpoint returns the fault of the address that traffic is handed to; nil if
+// it is valid.
 func checkDefaultEndpoint(s string) error {
 	wrong := errors.New("is not an endpoint of the workload: write 127.0.0.1:port, 0.0.0.0:port, [::1]:port, [::]:port or unix:///path")
 	if socket, ok := strings.CutPrefix(s, unixPrefix); ok {
@@ -153,7 +153,7 @@ func (c *sidecarCheck) socket(listener *networking.IstioEgressListener, seen map
 	}
 }
 
-// checkEgressHost says what is wrong with namespace/host; nil if nothing is.
+// checkEgressHost returns the fault of a namespace/host; nil if it is valid.
 func checkEgressHost(s string) error {
 	namespace, host, ok := strings.Cut(s, "/")
 	if !ok || namespace == "" || host == "" {

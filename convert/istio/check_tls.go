@@ -35,7 +35,7 @@ func checkCertificates(tls *networking.ServerTLSSettings, at trail, p *problems)
 	case networking.ServerTLSSettings_PASSTHROUGH:
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 		if tls.GetCredentialName() != "" {
-			return // it stands for them, and that was said of it
+			return // the credential name replaces the files, and was already checked
 		}
 		for _, field := range []struct {
 			name, value string

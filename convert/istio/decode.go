@@ -12,11 +12,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// fill takes a document over into the message it is meant to be, and notes
-// whatever does not fit the schema of the custom resource: unknown fields,
-// types, and the rules of [schema]. That schema is stricter than the JSON form
-// of the message, which takes numbers in quotes, enums by number and names
-// with underscores.
+// fill converts a document into its message. It notes every violation of the schema of the
+// custom resource: unknown fields, types, and the rules of [schema]. That schema is
+// stricter than the JSON form of the message, which takes numbers in quotes, enums by
+// number and names with underscores.
 func fill(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
 	if node.Kind() != yamlpos.Map {
 		p.fail(at, "must be a map, is %s", node.Kind())
@@ -30,14 +29,14 @@ func fill(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
 		case fd == nil:
 			strange = true
 			p.fail(here, "unknown field: %s", hint(key.Name, fieldNames(m.Descriptor())))
-		case !present(value): // null is as good as absent
+		case !present(value): // null means absent
 		case taken(m, fd):
 			p.fail(here, "only one of %s can be given: remove the others", strings.Join(alternatives(fd), ", "))
 		default:
 			fillField(value, m, fd, here, p)
 		}
 	}
-	if !strange { // else what is missing was most likely misspelled
+	if !strange { // otherwise the missing field was most likely misspelled
 		checkRequired(node, m.Descriptor(), at, p)
 	}
 }
@@ -111,7 +110,7 @@ func fillList(
 	}
 }
 
-// fillMessage knows the messages that are no maps in JSON.
+// fillMessage handles the messages that are not maps in JSON.
 func fillMessage(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
 	fields := m.Descriptor().Fields()
 	switch m.Descriptor().FullName() {
@@ -130,7 +129,7 @@ func fillMessage(node *yamlpos.Node, m protoreflect.Message, at trail, p *proble
 	}
 }
 
-// scalar returns the value of a node as the field takes it.
+// scalar returns the value of a node in the type of the field.
 func scalar(
 	node *yamlpos.Node, fd protoreflect.FieldDescriptor, r rule, at trail, p *problems,
 ) (value protoreflect.Value, ok bool) {
@@ -178,7 +177,7 @@ func enum(
 	return value, false
 }
 
-// integer reads the two kinds of whole numbers there are.
+// integer reads the two kinds of whole numbers.
 func integer(
 	node *yamlpos.Node, kind protoreflect.Kind, r rule, at trail, p *problems,
 ) (value protoreflect.Value, ok bool) {

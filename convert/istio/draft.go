@@ -9,15 +9,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Draft is a [Translation] of which no specification has been made: where a
-// service has thousands of endpoints and one of them changes, most of its objects
-// are made of the same as before, and need not be made again to know that.
+// Draft is a [Translation] without specifications. If one endpoint of thousands changes,
+// most objects of the service are made of the same ingredients as before. They are
+// recognized without being made again.
 type Draft struct {
 	Parts   []DraftPart
 	LeftOut []LeftOut
 	Invalid string
 
-	// What a [Placement] is made of.
+	// The ingredients of a [Placement].
 	layout    Layout
 	service   *catalog.Service
 	ports     []model.Port
@@ -26,11 +26,11 @@ type Draft struct {
 	endpoints int
 }
 
-// DraftPart is one of the objects of a draft.
+// DraftPart is an object of a draft.
 type DraftPart struct {
 	Kind            Kind
 	Namespace, Name string
-	Labels          map[string]string // shared: not to be changed; nil but for a WorkloadEntry
+	Labels          map[string]string // shared: not to be changed; only a WorkloadEntry has labels
 	Sources         []string
 
 	service   *catalog.Service
@@ -41,11 +41,11 @@ type DraftPart struct {
 // Spec makes the specification.
 func (p DraftPart) Spec() proto.Message { return p.part.spec(p.service, p.endpoints) }
 
-// Selects reports whether the part is the one that selects the service's endpoints.
+// Selects reports whether the part selects the service's endpoints.
 func (p DraftPart) Selects() bool { return p.part.selector != nil }
 
-// PortNames are the names that ports have in the part, by number, if they have others
-// in the service.
+// PortNames returns the names of ports in the part, by number, that differ from the
+// service's names.
 func (p DraftPart) PortNames() map[uint32]string {
 	if p.Kind != ServiceEntry {
 		return nil
@@ -58,7 +58,7 @@ func (p DraftPart) PortNames() map[uint32]string {
 		return nil
 	}
 	var names map[uint32]string
-	own := writable(p.service.Ports) // some names are not taken by Istio
+	own := writable(p.service.Ports) // Istio rejects some names
 	for _, port := range p.part.ports {
 		if slices.Contains(own, port) {
 			continue
@@ -71,8 +71,9 @@ func (p DraftPart) PortNames() map[uint32]string {
 	return names
 }
 
-// Ingredients are what a specification was made of, in short: two of equal ones
-// are equal. They keep what the catalog has of the endpoints, 16 bytes for each.
+// Ingredients identify the data that a specification was made of: equal ingredients make
+// equal specifications. They keep the catalog's instances in memory, 16 bytes for each
+// endpoint.
 type Ingredients struct {
 	definition *catalog.Definition
 	host       string
@@ -82,17 +83,16 @@ type Ingredients struct {
 	selects    bool
 }
 
-// ingredient is an endpoint. What the catalog has of one does not change: it is
-// replaced.
+// ingredient is an endpoint. An instance of the catalog does not change: it is replaced.
 type ingredient struct {
 	instance *catalog.Instance
-	ports    uint64 // hash of those it serves
+	ports    uint64 // hash of the served ports
 }
 
-// Endpoints counts those of the specification.
+// Endpoints returns the number of endpoints of the specification.
 func (i Ingredients) Endpoints() int { return len(i.endpoints) }
 
-// Ingredients returns what the specification is made of.
+// Ingredients returns the ingredients of the specification.
 func (p DraftPart) Ingredients() Ingredients {
 	i := Ingredients{
 		definition: p.service.Definition, host: p.service.Key.Host, resolution: resolution(p.service, p.endpoints), ports: p.part.ports,
@@ -104,7 +104,7 @@ func (p DraftPart) Ingredients() Ingredients {
 	return i
 }
 
-// MadeOf reports whether the specification would be made of some ingredients.
+// MadeOf reports whether the specification would be made of the given ingredients.
 func (p DraftPart) MadeOf(i Ingredients) bool {
 	return p.service.Definition == i.definition && p.service.Key.Host == i.host && resolution(p.service, p.endpoints) == i.resolution &&
 		slices.Equal(p.part.ports, i.ports) && p.Selects() == i.selects &&
@@ -122,7 +122,7 @@ func (e endpoint) ingredient() ingredient {
 	return ingredient{e.Instance, h}
 }
 
-// Those of FNV-1a.
+// The constants of FNV-1a.
 const (
 	hashOffset uint64 = 14695981039346656037
 	hashPrime  uint64 = 1099511628211

@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// endpointsOf turns the inline endpoints of a service into what it owns.
-// Neighbours that have the same labels or ports share them.
+// endpointsOf converts the inline endpoints of a service into its owned records. Neighbours
+// with the same labels or ports share them.
 func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []Owned {
 	if len(entries) == 0 {
 		return nil
@@ -36,11 +36,10 @@ func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []Owned {
 	return list
 }
 
-// endpointNames names endpoints by what they are, not by what is said about
-// them nor by where they stand: a change of weight or labels is a change of
-// the same record, and a new order is no change. That is the address, and,
-// where several have the same address, their ports as well. Only endpoints
-// that are equal in both are distinguished by their order.
+// endpointNames names endpoints by their address, and by their ports if several have the
+// same address. Attributes and position do not count: a change of weight or labels is a
+// change of the same record, and a new order is no change. Only endpoints that are equal in
+// both are distinguished by their order.
 func endpointNames(endpoints []model.Endpoint) []string {
 	names := make([]string, len(endpoints))
 	count := make(map[string]int, len(endpoints))
@@ -87,14 +86,13 @@ func endpointOf(entry *networking.WorkloadEntry) model.Endpoint {
 	}
 }
 
-// localityOf reads "region/zone/subzone". What follows a third slash belongs
-// to the subzone.
+// localityOf reads "region/zone/subzone". Text after a third slash belongs to the subzone.
 func localityOf(s string) model.Locality {
 	parts := append(strings.SplitN(s, "/", 3), "", "")
 	return model.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }
 
-// workloadOf turns a valid WorkloadEntry into a workload.
+// workloadOf converts a valid WorkloadEntry into a workload.
 func workloadOf(meta model.Meta, entry *networking.WorkloadEntry, health model.Health) model.Workload {
 	endpoint := endpointOf(entry)
 	if meta.Labels.Len() > 0 {
@@ -109,8 +107,8 @@ func workloadOf(meta model.Meta, entry *networking.WorkloadEntry, health model.H
 	return model.Workload{Meta: meta, Endpoint: endpoint}
 }
 
-// healthOf reads the status of a WorkloadEntry: whoever probes the workload
-// writes there that it fails. Anything else in a status is none of our business.
+// healthOf reads the health condition from the status of a WorkloadEntry, which the prober
+// of the workload writes. The rest of the status is ignored.
 func healthOf(status *yamlpos.Node) model.Health {
 	for _, condition := range status.Get("conditions").Items() {
 		if condition.Get("type").Text() == "Healthy" && strings.EqualFold(condition.Get("status").Text(), "false") {

@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// spec is the specification of one part of a service that has so many endpoints.
+// spec returns the specification of one part of a service with so many endpoints.
 func (p part) spec(s *catalog.Service, endpoints int) proto.Message {
 	if p.kind == WorkloadEntry {
 		return p.workload()
@@ -18,7 +18,7 @@ func (p part) spec(s *catalog.Service, endpoints int) proto.Message {
 	return p.entry(s, endpoints)
 }
 
-// entry is that of a ServiceEntry.
+// entry returns the specification of a ServiceEntry.
 func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry {
 	entry := &networking.ServiceEntry{
 		Hosts:           []string{s.Key.Host},
@@ -44,8 +44,8 @@ func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry 
 	return entry
 }
 
-// resolution is that of the service, unless nothing is left to look up: Istio
-// would then look up the host itself, and send traffic to whatever answers.
+// resolution returns the service's resolution, unless no name is left to look up. Istio
+// would then look up the host itself, and send traffic to whichever address answers.
 func resolution(s *catalog.Service, endpoints int) model.Resolution {
 	if isDNS(s.Resolution) && endpoints == 0 && len(s.Ports) > 0 {
 		return model.ResolutionStatic
@@ -53,7 +53,7 @@ func resolution(s *catalog.Service, endpoints int) model.Resolution {
 	return s.Resolution
 }
 
-// entry is the endpoint in a part that has just the ports it serves.
+// entry returns the endpoint for a part with exactly the served ports.
 func (e endpoint) entry(ports []model.Port) *networking.WorkloadEntry {
 	return &networking.WorkloadEntry{
 		Address:        e.Address,
@@ -66,8 +66,8 @@ func (e endpoint) entry(ports []model.Port) *networking.WorkloadEntry {
 	}
 }
 
-// ownPorts names the ports of a service for which the endpoint listens
-// elsewhere than the service says.
+// ownPorts returns the ports of the endpoint that differ from the service's target ports,
+// by the names of the service's ports.
 func (e endpoint) ownPorts(ports []model.Port) map[string]uint32 {
 	if isUnix(e.Address) {
 		return nil

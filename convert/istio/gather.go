@@ -19,15 +19,15 @@ type endpoint struct {
 	ports []served // by number of the service's port
 }
 
-// served is a port of a service and where the endpoint listens for it.
+// served is a port of a service and the endpoint's own port for it.
 type served struct{ port, at uint32 }
 
-// id tells the endpoint from others of the service, whatever is said about it.
+// id distinguishes the endpoint from others of the service, regardless of its attributes.
 func (e endpoint) id() string {
 	return fmt.Sprint(e.Address, "|", e.Network, "|", e.ports)
 }
 
-// serves names the ports that the endpoint serves.
+// serves lists the ports that the endpoint serves.
 func (e endpoint) serves() string {
 	var b []byte
 	for _, s := range e.ports {
@@ -41,20 +41,20 @@ func (e endpoint) servesAll(ports []model.Port) bool {
 	return slices.EqualFunc(e.ports, ports, func(s served, p model.Port) bool { return s.port == p.Number })
 }
 
-// gathered is what of a service's endpoints can be written.
+// gathered is the writable endpoints of a service.
 type gathered struct {
 	endpoints []endpoint
 	left      map[string]int // reason → endpoints
 
-	// Of a record, the first of its endpoints, and of each endpoint the next one of
-	// its record; counted from 1, for 0 is none.
+	// first is the first endpoint of each record, and next, for each endpoint, the next one of
+	// the same record. Both count from 1; 0 means none.
 	first map[model.Ref]int32
 	next  []int32
 }
 
-// gather collects the endpoints of a service from its ports. The catalog says
-// per port who serves it; an object of Istio says per endpoint which ports there
-// are. One record may serve a port in several places; each becomes an endpoint.
+// gather collects the endpoints of a service from its ports. The catalog lists the
+// endpoints of each port; an object of Istio lists the ports of each endpoint. One record
+// may serve a port at several addresses; each becomes an endpoint.
 func gather(s *catalog.Service, ports []model.Port) gathered {
 	most := 0
 	for _, port := range ports {
@@ -65,8 +65,8 @@ func gather(s *catalog.Service, ports []model.Port) gathered {
 	return gatherFrom(s, ports, most, (*catalog.Endpoints).All)
 }
 
-// gatherAt is gather for one address. No endpoint of another has a say in what becomes
-// of those, unless the resolution allows one for a port.
+// gatherAt is gather for one address. Endpoints of other addresses do not affect these,
+// unless the resolution allows only one for a port.
 func gatherAt(s *catalog.Service, ports []model.Port, address string) gathered {
 	return gatherFrom(s, ports, 1, func(e *catalog.Endpoints) iter.Seq[catalog.Endpoint] { return e.At(address) })
 }
@@ -100,15 +100,15 @@ func gatherFrom(s *catalog.Service, ports []model.Port, most int, list func(*cat
 // compare is the order of endpoints in an object.
 func (e endpoint) compare(o endpoint) int {
 	if order := cmp.Compare(e.Address, o.Address); order != 0 {
-		return order // the rest is dear, and rarely needed
+		return order // the rest is expensive, and rarely needed
 	}
 	return cmp.Or(cmp.Compare(e.id(), o.id()), e.Record.Compare(o.Record))
 }
 
-// usualPorts is how many ports of an endpoint there is room for at first.
+// usualPorts is the number of ports for which an endpoint first has room.
 const usualPorts = 4
 
-// place notes that a record serves one of so many ports.
+// place records that a record serves one of so many ports.
 func (g *gathered) place(e catalog.Endpoint, port uint32, ports int) {
 	last := int32(0)
 	for i := g.first[e.Record]; i > 0; i = g.next[i-1] {
@@ -128,7 +128,7 @@ func (g *gathered) place(e catalog.Endpoint, port uint32, ports int) {
 	}
 }
 
-// unfit says why an endpoint cannot be written at all; empty if it can.
+// unfit explains why an endpoint cannot be written at all; empty if it can.
 func unfit(s *catalog.Service, e catalog.Endpoint) string {
 	switch {
 	case e.Health != model.Healthy:
@@ -143,11 +143,11 @@ func unfit(s *catalog.Service, e catalog.Endpoint) string {
 	return ""
 }
 
-// notHealthy is how the reasons of endpoints begin that get no traffic anyway.
+// notHealthy is the prefix of the reasons for endpoints without traffic.
 const notHealthy = "not healthy: "
 
-// Omitted counts the healthy endpoints of a service that Istio would not take, by
-// reason. It is cheap for a service that has none.
+// Omitted counts the healthy endpoints of a service that Istio would reject, by reason. It
+// is cheap for a service that has none.
 func Omitted(s *catalog.Service) (list []LeftOut) {
 	if !omits(s) {
 		return nil
@@ -177,7 +177,7 @@ func omits(s *catalog.Service) bool {
 	return false
 }
 
-// labels are those of the endpoint that Istio takes.
+// labels returns the labels of the endpoint that Istio accepts.
 func (e endpoint) labels() map[string]string { return labelsOf(e.Endpoint) }
 
 func labelsOf(e model.Endpoint) map[string]string {
@@ -193,7 +193,7 @@ func labelsOf(e model.Endpoint) map[string]string {
 	return labels
 }
 
-// takesLabels reports whether Istio takes every label of the endpoint.
+// takesLabels reports whether Istio accepts every label of the endpoint.
 func (e endpoint) takesLabels() bool {
 	for name, value := range e.Labels.All() {
 		if !isEndpointLabelKey(name) || !isEndpointLabelValue(value) {
@@ -203,7 +203,7 @@ func (e endpoint) takesLabels() bool {
 	return true
 }
 
-// countLabels notes what is written without some of its labels.
+// countLabels counts endpoints that are written without some of their labels.
 func (g *gathered) countLabels() {
 	for _, e := range g.endpoints {
 		if !e.takesLabels() {
@@ -212,9 +212,9 @@ func (g *gathered) countLabels() {
 	}
 }
 
-// countPorts notes the ports that are not offered since nobody serves them. It
-// concerns names to look up only: an object with that port and no endpoints
-// would have the host itself looked up.
+// countPorts counts the ports that are left out because no endpoint serves them. It applies
+// to DNS names only. An object with such a port and no endpoints would make Istio look up
+// the host itself.
 func (g *gathered) countPorts(ports []model.Port, parts []part) {
 	for _, port := range ports {
 		if !slices.ContainsFunc(parts, func(p part) bool { return slices.Contains(p.ports, port) }) {
@@ -223,8 +223,8 @@ func (g *gathered) countPorts(ports []model.Port, parts []part) {
 	}
 }
 
-// separateSockets makes an endpoint of each port of a unix socket, for Istio
-// takes a socket only in an object with a single port.
+// separateSockets makes an endpoint of each port of a unix socket, because Istio accepts a
+// socket only in an object with a single port.
 func (g *gathered) separateSockets(servicePorts int) {
 	if servicePorts < 2 {
 		return

@@ -2,14 +2,14 @@ package istio
 
 import "strings"
 
-// hint helps somebody who wrote a name that is none of the known ones.
+// hint suggests a fix for a name that is not a known one.
 func hint(name string, known []string) string {
 	best, least := "", 3
 	for _, candidate := range known {
 		a, b := fold(name), fold(candidate)
 		d := distance(a, b)
 		if d > 1 && (b == "" || !strings.HasPrefix(a, b[:1])) {
-			continue // another word that happens to look alike
+			continue // another word with a similar spelling
 		}
 		if d < least {
 			best, least = candidate, d
@@ -23,8 +23,8 @@ func hint(name string, known []string) string {
 
 func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// distance is the number of letters to insert, delete or replace to turn a
-// into b; names longer than any field's are simply far away.
+// distance returns the number of letters to insert, delete or replace to change a into b.
+// The distance of a far longer name is its length.
 func distance(a, b string) int {
 	if len(a) > 2*len(b)+2 {
 		return len(a)

@@ -14,19 +14,19 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// AppendSpec appends the JSON form of a specification. It is stable: the same
-// content has the same bytes, those that encoding/json gives it as a map, so
-// that what was written can be compared with what an API server has. Fields come
-// in the order of their names, and empty ones are left out, as an API server
-// keeps them; but a ServiceEntry always says its location and its resolution.
+// AppendSpec appends the JSON form of a specification. It is stable: the same content has
+// the same bytes, equal to encoding/json's for a map. A written specification can therefore
+// be compared with the API server's. Fields come in the order of their names, and empty
+// ones are left out, as an API server keeps them. Only location and resolution of a
+// ServiceEntry are always written.
 func AppendSpec(b []byte, spec proto.Message) []byte {
 	e := encoder{b, map[protoreflect.FullName][]protoreflect.FieldDescriptor{}}
 	e.message(spec.ProtoReflect())
 	return e.out
 }
 
-// encoder appends to out. It remembers the order of the fields, since thousands
-// of endpoints have the same.
+// encoder appends to out. It caches the order of the fields, since thousands of endpoints
+// have the same.
 type encoder struct {
 	out   []byte
 	order map[protoreflect.FullName][]protoreflect.FieldDescriptor
@@ -77,7 +77,7 @@ func (e *encoder) message(m protoreflect.Message) {
 	e.end('{', '}', separator)
 }
 
-// end closes what was opened, and opens it first if it is empty.
+// end closes a list or map, and opens it first if it is empty.
 func (e *encoder) end(opening, closing, separator byte) {
 	if separator == opening {
 		e.out = append(e.out, opening)

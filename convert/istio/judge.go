@@ -10,8 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// judge judges an object of a kind that is read, whatever form it came in, and
-// makes its records if it is valid.
+// judge validates an object of a kind that is read, in any form, and makes its records if
+// it is valid.
 func judge(object *yamlpos.Node, r *Reading, p *problems) {
 	p.found = object.Problems()
 	m := readMeta(object, p)

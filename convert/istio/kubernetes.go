@@ -7,20 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// Metadata is judged by Kubernetes' own functions: what they take, an API server
-// takes. Their words name regular expressions, so the words are ours.
+// Kubernetes' own functions judge metadata, so that the rules are an API server's. The
+// error texts are our own, because Kubernetes' texts name regular expressions.
 
-// IsObjectName reports whether Kubernetes takes s as the name of an object.
+// IsObjectName reports whether Kubernetes accepts s as the name of an object.
 func IsObjectName(s string) bool { return len(content.IsDNS1123Subdomain(s)) == 0 }
 
-// IsNamespace reports whether Kubernetes takes s as the name of a namespace.
+// IsNamespace reports whether Kubernetes accepts s as the name of a namespace.
 func IsNamespace(s string) bool { return len(content.IsDNS1123Label(s)) == 0 }
 
-// IsLabelValue reports whether Kubernetes takes s as the value of a label.
+// IsLabelValue reports whether Kubernetes accepts s as the value of a label.
 func IsLabelValue(s string) bool { return len(content.IsLabelValue(s)) == 0 }
 
-// checkLabelKey says what is wrong with the key of a label, or of an annotation
-// in lower case; nil if nothing is.
+// checkLabelKey returns the fault of the key of a label, or of an annotation in lower case;
+// nil if it is valid.
 func checkLabelKey(s string) error {
 	if len(content.IsLabelKey(s)) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func checkLabelKey(s string) error {
 	return wrongKey(s)
 }
 
-// wrongKey says what is wrong with a key that is invalid.
+// wrongKey describes the fault of an invalid key.
 func wrongKey(s string) error {
 	prefix, name, found := strings.Cut(s, "/")
 	switch {
@@ -41,7 +41,7 @@ func wrongKey(s string) error {
 		"beginning and ending with a letter or digit", name)
 }
 
-// checkLabelValue says what is wrong with the value of a label; nil if nothing is.
+// checkLabelValue returns the fault of the value of a label; nil if it is valid.
 func checkLabelValue(s string) error {
 	if IsLabelValue(s) {
 		return nil

@@ -8,28 +8,27 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Layout says how the endpoints of a service are spread over objects.
+// Layout defines how the endpoints of a service are spread over objects.
 type Layout struct {
-	// ShardSize is how many endpoints an object should have at most. Zero is for
-	// those who take objects of any size: then size divides nothing.
+	// ShardSize is the desired maximum of endpoints in an object. Zero is for readers that
+	// accept objects of any size: then size divides nothing.
 	ShardSize int
-	// Exists tells which names of objects are in use for the service now, so that
-	// their number changes with some slack: each step rewrites about half of the
+	// Exists reports whether an object name is in use for the service now. The number of
+	// objects then changes with some slack, because each step rewrites about half of the
 	// endpoints. It may be nil.
 	Exists func(name string) bool
-	// Workloads has the endpoints written as WorkloadEntry objects that the service
-	// selects: by these labels, which are the writer's own, and [LabelService]. Nil
-	// has them written inline. It is for services of which [TakesWorkloads] holds,
-	// and does nothing to others.
+	// Workloads are the writer's own labels for WorkloadEntry objects. If set, the endpoints
+	// are written as such objects, and the service selects them by these labels and
+	// [LabelService]. Nil writes them inline. It affects only services for which
+	// [TakesWorkloads] is true.
 	Workloads map[string]string
-	// PortNames are those that ports have in objects, by number, where that is not the
-	// service's own name. Istio finds the endpoints of a port by its name, and shows
-	// none for a moment if that changes.
+	// PortNames are the names of ports in existing objects, by number, where they differ from
+	// the service's own. Istio finds the endpoints of a port by its name, and shows none for a
+	// moment if the name changes.
 	PortNames map[uint32]string
 }
 
-// named gives ports the names that they have in objects. If two would have one name,
-// each keeps its own.
+// named gives ports their names in objects. If two would have one name, each keeps its own.
 func (l Layout) named(ports []model.Port) []model.Port {
 	if len(l.PortNames) == 0 {
 		return ports
@@ -48,23 +47,23 @@ func (l Layout) named(ports []model.Port) []model.Port {
 	return named
 }
 
-// part is one of the objects that a service is written as. Istio unites those
-// of one host and namespace: their ports by number, and their endpoints by the
-// name of the port, so an endpoint serves the ports of its own part only.
+// part is an object of a written service. Istio unites the objects of one host and
+// namespace: their ports by number, and their endpoints by the name of the port. An
+// endpoint therefore serves the ports of its own part only.
 type part struct {
 	kind      Kind
 	name      string
 	ports     []model.Port
 	endpoints []endpoint
-	selector  map[string]string // of a ServiceEntry whose endpoints are objects of their own
+	selector  map[string]string // of a ServiceEntry with endpoints in objects of their own
 	labels    map[string]string // of the object
 }
 
-// layout spreads the endpoints of a service over parts: by the ports they
-// serve, since an object cannot say that one of its endpoints does not serve
-// one of its ports; and, where there are many, by hash, so that a change of one
-// endpoint rewrites one part. The first part has every port of the service
-// whatever its endpoints do, so that those who come and go change no port.
+// parts spreads the endpoints of a service over parts by their served ports: an object
+// cannot express that one of its endpoints lacks one of its ports. Many endpoints are also
+// spread by hash, so that a change of one endpoint rewrites one part. The first part has
+// every port of the service, served or not. Endpoints that come and go therefore change no
+// port.
 //
 // The number of parts grows and shrinks with some slack, see [Layout.Exists].
 func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoint) ([]part, []group) {
@@ -87,21 +86,21 @@ func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoi
 	}
 	parts, of := l.spread(s.Key.Host, first, endpoint{ports: servedAll(ports)}.serves(), all)
 	parts, groups := l.partial(s.Key.Host, ports, partly, parts, []group{of})
-	if isDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, an object would have the host looked up
+	if isDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, Istio would look up the host of an object
 		parts = slices.DeleteFunc(parts, func(p part) bool { return len(p.endpoints) == 0 })
 	}
 	return parts, groups
 }
 
-// group is endpoints that serve the same ports, which are spread over parts by hash.
+// group is the endpoints that serve the same ports, spread over parts by hash.
 type group struct {
-	first, serves string // the name of the first part, and what the endpoints serve
+	first, serves string // the name of the first part, and the ports that the endpoints serve
 	parts         int
 	endpoints     int
-	enlarged      bool // there are more parts than by number, since endpoints are so long
+	enlarged      bool // more parts than the number of endpoints requires, since endpoints are so long
 }
 
-// partName is that of one of the parts.
+// partName returns the name of a part.
 func (g group) partName(host string, i int) string {
 	if i == 0 {
 		return g.first
@@ -131,8 +130,8 @@ func (l Layout) spread(host string, first part, serves string, endpoints []endpo
 	}
 }
 
-// partsOf is how many parts a group has by the number of its endpoints. Its slack does
-// not matter unless there is the part after those that it needs, which is rare.
+// partsOf returns the number of parts of a group by the number of its endpoints. Slack does
+// not matter unless the part after the needed ones exists, which is rare.
 func (l Layout) partsOf(host string, g group) int {
 	least := shardsFor(g.endpoints, l.ShardSize, 0)
 	if l.Exists == nil || least >= mostShards || !l.Exists(g.partName(host, least)) {
@@ -147,15 +146,15 @@ func (l Layout) partsOf(host string, g group) int {
 
 const (
 	mostShards = 1 << 12
-	// MostBytes is how large the endpoints of an object may be in JSON, about. It
-	// leaves room below etcd's limit of 1.5 MiB for a request.
+	// MostBytes bounds the estimated JSON size of an object's endpoints, in bytes. It leaves
+	// room below etcd's limit of 1.5 MiB for a request.
 	MostBytes = 1 << 20
-	// MostEndpoints is how many of them Istio's schema allows in an object.
+	// MostEndpoints is the number of endpoints that Istio's schema allows in an object.
 	MostEndpoints = 4096
 )
 
-// shardsFor returns the number of parts, a power of two, so that from one
-// number to the next every part is cut in two or united with one other.
+// shardsFor returns the number of parts, a power of two. From one number to the next, every
+// part is therefore split in two or united with one other.
 func shardsFor(endpoints, size, present int) int {
 	shards := 1
 	for shards*size < endpoints && shards < mostShards {
@@ -171,12 +170,12 @@ func shardsFor(endpoints, size, present int) int {
 	return shards
 }
 
-// bucket tells the part of an endpoint. It depends on where the endpoint is and
-// not on what is said about it.
+// bucket returns the part of an endpoint. It depends on the endpoint's address and not on
+// its attributes.
 func bucket(e endpoint, shards int) int {
 	var buffer [128]byte
 	text := append(append(append(append(buffer[:0], e.Address...), '|'), e.Network...), '|')
-	x := hashOffset // of FNV-1a, of which the lower bits alone are not well mixed
+	x := hashOffset // FNV-1a; its lower bits alone are not well mixed
 	for _, c := range strconv.AppendUint(text, uint64(e.ports[0].at), 10) {
 		x = (x ^ uint64(c)) * hashPrime
 	}
@@ -195,7 +194,7 @@ func (p part) isTooLarge() bool {
 	return size > MostBytes
 }
 
-// size is about how long the endpoint is in JSON.
+// size estimates the length of the endpoint in JSON.
 func (e endpoint) size() int {
 	n := 80 + len(e.Address) + len(e.Network) + len(e.ServiceAccount) + len(e.Locality.Region) + len(e.Locality.Zone) + len(e.Locality.SubZone) + 2 + 80*len(e.ports)
 	for name, value := range e.Labels.All() {
@@ -204,8 +203,8 @@ func (e endpoint) size() int {
 	return n
 }
 
-// standsForItself reports whether the host is the only name to look up, which
-// Istio does if there are no endpoints.
+// standsForItself reports whether the host is the only name to look up. Istio looks it up
+// if there are no endpoints.
 func standsForItself(ports []model.Port, endpoints []endpoint) bool {
 	return len(endpoints) == 1 && endpoints[0].Record.Kind == model.KindService &&
 		len(endpoints[0].ports) == len(ports) && len(endpoints[0].ownPorts(ports)) == 0

@@ -9,14 +9,14 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// EntryOf returns what an API server has as the specification of a ServiceEntry,
-// in the form in which a client for any kind of object decodes it. Nothing is
-// judged: what does not fit, or is not known, is left out. It is never nil.
+// EntryOf converts an API server's specification of a ServiceEntry, as decoded by a client
+// for any kind of object. It does not validate: unknown or unfitting fields are left out.
+// The result is never nil.
 func EntryOf(spec any) *networking.ServiceEntry { return entryOf(spec, loose.workload) }
 
-// OutlineOf is [EntryOf] with nothing of each endpoint but what tells it from others:
-// address, network and ports. Whoever watches an API server does this for every
-// object, so it goes straight from one form to the other.
+// OutlineOf is [EntryOf] with only the identity of each endpoint: address, network and
+// ports. Watchers of an API server call it for every object, so it converts directly from
+// one form to the other.
 func OutlineOf(spec any) *networking.ServiceEntry { return entryOf(spec, loose.outline) }
 
 // WorkloadOutlineOf is [OutlineOf] for the specification of a WorkloadEntry.
@@ -66,7 +66,7 @@ func (l loose) outline(to *networking.WorkloadEntry) {
 	to.Address, to.Network, to.Ports = l.text("address"), l.text("network"), l.numberMap("ports")
 }
 
-// loose is a map of which nothing is known for sure.
+// loose is a map without a known schema.
 type loose map[string]any
 
 func looseOf(v any) loose {
@@ -81,7 +81,7 @@ func (l loose) text(name string) string {
 
 func (l loose) number(name string) uint32 { return looseNumber(l[name]) }
 
-// looseNumber is zero for what is no number, or no whole one in range.
+// looseNumber returns a whole number in range; zero for any other value.
 func looseNumber(v any) uint32 {
 	switch n := v.(type) {
 	case int64:
@@ -134,12 +134,12 @@ func (l loose) numberMap(name string) map[string]uint32 {
 	return out
 }
 
-// AppendDecoded appends the JSON form of a specification as a client for any kind
-// of object decodes it. The bytes are those of encoding/json, and so those of
-// [AppendSpec] for the same content.
+// AppendDecoded appends the JSON form of a specification, as decoded by a client for any
+// kind of object. The bytes are equal to encoding/json's, and so to those of [AppendSpec]
+// for the same content.
 //
-// Whoever watches an API server does this for every object, and most of what
-// encoding/json takes is for types that cannot come.
+// Watchers of an API server call it for every object. Most of encoding/json's cost is for
+// types that cannot occur.
 func AppendDecoded(b []byte, spec any) []byte {
 	e := encoder{out: b}
 	e.decoded(spec)
@@ -169,7 +169,7 @@ func (e *encoder) decodedMap(m map[string]any) {
 		e.out = append(e.out, "null"...)
 		return
 	}
-	var few [16]string // fields; for as many no memory is taken
+	var few [16]string // up to this number of fields costs no allocation
 	names := few[:0]
 	for name := range m {
 		names = append(names, name)

@@ -14,7 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// fields gathers the entries of a map.
+// fields collects the entries of a map.
 type fields struct {
 	names  []string
 	values []yamlpos.Node
@@ -32,8 +32,8 @@ func (f *fields) text(name, value string) {
 
 func (f *fields) node() yamlpos.Node { return yamlpos.NewMap(f.names, f.values) }
 
-// nodeOf writes an object as a document that has it would be read. What a
-// message does not tell from absent is absent.
+// nodeOf converts an object into the node of an equal document. Values that a message
+// cannot distinguish from absent are absent.
 func nodeOf(o Object) yamlpos.Node {
 	var document, metadata fields
 	metadata.text("name", o.Name)
@@ -61,7 +61,7 @@ func (f *fields) labels(name string, labels model.Labels) {
 	f.put(name, entries.node())
 }
 
-// messageNode is what a message says; null for a nil one.
+// messageNode returns the content of a message; null for a nil one.
 func messageNode(m protoreflect.Message) yamlpos.Node {
 	if !m.IsValid() {
 		return yamlpos.Node{}
@@ -103,7 +103,7 @@ func fieldNode(fd protoreflect.FieldDescriptor, value protoreflect.Value) yamlpo
 	}
 }
 
-// valueNode is a single value of a field.
+// valueNode returns a single value of a field.
 func valueNode(fd protoreflect.FieldDescriptor, value protoreflect.Value) yamlpos.Node {
 	switch fd.Kind() {
 	case protoreflect.MessageKind:
@@ -124,9 +124,9 @@ func valueNode(fd protoreflect.FieldDescriptor, value protoreflect.Value) yamlpo
 	}
 }
 
-// durationText writes a duration in seconds, with 3, 6 or 9 digits after the point
-// if it needs any, as the JSON form of the message has it. One that cannot be
-// written so is judged by what is returned: it is no duration.
+// durationText writes a duration in seconds, as in the JSON form of the message. It has 3,
+// 6 or 9 digits after the point if needed. An invalid duration becomes a text that
+// validation rejects.
 func durationText(d *durationpb.Duration) string {
 	if d.CheckValid() != nil {
 		return fmt.Sprintf("%d s %d ns", d.GetSeconds(), d.GetNanos())

@@ -12,22 +12,22 @@ import (
 // defaultNamespace is where an object without a namespace is.
 const defaultNamespace = "default"
 
-// What marks an object that an Isthmus wrote.
+// The label that marks an object written by an Isthmus.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	ManagedBy      = "isthmus"
 )
 
-// meta is what Isthmus wants of an object's metadata.
+// meta is the part of an object's metadata that Isthmus uses.
 type meta struct {
 	namespace, name string
-	known           bool // both are right, so that it is clear which object this is
+	known           bool // namespace and name are valid, so the identity of the object is known
 	spec            model.Meta
 }
 
 func metadata() *trail { return &trail{nil, "metadata", -1} }
 
-// metaFields are those of Kubernetes; most are none of our business.
+// metaFields are the metadata fields of Kubernetes; most of them are ignored.
 var metaFields = []string{
 	"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName",
 	"generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
@@ -38,7 +38,7 @@ var forbidden = [...]string{
 	"internal.istio.io/parent-namespace", "internal.istio.io/parents", "internal.istio.io/webhook-always-reject", "istio.io/dry-run",
 }
 
-// maxAnnotations is how many bytes the annotations of an object may have.
+// maxAnnotations bounds the bytes of an object's annotations.
 const maxAnnotations = 256 << 10
 
 // readMeta reads the metadata.
@@ -119,7 +119,7 @@ func readStrings(node *yamlpos.Node, at trail, p *problems) map[string]string {
 	out := make(map[string]string, node.Len())
 	for key, value := range node.Fields() {
 		if !present(value) {
-			out[key.Name] = "" // as Kubernetes takes it
+			out[key.Name] = "" // as Kubernetes reads null
 			continue
 		}
 		if value.Kind() != yamlpos.String {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// isLabel reports whether s is a label of a DNS name (RFC 1123), in any case: so
-// has Istio the names of hosts, ports and subsets. Kubernetes takes lower case only.
+// isLabel reports whether s is a label of a DNS name (RFC 1123), in any case. Istio uses it
+// for the names of hosts, ports and subsets. Kubernetes accepts lower case only.
 func isLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
@@ -26,8 +26,8 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// checkDomain says what is wrong with a DNS name; nil if nothing is. One dot
-// may stand at the end.
+// checkDomain returns the fault of a DNS name; nil if it is valid. One dot may be at the
+// end.
 func checkDomain(s string) error {
 	if err := checkDomainLength(s); err != nil {
 		return err
@@ -61,8 +61,8 @@ func notPart(s string) error {
 	return fmt.Errorf("%q is not a part of a DNS name: use letters, digits and hyphens, at most 63", s)
 }
 
-// checkHost is checkDomain for names whose first part may begin with an
-// asterisk, or is one. As in Istio, a name of a single part may be a number.
+// checkHost is checkDomain for names with an optional asterisk at the begin of the first
+// part. As in Istio, a name of a single part may be a number.
 func checkHost(s string) error {
 	if s == "*" {
 		return errors.New("a bare * would claim every host: write the hosts, or *.domain")
@@ -87,13 +87,12 @@ func checkHost(s string) error {
 	return checkDomainParts(domain)
 }
 
-// The labels of endpoints are judged by Istio's rule, which asks less than
-// Kubernetes: the prefix of a key may have any case, and a value any length. There
-// may be thousands of endpoints in an object, so this goes without regular
-// expressions.
+// The labels of endpoints are validated by Istio's rule, which is weaker than Kubernetes':
+// the prefix of a key may have any case, and a value any length. There may be thousands of
+// endpoints in an object, so the code uses no regular expressions.
 
-// checkEndpointLabelKey says what is wrong with the key of an endpoint's label;
-// nil if nothing is.
+// checkEndpointLabelKey returns the fault of the key of an endpoint's label; nil if it is
+// valid.
 func checkEndpointLabelKey(s string) error {
 	if isEndpointLabelKey(s) {
 		return nil
@@ -115,8 +114,8 @@ func isEndpointLabelKey(s string) bool {
 	return len(name) <= 63 && isWord(name)
 }
 
-// checkEndpointLabelValue says what is wrong with the value of an endpoint's
-// label; nil if nothing is.
+// checkEndpointLabelValue returns the fault of the value of an endpoint's label; nil if it
+// is valid.
 func checkEndpointLabelValue(s string) error {
 	if isEndpointLabelValue(s) {
 		return nil
@@ -127,7 +126,7 @@ func checkEndpointLabelValue(s string) error {
 
 func isEndpointLabelValue(s string) bool { return s == "" || isWord(s) }
 
-// isWord reports whether s is as the value of a label, of whatever length.
+// isWord reports whether s has the form of a label's value, of any length.
 func isWord(s string) bool {
 	if s == "" || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
 		return false
@@ -140,8 +139,7 @@ func isWord(s string) bool {
 	return true
 }
 
-// normalAddress writes an IP address in its one canonical form, and leaves
-// anything else as it is.
+// normalAddress returns an IP address in canonical form, and any other text unchanged.
 func normalAddress(s string) string {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		return ip.String()

@@ -14,17 +14,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// What a synthetic ServiceEntry says of itself.
+// The annotations of a synthetic ServiceEntry.
 const (
 	serviceVersion    = mcp.ServiceVersion
 	endpointsVersion  = mcp.EndpointsVersion
 	notReadyEndpoints = mcp.NotReadyEndpoints
 )
 
-// addNotReady adds the endpoints that a synthetic ServiceEntry names in its annotation,
-// which are there and get no traffic. One that is among its endpoints, too, becomes
-// unhealthy there. What is no address with a port is not an endpoint, and one of a
-// port that the service has not serves nothing of it: neither is taken.
+// addNotReady adds the endpoints in the annotation of a synthetic ServiceEntry, which exist
+// but get no traffic. An endpoint that is also listed as ready becomes unhealthy. An item
+// that is not an address with a port is ignored. So is an item with a port that no port of
+// the service uses.
 func addNotReady(r *Reading, entry *networking.ServiceEntry, annotation string, paths []model.Path) {
 	if annotation == "" || entry.GetResolution() != networking.ServiceEntry_STATIC || entry.GetWorkloadSelector() != nil {
 		return
@@ -64,7 +64,7 @@ func addNotReady(r *Reading, entry *networking.ServiceEntry, annotation string, 
 	}
 }
 
-// arrival is an address, and the path by which it came.
+// arrival is an address and its path.
 type arrival struct {
 	address netip.Addr
 	path    model.Path
@@ -74,7 +74,7 @@ func (a arrival) compare(o arrival) int {
 	return cmp.Or(a.address.Compare(o.address), cmp.Compare(a.path, o.path))
 }
 
-// socketsOf yields where an endpoint listens.
+// socketsOf yields the addresses and ports of an endpoint.
 func socketsOf(entry *networking.ServiceEntry, e model.Endpoint) iter.Seq[netip.AddrPort] {
 	return func(yield func(netip.AddrPort) bool) {
 		address, err := netip.ParseAddr(e.Address)
@@ -92,9 +92,9 @@ func socketsOf(entry *networking.ServiceEntry, e model.Endpoint) iter.Seq[netip.
 
 func targetOf(p *networking.ServicePort) uint32 { return cmp.Or(p.GetTargetPort(), p.GetNumber()) }
 
-// portNames returns what finds the ports of a service that an endpoint serves by
-// listening on a port: those that others serve by it, else those that say so
-// themselves, else the only one.
+// portNames returns a function from a port number to the service ports that an endpoint
+// serves there. These are the ports that other endpoints serve at that number, otherwise
+// the ports with that target port, otherwise the only port.
 func portNames(entry *networking.ServiceEntry, others []model.Endpoint) func(number uint32) []string {
 	by := map[uint32][]string{}
 	note := func(number uint32, name string) {

@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Group and Version are those in which objects are written. All versions that
-// Istio serves have one schema.
+// Group and Version are the API group and version in which objects are written. All
+// versions of Istio have one schema.
 const (
 	Group   = "networking.istio.io"
 	Version = "v1"
@@ -28,7 +28,7 @@ const (
 	Sidecar       Kind = "Sidecar"
 )
 
-// Resource is the name that the kind has in the paths of an API server.
+// Resource returns the name of the kind in the paths of an API server.
 func (k Kind) Resource() string {
 	switch k {
 	case ServiceEntry:
@@ -44,8 +44,7 @@ func (k Kind) Resource() string {
 	}
 }
 
-// message returns an empty specification of the kind; nil if it is not one that
-// is read.
+// message returns an empty specification of the kind; nil if the kind is not read.
 func (k Kind) message() proto.Message {
 	switch k {
 	case ServiceEntry:
@@ -61,7 +60,7 @@ func (k Kind) message() proto.Message {
 	}
 }
 
-// kindOf is the kind of a specification; empty if it is of none that is read.
+// kindOf returns the kind of a specification; empty if that kind is not read.
 func kindOf(spec proto.Message) Kind {
 	switch spec.(type) {
 	case *networking.ServiceEntry:
@@ -77,8 +76,8 @@ func kindOf(spec proto.Message) Kind {
 	}
 }
 
-// record is the kind of the record that an object of the kind becomes. What is
-// carried without being understood keeps its own.
+// record returns the kind of the record that an object of the kind becomes. Carried kinds
+// keep their own name.
 func (k Kind) record() model.Kind {
 	switch k {
 	case ServiceEntry:
@@ -92,20 +91,20 @@ func (k Kind) record() model.Kind {
 	return model.Kind(k)
 }
 
-// RecordKind is the kind of the records that objects of a kind become, by its name.
+// RecordKind returns the kind of the records that objects of a kind become, by its name.
 func RecordKind(kind string) model.Kind { return Kind(kind).record() }
 
-// Object is an object in its typed form: as a peer hands it over, or as it is to
-// be written. Its kind is that of its specification.
+// Object is an object in its typed form, received from a peer or to be written. Its kind is
+// the kind of its specification.
 type Object struct {
 	Namespace, Name string
 	Meta            model.Meta
-	// Spec is one of the messages of istio.io/api/networking/v1alpha3, which v1 and
-	// v1beta1 are other names of.
+	// Spec is a message of istio.io/api/networking/v1alpha3. In v1 and v1beta1 the messages
+	// have other names.
 	Spec proto.Message
 }
 
-// Kind is the kind of the object; empty if its specification is of none that is
+// Kind returns the kind of the object; empty if its specification is of no kind that is
 // read or written.
 func (o Object) Kind() Kind { return kindOf(o.Spec) }
 

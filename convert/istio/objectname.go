@@ -9,8 +9,8 @@ import (
 // longestName leaves room for the suffix of a part.
 const longestName = 200
 
-// NameOf returns the name of the first object of a host: the host itself if
-// Kubernetes takes it for a name, else one made of it that no other host has.
+// NameOf returns the name of the first object of a host: the host itself if Kubernetes
+// accepts it, otherwise a derived name that no other host has.
 func NameOf(host string) string {
 	if len(host) <= longestName && IsObjectName(host) {
 		return host
@@ -40,7 +40,7 @@ func partName(host, part string) string {
 	return NameOf(host) + "-" + digest(host+"\x00"+part)
 }
 
-// NamedAfter returns what reports whether an object may be one of a host's, by its name.
+// NamedAfter returns a function that reports whether a name may be of a host's object.
 func NamedAfter(host string) func(name string) bool {
 	first := NameOf(host)
 	return func(name string) bool {
@@ -49,7 +49,7 @@ func NamedAfter(host string) func(name string) bool {
 	}
 }
 
-// digest is short and, for all practical purposes, unique.
+// digest returns a short and, for all practical purposes, unique hash.
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])

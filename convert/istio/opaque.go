@@ -14,8 +14,8 @@ import (
 	telemetry "istio.io/api/telemetry/v1alpha1"
 )
 
-// opaque are the messages of the kinds that are carried and not read. Kinds that Istio
-// has no more are carried without a look at them.
+// opaque are the messages of the kinds that are carried and not read. Kinds that Istio no
+// longer has are carried without a check.
 var opaque = map[protoreflect.Name]proto.Message{
 	"DestinationRule":       &networking.DestinationRule{},
 	"VirtualService":        &networking.VirtualService{},
@@ -30,9 +30,9 @@ var opaque = map[protoreflect.Name]proto.Message{
 	"WasmPlugin":            &extensions.WasmPlugin{},
 }
 
-// undecodable says why Istio could not decode an object that is carried: it would leave
-// it out without a word. Fields that this version of Istio's API does not know are
-// carried; those of another kind are not.
+// undecodable explains why Istio could not decode a carried object: Istio would silently
+// leave the object out. Fields that this version of Istio's API does not know are carried;
+// messages of another kind are not.
 func undecodable(r *mcpapi.Resource, kind string) (reason string) {
 	known, ok := opaque[protoreflect.Name(kind)]
 	if !ok {

@@ -12,19 +12,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// AnnotationPath has the paths of a resource that an Isthmus serves; see [Paths].
+// AnnotationPath is the annotation with the paths of a resource that an Isthmus serves; see
+// [Paths].
 const AnnotationPath = "isthmus.io/path"
 
-// Paths says by which way each item of an object came. Ports, Endpoints and NotReady
-// are in the order of the object, and empty for an object other than a ServiceEntry.
+// Paths are the paths of the items of an object. Ports, Endpoints and NotReady are in the
+// order of the object, and empty for an object other than a ServiceEntry.
 type Paths struct {
 	Object    model.Path
 	Ports     []model.Path
 	Endpoints []model.Path
-	NotReady  []model.Path // the endpoints that a synthetic ServiceEntry names in its annotation
+	NotReady  []model.Path // the endpoints in the annotation of a synthetic ServiceEntry
 }
 
-// Paths are those of the part of a service, without endpoints that are not ready.
+// Paths returns the paths of the part's items, without endpoints that are not ready.
 func (p DraftPart) Paths() Paths {
 	all := Paths{Object: p.service.Path(), Ports: make([]model.Path, len(p.part.ports)), Endpoints: make([]model.Path, len(p.part.endpoints))}
 	for i, port := range p.part.ports {
@@ -40,11 +41,10 @@ func (p Paths) items() []model.Path {
 	return slices.Concat([]model.Path{p.Object}, p.Ports, p.Endpoints, p.NotReady)
 }
 
-// Text is what the annotation says once an Isthmus of that name passes the object on.
-// Where every item came by the same path, that is the path. Else the paths
-// are separated by semicolons, and a slash is followed by which of them each item
-// came by, from 0: the object, its ports, its endpoints, those that are not ready.
-// "0x3" stands for three items.
+// Text returns the annotation for an object that an Isthmus of that name passes on. If
+// every item has the same path, the text is that path. Otherwise it is the paths, separated
+// by semicolons, a slash, and the index of each item's path from 0. The items are the
+// object, its ports, its endpoints, and those not ready. "0x3" means three items.
 func (p Paths) Text(self string) string {
 	items := p.items()
 	var paths []string
@@ -78,7 +78,7 @@ func (p Paths) Text(self string) string {
 	return strings.Join(paths, ";") + "/" + strings.Join(runs, ",")
 }
 
-// parsePaths reads what [Paths.Text] wrote of an object with so many items.
+// parsePaths parses the result of [Paths.Text] for an object with so many items.
 func parsePaths(text string, ports, endpoints, notReady int) (Paths, error) {
 	count := 1 + ports + endpoints + notReady
 	list, runs, several := strings.Cut(text, "/")
@@ -131,7 +131,7 @@ func pathsOf(annotations map[string]string, entry *networking.ServiceEntry) (Pat
 	return all, nil
 }
 
-// pathsLeft are the paths of the items that are left of those that an object had, in their order.
+// pathsLeft returns the paths of the remaining items, in their order.
 func pathsLeft[T comparable](paths []model.Path, had, left []T) []model.Path {
 	kept := make([]model.Path, 0, len(left))
 	for i, item := range had {
@@ -142,8 +142,8 @@ func pathsLeft[T comparable](paths []model.Path, had, left []T) []model.Path {
 	return kept
 }
 
-// takePaths notes the paths of a valid ServiceEntry that was read. Endpoints that are not ready
-// are none of it.
+// takePaths stores the paths of a valid ServiceEntry. Endpoints that are not ready are not
+// included.
 func (r *Reading) takePaths(all Paths, entry *networking.ServiceEntry) {
 	r.Path = all.Object
 	for i := range min(len(r.Owned), len(all.Endpoints)) {
@@ -160,9 +160,9 @@ func (r *Reading) takePaths(all Paths, entry *networking.ServiceEntry) {
 	}
 }
 
-// WithoutEchoes leaves out of a valid object what came through the Isthmus of a name, which
-// reads it. It reports how many items these are: the object, ports and endpoints. If nothing
-// else is in the object, it is Echoed afterwards, and not valid.
+// WithoutEchoes removes the items of a valid object that came through the named Isthmus,
+// which reads it. It returns the number of removed items: the object, ports and endpoints.
+// If no item is left, the object is Echoed afterwards, and not valid.
 func (r *Reading) WithoutEchoes(self string) (leftOut int) {
 	if !r.Valid() {
 		return 0
@@ -192,7 +192,7 @@ func (r *Reading) WithoutEchoes(self string) (leftOut int) {
 		leftOut++
 		path = shortest(ports, endpoints)
 	}
-	// A name that all endpoints are left out of would be looked up itself.
+	// Without its endpoints, a DNS host would be looked up itself.
 	lookedUp := len(endpoints) == 0 && len(r.Owned) > 0 && isDNS(service.Resolution)
 	if lookedUp || len(ports) == 0 && (service.Ports.Len() > 0 || r.Path.Has(self)) {
 		r.echo()
@@ -208,11 +208,11 @@ func (r *Reading) WithoutEchoes(self string) (leftOut int) {
 	return leftOut
 }
 
-// echo makes the reading one of an object that is left out as a whole.
+// echo marks the reading as an object that is left out as a whole.
 func (r *Reading) echo() { r.Spec, r.Owned, r.Echoed = nil, nil, true }
 
-// portPath is the path by which a port is taken, if it is: its own, or that of an endpoint
-// which serves it.
+// portPath returns the path by which a port is taken: its own, or the path of an endpoint
+// that serves it.
 func (r *Reading) portPath(p model.Port, endpoints []Owned, self string) (path model.Path, taken bool) {
 	path, other := r.PortPaths[p.Number]
 	if !other {
@@ -230,7 +230,8 @@ func (r *Reading) portPath(p model.Port, endpoints []Owned, self string) (path m
 	return path, taken
 }
 
-// shortest is the shortest path by which something in an object came; empty if there is nothing.
+// shortest returns the shortest path of an object's ports and endpoints; empty if there are
+// none.
 func shortest(ports []model.Port, endpoints []Owned) (path model.Path) {
 	paths := make([]model.Path, 0, len(ports)+len(endpoints))
 	for _, p := range ports {

@@ -8,12 +8,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Placement is which object each endpoint of a service stands in. It follows the
-// service at the cost of what changes: the place of an endpoint depends on the endpoint
-// itself, on those with its address, and on how many objects there are. Whenever
-// there has to be another number of them, or anything is unclear, [Placement.Update]
-// gives up, and the draft of the whole service begins anew: so there is one layout,
-// and this only spares doing it. It belongs to one goroutine at a time.
+// Placement maps each endpoint of a service to its object. It follows the service at the
+// cost of the changes: the place of an endpoint depends on the endpoint itself, on others
+// with its address, and on the number of objects. If that number has to change, or anything
+// is unclear, [Placement.Update] gives up, and a new draft of the whole service follows.
+// There is thus one layout, and a placement only saves repeating it. One goroutine may use
+// it at a time.
 type Placement struct {
 	layout    Layout
 	service   *catalog.Service
@@ -22,13 +22,13 @@ type Placement struct {
 	endpoints int
 
 	entries   []part         // the ServiceEntries, in order
-	at        map[string]int // by name: which of these
+	at        map[string]int // by name: the index in entries
 	groups    map[string]*placedGroup
 	workloads map[string]endpoint // by name of the object; nil if all are inline
-	selector  map[string]string   // of these
+	selector  map[string]string   // of the workloads
 }
 
-// placedGroup is a group, and which of the entries is the first of its parts.
+// placedGroup is a group with the index of its first part in the entries.
 type placedGroup struct {
 	group
 	from int
@@ -40,9 +40,9 @@ type PartName struct {
 	Name string
 }
 
-// Placement returns where the endpoints of the draft stand. It is nil if that cannot
-// be followed: names to look up are a part of the definition, and an object that is
-// too large is divided by what is said of all endpoints in it.
+// Placement returns the placement of the draft's endpoints. It is nil in two cases. DNS
+// names are a part of the definition. The division of an oversized object depends on the
+// attributes of all its endpoints.
 func (d Draft) Placement() *Placement {
 	enlarged := slices.ContainsFunc(d.groups, func(g group) bool { return g.enlarged })
 	if d.Invalid != "" || d.service.Resolution != model.ResolutionStatic || d.layout.ShardSize == 0 || enlarged {
@@ -67,17 +67,16 @@ func (d Draft) Placement() *Placement {
 	return p
 }
 
-// Service is the one that the placement is of, as it was at the last update.
+// Service returns the service of the placement, as of the last update.
 func (p *Placement) Service() *catalog.Service { return p.service }
 
 // Selects reports whether endpoints are objects of their own.
 func (p *Placement) Selects() bool { return p.workloads != nil }
 
-// LeftOut counts the endpoints that are not written, and says why.
+// LeftOut counts the endpoints that are not written, by reason.
 func (p *Placement) LeftOut() []LeftOut { return leftOut(p.left) }
 
-// Parts returns the objects of some names, as far as there are such, in the order of
-// the draft.
+// Parts returns the existing objects among some names, in the order of the draft.
 func (p *Placement) Parts(names []PartName) []DraftPart {
 	var workloads, entries []part
 	for _, n := range names {

@@ -6,15 +6,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
-// tooMuch is the share of a service's endpoints, one of so many, above which it costs
-// less to place all of them anew.
+// tooMuch is the divisor of a service's endpoints that gives the most changed addresses of
+// an update. Above that, placing all of them anew costs less.
 const tooMuch = 4
 
-// Update has the placement be that of the service as it is now, of which only the
-// endpoints at some addresses may differ. exists takes the place of [Layout.Exists]. It
-// returns the objects that are made of something else than before, or that there are not
-// any more. If it returns false, all has to be drafted anew, and the placement is of
-// no use any more.
+// Update moves the placement to a new version of the service, in which only the endpoints
+// at some addresses may differ. exists replaces [Layout.Exists]. It returns the objects
+// that were changed or removed. If it returns false, the whole service has to be drafted
+// anew, and the placement must not be used any more.
 func (p *Placement) Update(s *catalog.Service, addresses map[string]struct{}, exists func(name string) bool) (map[PartName]struct{}, bool) {
 	if s.Definition != p.service.Definition || len(addresses) > 1 && len(addresses)*tooMuch > p.endpoints {
 		return nil, false
@@ -72,7 +71,8 @@ func (p *Placement) replace(was, is []endpoint, changed map[PartName]struct{}) b
 	return true
 }
 
-// replaceWorkloads replaces those that are objects of their own, and returns the others.
+// replaceWorkloads replaces the endpoints with objects of their own, and returns the
+// others.
 func (p *Placement) replaceWorkloads(was, is []endpoint, changed map[PartName]struct{}) (wasInline, isInline []endpoint) {
 	if p.workloads == nil {
 		return was, is
@@ -95,7 +95,7 @@ func (p *Placement) replaceWorkloads(was, is []endpoint, changed map[PartName]st
 	return wasInline, isInline
 }
 
-// divide tells those that serve every port from the others.
+// divide separates endpoints that serve every port from the others.
 func (p *Placement) divide(endpoints []endpoint) (full, partly []endpoint) {
 	for _, e := range endpoints {
 		if e.servesAll(p.ports) {
@@ -107,7 +107,8 @@ func (p *Placement) divide(endpoints []endpoint) (full, partly []endpoint) {
 	return full, partly
 }
 
-// place returns where an inline endpoint stands: nil if there is no group of its ports.
+// place returns the group and part of an inline endpoint: nil if there is no group of its
+// ports.
 func (p *Placement) place(e endpoint) (*placedGroup, *part) {
 	g := p.groups[e.serves()]
 	if g == nil {
@@ -116,7 +117,8 @@ func (p *Placement) place(e endpoint) (*placedGroup, *part) {
 	return g, &p.entries[g.from+bucket(e, g.parts)]
 }
 
-// withdraw takes an inline endpoint out. The last of a group takes its objects with it.
+// withdraw removes an inline endpoint. It reports false if that changes the layout: the
+// last endpoint of a group removes the group's objects.
 func (p *Placement) withdraw(e endpoint, changed map[PartName]struct{}) bool {
 	g, in := p.place(e)
 	if g == nil {
@@ -129,10 +131,10 @@ func (p *Placement) withdraw(e endpoint, changed map[PartName]struct{}) bool {
 	in.change(changed)
 	in.endpoints = slices.Delete(in.endpoints, at, at+1)
 	g.endpoints--
-	return g.endpoints > 0 || g.from == 0 && p.workloads == nil // the first is there whatever serves it
+	return g.endpoints > 0 || g.from == 0 && p.workloads == nil // the first object always exists
 }
 
-// enter puts an inline endpoint in.
+// enter adds an inline endpoint.
 func (p *Placement) enter(e endpoint, changed map[PartName]struct{}) bool {
 	g, in := p.place(e)
 	if g == nil {
@@ -148,7 +150,7 @@ func (p *Placement) enter(e endpoint, changed map[PartName]struct{}) bool {
 	return true
 }
 
-// change notes that a part changes. Drafts that were made of it keep what it was.
+// change records that a part changes. Drafts that were made of it keep its previous state.
 func (p *part) change(changed map[PartName]struct{}) {
 	name := PartName{ServiceEntry, p.name}
 	if _, already := changed[name]; !already {

@@ -9,19 +9,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// Problem is something invalid in an object: where it stands, what is wrong and
-// how to fix it. Its line is zero if the object did not come from a text.
+// Problem is a fault of an object: its field, the reason and the fix. Its line is zero if
+// the object did not come from a text.
 type Problem = yamlpos.Problem
 
-// trail is the way from the root of an object to a field. It is built on the
-// stack while descending and only written out when there is something to say.
+// trail is the path from the root of an object to a field. It is built on the stack while
+// descending and only written out for a problem.
 type trail struct {
 	up    *trail
 	name  string
 	index int // negative: name is the step
 }
 
-// top is the trail of a field at the top of an object.
+// top returns the trail of a field at the top of an object.
 func top(name string) trail { return trail{nil, name, -1} }
 
 func (t *trail) field(name string) trail { return trail{t, name, -1} }
@@ -40,22 +40,22 @@ func (t *trail) String() string {
 	return yamlpos.Path(steps...)
 }
 
-// problems gathers everything that is wrong with one object.
+// problems collects all faults of one object.
 type problems struct {
 	found []Problem
-	// misfit says that the object does not fit its message, which is then
-	// incomplete: rules that relate fields would speak of what nobody wrote.
+	// misfit means that the object does not fit its message, which is then incomplete: rules
+	// that relate fields would report fields that are not in the object.
 	misfit bool
-	more   int // that were not noted, as there were enough
-	// carried says that the object was carried by a protocol: what an API server
-	// demands of names, and of the number of endpoints, is not demanded of it.
+	more   int // number of further problems, beyond the bound
+	// carried means that a protocol carried the object: an API server's rules for names, and
+	// for the number of endpoints, do not apply.
 	carried bool
-	// pieces are what is bad of a ServiceEntry that a registry made, and is none of
-	// what is found of the whole. It is nil for an object that a person wrote.
+	// pieces are the bad pieces of a ServiceEntry that a registry made. Their problems are not
+	// in found. It is nil for an object that a person wrote.
 	pieces pieces
 }
 
-// add notes what is wrong at a field and how to fix it.
+// add adds the problem of a field, with its fix.
 func (p *problems) add(at trail, format string, args ...any) {
 	if p.pieces != nil {
 		if is, ok := at.piece(); ok {
@@ -70,11 +70,11 @@ func (p *problems) add(at trail, format string, args ...any) {
 	p.found = append(p.found, Problem{Field: at.String(), Reason: fmt.Sprintf(format, args...)})
 }
 
-// addPiece notes the problem of a piece: of several that whose field is first.
+// addPiece adds the problem of a piece: the first field of several counts.
 func (p *problems) addPiece(is piece, at trail, format string, args ...any) {
 	before, known := p.pieces[is]
 	if !known && len(p.pieces) >= yamlpos.MaxProblems {
-		p.pieces[is] = Problem{} // nobody reads more
+		p.pieces[is] = Problem{} // the texts beyond the bound are not read
 		return
 	}
 	problem := Problem{Field: at.String(), Reason: fmt.Sprintf(format, args...)}
@@ -83,7 +83,7 @@ func (p *problems) addPiece(is piece, at trail, format string, args ...any) {
 	}
 }
 
-// fail is add for what does not fit the message.
+// fail is add for a field that does not fit the message.
 func (p *problems) fail(at trail, format string, args ...any) {
 	p.misfit = true
 	p.add(at, format, args...)
@@ -104,11 +104,11 @@ func compareProblems(a, b Problem) int {
 	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field))
 }
 
-// most is how many problems of one object are written out.
+// most bounds the written problems of one object.
 const most = 10
 
-// reason joins problems: the first one stands for itself, for its place is
-// shown beside it; each further one comes with its own.
+// reason joins problems. The place of the first one is shown beside it, so it is left out;
+// each further problem comes with its own.
 func reason(found []Problem) string {
 	var b strings.Builder
 	b.WriteString(found[0].Reason)

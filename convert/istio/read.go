@@ -10,14 +10,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Read yields the objects of a text that is YAML or JSON, in their order: each
-// of its documents, and each item of those that are lists. A document that is
-// neither YAML nor JSON is one invalid object, and takes nothing of its
-// neighbours with it.
+// Read yields the objects of a text in YAML or JSON, in their order: each document, and
+// each item of a list. A document that is neither YAML nor JSON is one invalid object, and
+// does not affect its neighbours.
 func Read(text []byte) iter.Seq[Reading] { return ReadWithin(text, yamlpos.MaxMemory) }
 
-// ReadWithin is Read for a reader that has so many bytes of memory for each document. One
-// that would take more is one invalid object, and nothing of it is read.
+// ReadWithin is Read with a bound on the memory for each document, in bytes. A larger
+// document is one invalid object, and nothing of it is read.
 func ReadWithin(text []byte, memory int64) iter.Seq[Reading] {
 	return func(yield func(Reading) bool) {
 		for document := range yamlpos.DocumentsWithin(text, memory) {
@@ -34,7 +33,7 @@ func ReadWithin(text []byte, memory int64) iter.Seq[Reading] {
 	}
 }
 
-// FromJSON reads one object, such as an API server hands it over.
+// FromJSON reads one object in the JSON of an API server.
 func FromJSON(text []byte) Reading {
 	document := yamlpos.JSON(text)
 	if document.Broken != nil {
@@ -43,9 +42,8 @@ func FromJSON(text []byte) Reading {
 	return read(document.Root)
 }
 
-// FromMessage reads an object in its typed form. A message does not tell what is
-// absent from what is empty or zero, so either is taken for absent. What it has
-// beyond the fields that are known here is not looked at.
+// FromMessage reads an object in its typed form. A message does not distinguish absent from
+// empty or zero, so empty and zero fields count as absent. Unknown fields are ignored.
 func FromMessage(o Object) Reading {
 	if o.Kind() == "" {
 		return Reading{Problems: []Problem{{Field: "spec", Reason: fmt.Sprintf(
@@ -57,7 +55,7 @@ func FromMessage(o Object) Reading {
 
 func broken(p *Problem) Reading { return Reading{Line: p.Line, Problems: []Problem{*p}} }
 
-// readAll reads an object, or each of those in a list.
+// readAll reads an object, or each object in a list.
 func readAll(root *yamlpos.Node, yield func(Reading) bool) bool {
 	if !isList(root) {
 		return yield(read(root))
@@ -104,7 +102,7 @@ func readWith(root *yamlpos.Node, p problems) Reading {
 	return r
 }
 
-// readHead reads what every object says first: what it is.
+// readHead reads the apiVersion and kind of an object.
 func readHead(root *yamlpos.Node, r *Reading, p *problems) (apiVersion string) {
 	if root.Kind() != yamlpos.Map {
 		p.found = root.Problems()
@@ -129,13 +127,13 @@ func isRead(apiVersion string, kind Kind) bool {
 	return group == Group && slices.Contains(versions[:], version) && kind.message() != nil
 }
 
-// isForUs reports whether objects of a kind would be read but for their version.
-// To pass over one in silence would look like an empty registry.
+// isForUs reports whether objects of a kind would be read but for their version. A silent
+// skip would look like an empty registry.
 func isForUs(apiVersion string, kind Kind) bool {
 	return strings.HasPrefix(apiVersion, Group+"/") && kind.message() != nil
 }
 
-// ref names the record of an object of a kind that has this metadata.
+// ref returns the reference of the record of an object with this metadata.
 func (m *meta) ref(kind Kind) model.Ref {
 	return model.Ref{Kind: kind.record(), Key: model.Key{Namespace: m.namespace, Name: m.name}}
 }

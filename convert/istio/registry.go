@@ -9,14 +9,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// A ServiceEntry that a person wrote is judged as a cluster with Istio judges it: as a
-// whole. One that a registry made of its instances is judged piece by piece, since
-// nobody can correct the object, and one bad instance would freeze all others of its
-// service as they were. Which of both it is follows from how it is read: [FromResource]
-// reads what registries made, and everything else what people wrote.
+// A ServiceEntry that a person wrote is validated as a whole, as in a cluster with Istio. A
+// ServiceEntry that a registry made of its instances is validated piece by piece. No person
+// can correct such an object, and one bad instance would freeze all others of its service.
+// [FromResource] reads objects made by registries, and all other functions read objects
+// written by people.
 
-// piece is a part of a ServiceEntry that is left out by itself if it is bad: an
-// endpoint, a label of one, or the number of a port.
+// piece is a part of a ServiceEntry that is left out by itself if it is bad: an endpoint, a
+// label of an endpoint, or the number of a port.
 type piece struct {
 	list    string // the field of the ServiceEntry
 	index   int
@@ -29,7 +29,7 @@ const (
 	piecePort     = "ports"
 )
 
-// piece is the piece that a field belongs to, if it belongs to one.
+// piece returns the piece that a field belongs to, if it belongs to one.
 func (t *trail) piece() (is piece, ok bool) {
 	var steps []*trail
 	for ; t != nil; t = t.up {
@@ -55,7 +55,7 @@ func (t *trail) piece() (is piece, ok bool) {
 // pieces are the bad pieces of an object, with the first problem of each.
 type pieces map[piece]Problem
 
-// texts are the problems that are written out. Of many bad pieces the last have none.
+// texts returns the problems to be written. Bad pieces beyond the bound have none.
 func (ps pieces) texts() (list []Problem) {
 	for _, problem := range ps {
 		if problem.Reason != "" {
@@ -66,8 +66,8 @@ func (ps pieces) texts() (list []Problem) {
 	return list
 }
 
-// fromRegistry reads an object that a registry made. What is bad of a ServiceEntry is
-// taken out of the message if the rest can be used; what it says then is judged again.
+// fromRegistry reads an object that a registry made. The bad pieces of a ServiceEntry are
+// removed if the rest is usable; the rest is validated again.
 func fromRegistry(o Object) Reading {
 	root := nodeOf(o)
 	entry, is := o.Spec.(*networking.ServiceEntry)
@@ -96,11 +96,12 @@ func fromRegistry(o Object) Reading {
 	return r
 }
 
-// repair takes the bad pieces out of an entry, and returns those that are missing then.
-// It is not usable if that would change what the rest means:
-//   - A port without a number has that which its endpoints say, if all say the same.
-//     It goes if there is no endpoint. Else nobody knows where the endpoints serve.
-//   - Where names are looked up, an entry without endpoints means its own host.
+// repair removes the bad pieces of an entry, and returns the ones that it now lacks. The
+// entry is not usable if that would change the meaning of the rest:
+//
+//   - A port without a number gets the number that all of its endpoints agree on.
+//     It is removed if there is no endpoint. Otherwise the endpoints' port is unknown.
+//   - With DNS, an entry without endpoints means its own host.
 func repair(entry *networking.ServiceEntry, bad pieces) (left pieces, usable bool) {
 	left, had := maps.Clone(bad), len(entry.GetEndpoints()) > 0
 	var endpoints []*networking.WorkloadEntry
@@ -135,8 +136,8 @@ func repair(entry *networking.ServiceEntry, bad pieces) (left pieces, usable boo
 	return left, len(endpoints) > 0 || !had || entry.GetResolution() == networking.ServiceEntry_STATIC
 }
 
-// agreedPort is where all endpoints say that they serve the port of a name. Nacos 3
-// says it there alone.
+// agreedPort returns the number at which all endpoints serve the port of a name. Nacos 3
+// gives the number only there.
 func agreedPort(endpoints []*networking.WorkloadEntry, name string) (number uint32, agreed bool) {
 	for i, e := range endpoints {
 		own, says := e.GetPorts()[name]

@@ -14,14 +14,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// FromResource reads an object of a kind as MCP and MCP-over-xDS carry it. One
-// of a kind that is not read becomes a record that is carried byte for byte, if Istio
-// can decode it.
+// FromResource reads an object of a kind from MCP and MCP-over-xDS. An object of a kind
+// that is not read becomes a record that is carried byte for byte, if Istio can decode it.
 //
-// What an API server would demand of it beside Istio's own rules is not demanded: its
-// name may have upper case, and a ServiceEntry any number of endpoints. Of a
-// ServiceEntry what is bad of its endpoints is left out, and the rest is read: see
-// [Reading.Rejected].
+// An API server's rules beside Istio's own do not apply: the name may have upper case, and
+// a ServiceEntry any number of endpoints. Bad parts of a ServiceEntry's endpoints are left
+// out, and the rest is read: see [Reading.Rejected].
 func FromResource(kind string, r *mcpapi.Resource) Reading {
 	out := Reading{Kind: kind}
 	message := Kind(kind).message()
@@ -71,8 +69,8 @@ func FromResource(kind string, r *mcpapi.Resource) Reading {
 	return read
 }
 
-// splitName splits the name of a resource. One of a kind without namespaces, as some
-// are that are not read, has none, or an empty one.
+// splitName splits the name of a resource. A kind without namespaces, which is never read,
+// has no namespace, or an empty one.
 func splitName(full string, global bool) (namespace, name string, ok bool) {
 	namespace, name, ok = strings.Cut(full, "/")
 	if !ok && global {
@@ -81,16 +79,16 @@ func splitName(full string, global bool) (namespace, name string, ok bool) {
 	return namespace, name, ok && (namespace != "" || global) && name != "" && !strings.Contains(name, "/")
 }
 
-// isCarriedName reports whether an object that was in no API server may have a name.
+// isCarriedName reports whether a name is valid for an object from outside an API server.
 func isCarriedName(name string) bool {
 	return len(name) <= 253 && !strings.ContainsFunc(name, func(c rune) bool {
 		return c == unicode.ReplacementChar || unicode.IsSpace(c) || !unicode.IsPrint(c)
 	})
 }
 
-// carriedMeta is what a resource says beside its body. What a synthetic ServiceEntry
-// says of its own versions and endpoints is none of it: else each change of an
-// endpoint would be one of the service. Nor is the path.
+// carriedMeta returns the metadata of a resource. The versions and endpoints in a synthetic
+// ServiceEntry's annotations are excluded: otherwise each change of an endpoint would
+// change the service. So is the path.
 func carriedMeta(m *mcpapi.Metadata) model.Meta {
 	annotations := m.GetAnnotations()
 	for _, own := range [...]string{serviceVersion, endpointsVersion, notReadyEndpoints, AnnotationPath} {
@@ -115,7 +113,7 @@ func without(m map[string]string, key string) map[string]string {
 	return rest
 }
 
-// decodeBody decodes the body of a resource, or says why it cannot.
+// decodeBody decodes the body of a resource, or returns why it cannot.
 func decodeBody(r *mcpapi.Resource, kind string, message proto.Message) (reason string) {
 	url := r.GetBody().GetTypeUrl()
 	if is := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]); !isMessageOf(is, message) {
@@ -127,8 +125,8 @@ func decodeBody(r *mcpapi.Resource, kind string, message proto.Message) (reason 
 	return ""
 }
 
-// isMessageOf reports whether a name is that of a message in some version of its
-// package. All of them have one schema.
+// isMessageOf reports whether a name is the name of a message in some version of its
+// package. All versions have one schema.
 func isMessageOf(name protoreflect.FullName, message proto.Message) bool {
 	known := message.ProtoReflect().Descriptor().FullName()
 	return name == known || name.Name() == known.Name() && slices.ContainsFunc(versions[:], func(v string) bool {

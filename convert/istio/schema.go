@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// rule is what the schema of the custom resources says of a field beside its
-// type. Zero means that it says nothing.
+// rule is the schema's constraints on a field of the custom resources beside its type. Zero
+// means no constraint.
 type rule struct {
 	required    bool // and not empty, if it is a string
 	least, most int  // entries of a list or map
@@ -20,9 +20,8 @@ type rule struct {
 	positive    bool // a number is not below zero
 }
 
-// schema holds the bounds of Istio's custom resource definitions by field, as
-// the protobuf messages name them. What relates several fields to each other
-// is checked by kind.
+// schema holds the bounds of Istio's custom resource definitions by field, with the names
+// of the protobuf messages. Rules that relate several fields are checked by kind.
 var schema = map[string]rule{
 	"ServiceEntry.hosts":      {required: true, least: 1, most: 256},
 	"ServiceEntry.addresses":  {most: 256, chars: 64},

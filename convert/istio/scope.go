@@ -7,11 +7,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// everything is what a Sidecar without egress lets its workloads see.
+// everything is the egress hosts of a Sidecar without egress.
 const everything = "*/*"
 
-// scopeOf turns a valid Sidecar into a scope. Of its listeners only the hosts
-// take effect: what each of them serves is the proxy's business.
+// scopeOf converts a valid Sidecar into a scope. Only the hosts of its listeners take
+// effect: the listeners themselves concern only the proxy.
 func scopeOf(meta model.Meta, sidecar *networking.Sidecar, spec *yamlpos.Node) model.Scope {
 	var hosts []string
 	for _, listener := range sidecar.GetEgress() {

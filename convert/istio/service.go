@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// serviceOf turns a valid ServiceEntry into a service.
+// serviceOf converts a valid ServiceEntry into a service.
 func serviceOf(meta model.Meta, entry *networking.ServiceEntry) model.Service {
 	return model.Service{
 		Meta:             meta,

@@ -2,8 +2,7 @@ package istio
 
 import "github.com/isthmus-mesh/isthmus/model"
 
-// trafficDistribution is the annotation by which a ServiceEntry says which endpoints are
-// used before others.
+// trafficDistribution is the annotation with the preferred endpoints of a ServiceEntry.
 const trafficDistribution = "networking.istio.io/traffic-distribution"
 
 func trafficOf(meta model.Meta) model.Traffic {

@@ -12,23 +12,23 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Translation is what a service is made into, and what of it could not be.
+// Translation is the objects of a service, and the parts of it that could not be written.
 type Translation struct {
 	Parts   []Part
 	LeftOut []LeftOut
-	// Invalid says why Istio would take no object of the service; empty if it does.
+	// Invalid explains why Istio would accept no object of the service; empty if it does.
 	Invalid string
 }
 
-// Part is one of the objects of a service.
+// Part is an object of a service.
 type Part struct {
 	Object
-	// Sources are those that the part is made of: whoever defines the service, and
-	// whoever has an endpoint in it.
+	// Sources are the sources of the part: of the service's definition, and of each endpoint
+	// in the part.
 	Sources []string
 }
 
-// LeftOut counts endpoints of a service that are not written, and says why.
+// LeftOut counts endpoints of a service that are not written for a reason.
 type LeftOut struct {
 	Reason string
 	Count  int
@@ -36,10 +36,10 @@ type LeftOut struct {
 
 func (l LeftOut) String() string { return fmt.Sprintf("%d: %s", l.Count, l.Reason) }
 
-// FromService returns the ServiceEntries of a service: one, or several that
-// Istio unites. They have no labels and annotations, for what a service says of
-// itself would have to be the same on all of them. With [Layout.Workloads], its
-// WorkloadEntries come first, with the labels by which they are selected.
+// FromService returns the ServiceEntries of a service: one, or several that Istio unites.
+// They have no labels and annotations, because the service's own would have to be the same
+// on all of them. With [Layout.Workloads], its WorkloadEntries come first, with the labels
+// by which they are selected.
 func FromService(s *catalog.Service, l Layout) Translation {
 	d := DraftService(s, l)
 	t := Translation{LeftOut: d.LeftOut, Invalid: d.Invalid}
@@ -50,7 +50,7 @@ func FromService(s *catalog.Service, l Layout) Translation {
 	return t
 }
 
-// DraftService is FromService up to the making of specifications.
+// DraftService is FromService without making specifications.
 func DraftService(s *catalog.Service, l Layout) Draft {
 	if reason := Invalid(s); reason != "" {
 		return Draft{Invalid: reason}
@@ -102,7 +102,7 @@ func (p part) sources(s *catalog.Service) []string {
 	return append(names, others...)
 }
 
-// Invalid says why Istio would not take a service at all; empty if it does.
+// Invalid explains why Istio would not accept a service at all; empty if it does.
 func Invalid(s *catalog.Service) string {
 	_, located := networking.ServiceEntry_Location_value[string(s.Location)]
 	_, resolved := networking.ServiceEntry_Resolution_value[string(s.Resolution)]
@@ -119,11 +119,11 @@ func Invalid(s *catalog.Service) string {
 	return ""
 }
 
-// mostPorts is how many ports Istio's schema allows in an object.
+// mostPorts is the number of ports that Istio's schema allows in an object.
 const mostPorts = 256
 
-// writable returns the ports as Istio takes them: names that are none, or that
-// two ports share since the sources differ, are replaced.
+// writable returns the ports in a form that Istio accepts. Invalid names are replaced, and
+// names that two ports share because the sources differ.
 func writable(ports []model.Port) []model.Port {
 	named := map[string]bool{}
 	out := make([]model.Port, 0, len(ports))
@@ -136,7 +136,7 @@ func writable(ports []model.Port) []model.Port {
 		}
 		named[p.Name] = true
 		if protocolOf(p.Protocol) == unknownProtocol {
-			p.Protocol = "TCP" // whatever it is, its bytes are carried
+			p.Protocol = "TCP" // bytes of an unknown protocol are carried as TCP
 		}
 		out = append(out, p)
 	}

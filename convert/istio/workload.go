@@ -12,15 +12,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// LabelService marks the WorkloadEntry objects of a service, and is what its
-// ServiceEntry selects them by; see [ServiceLabel].
+// LabelService marks the WorkloadEntry objects of a service, and is the label by which its
+// ServiceEntry selects them; see [ServiceLabel].
 const LabelService = "isthmus.io/service"
 
-// longestLabel is how long Kubernetes takes the value of a label.
+// longestLabel is the length that Kubernetes allows for the value of a label.
 const longestLabel = 63
 
 // ServiceLabel returns the value of [LabelService] for a host: the host itself if
-// Kubernetes takes it for a value, else one made of it that no other host has.
+// Kubernetes accepts it, otherwise a derived value that no other host has.
 func ServiceLabel(host string) string {
 	if IsLabelValue(host) && host != "" {
 		return host
@@ -30,24 +30,24 @@ func ServiceLabel(host string) string {
 	return strings.Trim(name[:min(len(name), longestLabel-len(suffix))], "-.") + suffix
 }
 
-// DefinitionName names an object that says which ports a service has, and nothing
-// of its endpoints; see [Layout.workloads].
+// DefinitionName returns the name of an object with the ports of a service, and without its
+// endpoints; see [Layout.workloads].
 func DefinitionName(host string) string { return partName(host, "definition") }
 
-// TakesWorkloads reports whether the endpoints of a service may be WorkloadEntry
-// objects. With DNS they are a part of the cluster, so each change of one
-// is a change of the service anyhow; and other resolutions have no endpoints.
+// TakesWorkloads reports whether the endpoints of a service may be WorkloadEntry objects.
+// With DNS they are a part of the cluster, so each change of one changes the service in any
+// case. Other resolutions have no endpoints.
 func TakesWorkloads(s *catalog.Service) bool {
 	return s.Resolution == model.ResolutionStatic && len(s.Ports) > 0
 }
 
-// workloads makes an object of each endpoint that serves every port. The first
-// part selects them. Endpoints that serve some ports only are inline, in parts of
-// their own, since an object with a selector cannot say which of the selected serve which
-// port. Istio unites the endpoints of all parts without a condition, but the ports
-// of two parts only if both have the same selector. So if there is such a part, there
-// is also one with every port and no selector: then the service has every port,
-// whichever part Istio happens to begin with, which is the oldest.
+// workloads makes an object of each endpoint that serves every port. The first part selects
+// them. Endpoints that serve some ports only are inline, in parts of their own: an object
+// with a selector cannot restrict the ports of a selected endpoint. Istio unites the
+// endpoints of all parts unconditionally, but the ports of two parts only if both have the
+// same selector. If there is an inline part, there is therefore also a part with every port
+// and no selector. The service then has every port, whichever part Istio begins with, which
+// is the oldest.
 func (l Layout) workloads(s *catalog.Service, ports []model.Port, endpoints []endpoint) ([]part, []group) {
 	host, selector := s.Key.Host, l.Selector(s.Key.Host)
 	var full []endpoint
@@ -76,15 +76,15 @@ func workloadPart(name string, ports []model.Port, one []endpoint, selector map[
 	return part{kind: WorkloadEntry, name: name, ports: ports, endpoints: one, labels: selector}
 }
 
-// Selector is what the WorkloadEntry objects of a host are found by.
+// Selector returns the labels that select the WorkloadEntry objects of a host.
 func (l Layout) Selector(host string) map[string]string {
 	selector := maps.Clone(l.Workloads)
 	selector[LabelService] = ServiceLabel(host)
 	return selector
 }
 
-// workloadNames names the objects of endpoints by where they are and not by what is
-// said about them. Endpoints that are in the same place are counted.
+// workloadNames names the objects of endpoints by their address and not by their
+// attributes. Endpoints with the same address are numbered.
 func workloadNames(host string, endpoints []endpoint) []string {
 	prefix, names, seen := NameOf(host)+"-", make([]string, len(endpoints)), make(map[string]int, len(endpoints))
 	for i, e := range endpoints {
@@ -98,8 +98,9 @@ func workloadNames(host string, endpoints []endpoint) []string {
 	return names
 }
 
-// workload is the specification of a WorkloadEntry. It says each port, whatever the
-// service's own number is: that may change, and then both are right for a moment.
+// workload returns the specification of a WorkloadEntry. It contains each port, even if
+// equal to the service's own number. That number may change, and both objects are valid for
+// a moment.
 func (p part) workload() *networking.WorkloadEntry {
 	e := p.endpoints[0]
 	entry := e.entry(p.ports)
@@ -112,7 +113,8 @@ func (p part) workload() *networking.WorkloadEntry {
 	return entry
 }
 
-// partial spreads the endpoints that serve some ports only, by these ports, and adds the parts.
+// partial spreads the endpoints that serve some ports only, by these ports, and adds the
+// parts.
 func (l Layout) partial(host string, ports []model.Port, partly map[string][]endpoint, parts []part, groups []group) ([]part, []group) {
 	for _, serves := range slices.Sorted(maps.Keys(partly)) {
 		endpoints := partly[serves]

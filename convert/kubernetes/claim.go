@@ -7,23 +7,23 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// claim is where an instance wants to be served, and by which right.
+// claim is the address that an instance claims, and its precedence there.
 type claim struct {
 	address string
 	also    string // the address of the other family; empty for most
 	main    position
 	ports   *portList
 	health  model.Health
-	ready   bool // and serves a port of the Service
+	ready   bool // healthy, and serves a port of the Service
 	awaits  bool // its pod is not known yet
 }
 
-// name is that of the endpoint, below its Service.
+// name returns the name of the endpoint, below its Service.
 func (c *claim) name() string { return c.address + "/" + c.ports.signature }
 
-// claimOf is what the newest states of an instance say. With addresses of both
-// families it is one endpoint, at the address of the family that the Service has first,
-// and its other address reaches the same if it has the same ports.
+// claimOf returns the claim of an instance by its newest states. With addresses of both
+// families it is one endpoint, at the address of the Service's first family. The other
+// address belongs to the endpoint if it has the same ports.
 func (g *Group) claimOf(i *instance) claim {
 	if g.service == nil || len(i.has) == 0 {
 		return claim{}
@@ -43,7 +43,7 @@ func (g *Group) claimOf(i *instance) claim {
 	return c
 }
 
-// winner is an instance that is served, at those of its ports that no other one takes.
+// winner is an instance that is served, at its ports that no other instance takes.
 type winner struct {
 	*instance
 	ports map[string]uint32 // by the names of the Service's ports
@@ -55,10 +55,10 @@ type portAt struct {
 	number uint32
 }
 
-// winners are the instances that are served at an address. Of those that share a port it
-// is the first in the order of [instance.before], port by port: pods of a node that share
-// one port may differ in another. Two of them never have the same ports in all. Those that
-// are kept back take nothing from others.
+// winners returns the instances that are served at an address. If several share a port, the
+// first in the order of [instance.before] gets it, port by port: pods of a node that share
+// one port may differ in another. Two winners never have all ports in common. Instances
+// that are kept back take nothing from others.
 func (g *Group) winners(address string, keptBack func(*instance) bool) (list []winner) {
 	claims := slices.SortedFunc(slices.Values(g.claims[address]), (*instance).before)
 	taken := map[portAt]bool{}
@@ -81,9 +81,9 @@ func (g *Group) winners(address string, keptBack func(*instance) bool) (list []w
 	return list
 }
 
-// before orders instances of an address that share a port: the one that serves is first,
-// then the one that goes on living, then the newest. With publishNotReadyAddresses all of
-// them are healthy, also a pod that ended and whose address another pod has by now.
+// before orders instances of an address that share a port: a serving instance is first,
+// then a living one, then the newest. With publishNotReadyAddresses all of them are
+// healthy, even an ended pod with an address that another pod has by now.
 func (i *instance) before(o *instance) int {
 	a, b := i.main.endpoint(), o.main.endpoint()
 	return cmp.Or(

@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Group is a Service with its slices. What changes is gathered until [Group.Take].
+// Group is a Service with its slices. Changes are collected until [Group.Take].
 type Group struct {
 	cluster Cluster
 	places  Places
@@ -19,23 +19,23 @@ type Group struct {
 	slices  map[string]*Slice
 
 	instances map[identity]*instance         // several may be of one pod
-	claims    map[string][]*instance         // by address: those that want to be served there
+	claims    map[string][]*instance         // by address: the instances that claim it
 	ready     int                            // instances that are ready and serve a port
-	known     int                            // those of them whose pods are not awaited
+	known     int                            // number of ready instances whose pods are not awaited
 	records   map[string][]endpoint          // by address, as they were taken
 	named     map[string]map[string]struct{} // the addresses of each host name, as they were taken
 	names     map[string][]string            // the host names of each address, as they were taken
 	passed    bool                           // the Service was taken as it was
 
 	whole bool                // everything is to be made anew
-	dirty map[string]struct{} // addresses of which the records may differ
+	dirty map[string]struct{} // addresses with records that may differ
 }
 
 // endpoint is a record as it was taken.
 type endpoint struct {
 	name string
-	of   string // the instance, by the key of its identity; empty for a name that is resolved
-	host string // its own name below that of the Service; empty for most
+	of   string // the instance, by the key of its identity; empty for a DNS name
+	host string // its own name below the Service's host; empty for most
 	spec model.Endpoint
 }
 
@@ -49,7 +49,7 @@ func NewGroup(cluster Cluster, name Name, places Places, index *Index) *Group {
 	}
 }
 
-// SetService gives the group its Service, or takes it away; everything of it is made anew.
+// SetService sets or removes the group's Service; all records are made anew.
 func (g *Group) SetService(s *Service) {
 	g.service, g.whole = s, true
 	for _, i := range g.instances {
@@ -57,31 +57,31 @@ func (g *Group) SetService(s *Service) {
 	}
 }
 
-// SetSlice adds a slice, or a newer state of one.
+// SetSlice adds a slice, or a newer state of a known one.
 func (g *Group) SetSlice(s *Slice) {
 	old := g.slices[s.Name]
 	g.slices[s.Name] = s
 	g.exchange(old, s)
 }
 
-// DropSlice removes a slice. What another slice has of its endpoints stays.
+// DropSlice removes a slice. Its endpoints that are also in another slice stay.
 func (g *Group) DropSlice(name string) {
 	old := g.slices[name]
 	delete(g.slices, name)
 	g.exchange(old, nil)
 }
 
-// Name is that of the Service.
+// Name returns the name of the Service.
 func (g *Group) Name() Name { return g.name }
 
-// HasService reports whether there is one.
+// HasService reports whether the group has its Service.
 func (g *Group) HasService() bool { return g.service != nil }
 
-// Empty reports whether there is nothing left.
+// Empty reports whether the group has neither Service nor slices.
 func (g *Group) Empty() bool { return g.service == nil && len(g.slices) == 0 }
 
-// exchange replaces a slice by another. An instance that stands in both, says the same
-// and stands in no third is not looked at again.
+// exchange replaces a slice by another. An instance that is equal in both and in no third
+// slice is not claimed again.
 func (g *Group) exchange(old, now *Slice) {
 	moved := map[identity]struct{}{}
 	before := positions(old)
@@ -97,9 +97,9 @@ func (g *Group) exchange(old, now *Slice) {
 		if !had || len(i.has) > 1 || *was.endpoint() != *p.endpoint() || !slices.Equal(old.ports.list, now.ports.list) {
 			moved[id] = struct{}{}
 		} else if i.address != "" {
-			i.main, i.ports = p, now.ports // nothing may keep the old slice in memory
+			i.main, i.ports = p, now.ports // the old slice must not stay in memory
 			if len(g.claims[i.address]) > 1 {
-				g.touch(i.address) // who has it may hang on which slice is newer
+				g.touch(i.address) // the winner may depend on which slice is newer
 			}
 		}
 	}
@@ -113,14 +113,14 @@ func (g *Group) exchange(old, now *Slice) {
 	}
 }
 
-// reclaim finds out again where an instance wants to be served.
+// reclaim recomputes the claim of an instance.
 func (g *Group) reclaim(i *instance) {
 	if len(i.has) == 0 {
 		delete(g.instances, i.id)
 	}
 	was := i.claim
 	if i.claim = g.claimOf(i); i.claim == was {
-		// Of what does not show here, such as its conditions, the record may tell.
+		// The record may show other fields, such as conditions.
 		g.touch(i.address)
 		return
 	}
@@ -152,9 +152,8 @@ func (g *Group) touch(address string) {
 	}
 }
 
-// count counts what an instance claims. The first that is ready, and the last that was,
-// decide whether those are served that end and still serve, and whether those are whose
-// pods are awaited.
+// count counts a claim. The first and the last ready instance decide whether ending
+// instances that still serve are served. They also decide for instances with awaited pods.
 func (g *Group) count(c claim, by int) {
 	if !c.ready {
 		return
@@ -174,14 +173,15 @@ func (g *Group) count(c claim, by int) {
 	}
 }
 
-// podChanged is for what a pod says and its slices do not, and for whether it is awaited.
+// podChanged handles a change of a pod that its slices do not show, and of whether it is
+// awaited.
 func (g *Group) podChanged(uid string) {
 	for id := (identity{uid, 0}); g.instances[id] != nil; id.rank++ {
 		g.reclaim(g.instances[id])
 	}
 }
 
-// nodeChanged is for what the endpoints on a node, or in a zone, do not say themselves.
+// nodeChanged handles a change of a node or zone that the endpoints do not show themselves.
 func (g *Group) nodeChanged(concerns func(*sliceEndpoint) bool) {
 	for address, claims := range g.claims {
 		if slices.ContainsFunc(claims, func(i *instance) bool { return concerns(i.main.endpoint()) }) {
@@ -190,7 +190,7 @@ func (g *Group) nodeChanged(concerns func(*sliceEndpoint) bool) {
 	}
 }
 
-// addresses yields those that are claimed, in order.
+// addresses yields the claimed addresses, in order.
 func (g *Group) addresses() iter.Seq[string] {
 	return slices.Values(slices.SortedFunc(maps.Keys(g.claims), cmp.Compare[string]))
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // An endpoint of a headless Service may have a host name, as the pods of a StatefulSet
-// have. The cluster's DNS answers for it below the name of the Service, so each is a
+// have. The cluster's DNS resolves it below the name of the Service. Each is therefore a
 // host of its own, with the ports of the Service.
 
-// rename notes which host names an address has, and adds those that it had or has.
+// rename records the host names of an address, and adds its old and new ones to hosts.
 func (g *Group) rename(address string, hosts map[string]struct{}) {
 	for _, host := range g.names[address] {
 		hosts[host] = struct{}{}

@@ -2,13 +2,13 @@ package kubernetes
 
 import "iter"
 
-// Index finds the groups that have a pod, or endpoints on a node or in a zone, so that
-// one that changes is looked up nowhere else. The zero Index is empty.
+// Index finds the groups that have a pod, or endpoints on a node or in a zone. A changed
+// pod, node or zone then costs no look-up in other groups. The zero Index is empty.
 type Index struct {
 	pods, nodes, zones count
 }
 
-// count has, by a key, how many endpoints in slices of each group have it.
+// count is the number of slice endpoints of each group with a key.
 type count map[string]map[*Group]int
 
 func (c *count) add(key string, g *Group, n int) {
@@ -31,9 +31,9 @@ func (c *count) add(key string, g *Group, n int) {
 	}
 }
 
-// enter replaces what a group has of a slice; either may be nil.
+// enter replaces a group's slice in the index; either may be nil.
 func (x *Index) enter(g *Group, old, now *Slice) {
-	x.addAll(g, now, 1) // first, so that what stays is not removed in between
+	x.addAll(g, now, 1) // first, so that common keys are not removed in between
 	x.addAll(g, old, -1)
 }
 
@@ -54,19 +54,19 @@ func (x *Index) addAll(g *Group, s *Slice, n int) {
 // HasPod reports whether any slice has a pod of a UID.
 func (x *Index) HasPod(uid string) bool { return len(x.pods[uid]) > 0 }
 
-// PodChanged says that something of a pod changed. It yields the groups concerned.
+// PodChanged reports a change of a pod to its groups, and yields them.
 func (x *Index) PodChanged(uid string) iter.Seq[*Group] {
 	return x.concerned(x.pods[uid], func(g *Group) { g.podChanged(uid) })
 }
 
-// NodeChanged says that the locality of a node changed. It yields the groups concerned.
+// NodeChanged reports a change of a node's locality to its groups, and yields them.
 func (x *Index) NodeChanged(name string) iter.Seq[*Group] {
 	return x.concerned(x.nodes[name], func(g *Group) {
 		g.nodeChanged(func(e *sliceEndpoint) bool { return e.node == name })
 	})
 }
 
-// ZoneChanged says that the region of a zone changed. It yields the groups concerned.
+// ZoneChanged reports a change of a zone's region to its groups, and yields them.
 func (x *Index) ZoneChanged(zone string) iter.Seq[*Group] {
 	return x.concerned(x.zones[zone], func(g *Group) {
 		g.nodeChanged(func(e *sliceEndpoint) bool { return e.zone == zone })

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// instance is one thing that serves: a pod, or an address of which no more is known.
-// While it moves from one slice to another, both may have it, or none. Slices of different
-// ports have it all the time.
+// instance is a pod, or an address without a known pod, that serves. While it moves from
+// one slice to another, both slices may have it, or none. Slices of different ports have it
+// all the time.
 type instance struct {
 	id    identity
 	has   []position
-	claim // by the newest of them; its address is empty if nothing is served
+	claim // by the newest position; its address is empty if nothing is served
 }
 
-// identity is the same wherever an instance stands.
+// identity is the same in every slice of an instance.
 type identity struct {
-	// key is the UID, if it has one. Else it is the address and the ports: several may
-	// share an address, such as that of their node.
+	// key is the UID, if there is one. Otherwise it is the address and the ports: several may
+	// share an address, such as their node's.
 	key string
-	// rank tells apart those that stand in one slice with one UID. They are in the order
-	// of their addresses. If there is one of a rank, there is one of each lower rank.
+	// rank distinguishes the instances in one slice with one UID. They are in the order of
+	// their addresses. If there is one of a rank, there is one of each lower rank.
 	rank int
 }
 
-// position is where in which slice an instance stands.
+// position is the slice of an instance and the index in it.
 type position struct {
 	slice *Slice
 	at    int
@@ -36,7 +36,7 @@ func (id identity) compare(o identity) int {
 	return cmp.Or(cmp.Compare(id.key, o.key), cmp.Compare(id.rank, o.rank))
 }
 
-// positions are the instances of a slice.
+// positions returns the instances of a slice.
 func positions(s *Slice) map[identity]position {
 	if s == nil {
 		return nil
@@ -48,7 +48,8 @@ func positions(s *Slice) map[identity]position {
 	return all
 }
 
-// rank enters a position. One of the same UID with a higher address makes room for it.
+// rank enters a position. An instance of the same UID with a higher address moves up a
+// rank.
 func rank(all map[identity]position, p position) {
 	id := identityOf(p)
 	for {
@@ -89,7 +90,7 @@ func (i *instance) drop(s *Slice) {
 	i.has = slices.DeleteFunc(i.has, func(p position) bool { return p.slice == s })
 }
 
-// newest is the position of a family that counts; ok is false if there is none.
+// newest returns the position of a family that counts; ok is false if there is none.
 func (i *instance) newest(ipv6 bool) (best position, ok bool) {
 	for _, p := range i.has {
 		if p.slice.IPv6 == ipv6 && (!ok || p.slice.newer(best.slice) > 0) {
@@ -99,9 +100,9 @@ func (i *instance) newest(ipv6 bool) (best position, ok bool) {
 	return best, ok
 }
 
-// portsAt are the ports of an instance at the address of a position, which is the newest
-// of its family: those of all slices that have the instance at that address, as an
-// endpoint that serves several ports may stand in one slice for each.
+// portsAt returns the ports of an instance at the address of a position, the newest of its
+// family. They come from all slices that have the instance at that address: an endpoint
+// with several ports may be in one slice for each.
 func (i *instance) portsAt(newest position) *portList {
 	ports := newest.slice.ports
 	if len(i.has) == 1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Node is what is read of a Node.
+// Node is the fields read of a Node.
 type Node struct {
 	Name     string
 	Locality model.Locality
@@ -29,7 +29,7 @@ func ReadNode(n *corev1.Node) Node {
 	}}
 }
 
-// Pod is what is read of a Pod.
+// Pod is the fields read of a Pod.
 type Pod struct {
 	Name
 	UID     string
@@ -37,7 +37,7 @@ type Pod struct {
 	Labels  model.Labels
 }
 
-// Same reports whether p and o say the same.
+// Same reports whether p and o are equal.
 func (p Pod) Same(o Pod) bool {
 	return p.Name == o.Name && p.UID == o.UID && p.Account == o.Account && p.Labels.Equal(o.Labels)
 }
@@ -47,20 +47,20 @@ func ReadPod(p *corev1.Pod) Pod {
 	return Pod{Name{p.Namespace, p.Name}, string(p.UID), p.Spec.ServiceAccountName, model.MapOf(p.Labels)}
 }
 
-// Places say what is known beside the slices. Whoever changes what they say says so to
-// each [Group] concerned.
+// Places gives access to nodes, zones and pods. The owner of a Places reports each change
+// to the affected groups.
 type Places interface {
 	// Node returns the locality of a node, and whether the node is known.
 	Node(name string) (model.Locality, bool)
-	// Region returns that of a zone, by the nodes that are known; empty if there are none.
+	// Region returns the region of a zone, by the known nodes; empty if there are none.
 	Region(zone string) string
 	// Pod returns a pod, and whether it is known.
 	Pod(name Name) (Pod, bool)
-	// Awaits reports whether a pod of this UID is not known yet, and may still be.
+	// Awaits reports whether a pod of this UID is not known yet, but may become known.
 	Awaits(uid string) bool
 }
 
-// localityOf is where an endpoint runs. The zone stands in its slice, so a region is
+// localityOf returns the locality of an endpoint. The zone is in its slice, so a region is
 // known before its node is.
 func localityOf(e *sliceEndpoint, places Places) model.Locality {
 	at, known := places.Node(e.node)

@@ -8,8 +8,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// portList are the ports at which an endpoint serves. It is never written to once it is
-// made.
+// portList are the ports at which an endpoint serves. It is never written to after its
+// creation.
 type portList struct {
 	list      []slicePort
 	signature string // the same for the same ports
@@ -38,8 +38,8 @@ func newPortList(list []slicePort) *portList {
 	return &portList{list, strings.Join(texts, ",")}
 }
 
-// with adds the ports of an older slice. Of a name that both have, the number of the newer
-// one counts.
+// with adds the ports of an older slice. If both have a name, the number of the newer one
+// counts.
 func (l *portList) with(older *portList) *portList {
 	union := slices.Clip(l.list)
 	for _, p := range older.list {

@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// protocolOf is what the bytes of a port are, in the words of ServiceEntry; empty if
-// nothing says so and the proxy has to find out by looking. A port says it by its
-// appProtocol, else by its name up to the first "-". An appProtocol that is not known
-// says nothing, and the name is not asked: whoever wrote it meant something else.
+// protocolOf returns the protocol of a port in the words of ServiceEntry; empty if none is
+// declared and the proxy has to detect it. The appProtocol declares it, otherwise the name
+// up to the first "-". An unknown appProtocol declares nothing, and the name is not used:
+// its author meant another protocol.
 func protocolOf(port *corev1.ServicePort) string {
 	switch port.Protocol {
 	case corev1.ProtocolUDP, corev1.ProtocolSCTP:
-		return "UDP" // of either there is no listener
+		return "UDP" // neither gets a listener
 	case corev1.ProtocolTCP:
 	}
 	if port.AppProtocol != nil {
@@ -22,7 +22,7 @@ func protocolOf(port *corev1.ServicePort) string {
 	return byName(strings.ToLower(port.Name))
 }
 
-// byAppProtocol takes the names of Kubernetes' own standard beside those of ports.
+// byAppProtocol accepts the names of Kubernetes' own standard beside those of ports.
 func byAppProtocol(name string) string {
 	switch name {
 	case "kubernetes.io/h2c":
@@ -35,7 +35,7 @@ func byAppProtocol(name string) string {
 	return known(name)
 }
 
-// grpcWeb has a "-" itself.
+// grpcWeb itself contains a "-".
 const grpcWeb = "grpc-web"
 
 func byName(name string) string {

@@ -6,15 +6,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Owner names the Service that a stored record belongs to. The name is that of no Service
-// if the record belongs to none.
+// Owner returns the name of the Service that a stored record belongs to. It is the name of
+// no Service if the record belongs to none.
 func Owner(r model.Record) Name {
 	name, _ := strings.CutPrefix(r.Owner.Name, Name{}.Ref().Name)
 	return Name{r.Owner.Namespace, name}
 }
 
-// Recall returns what a stored endpoint of the group shows of its pod and its node, as they
-// were when it was stored. The pod has a UID, and the node a name, only if the same address
+// Recall returns the pod and the node of a stored endpoint of the group, with the
+// attributes stored in it. The pod has a UID, and the node a name, only if the same address
 // serves the same ports on the same node as it did then.
 func (g *Group) Recall(r model.Record) (pod Pod, node Node) {
 	spec, is := r.Spec.(model.Endpoint)

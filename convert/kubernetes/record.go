@@ -7,8 +7,8 @@ import (
 )
 
 // endpointsAt makes the records of an address. A new one is kept back while its pod is
-// awaited: it would have no labels and no account. That must not leave the Service without
-// an endpoint that is ready, nor take one away that was there already.
+// awaited, because it would have no labels and no account. That must not leave the Service
+// without a ready endpoint, nor remove an existing one.
 func (g *Group) endpointsAt(address string, before []endpoint) (list []endpoint) {
 	keptBack := func(i *instance) bool {
 		return i.awaits && g.known > 0 && !slices.ContainsFunc(before, func(e endpoint) bool { return e.name == i.name() && e.of == i.id.key })
@@ -28,7 +28,7 @@ func (g *Group) specOf(i winner) model.Endpoint {
 	}
 	spec.Ports, spec.Exact = g.portsOf(i.ports)
 	if i.health == model.Draining && g.ready == 0 {
-		spec.Health = model.Healthy // nothing else serves
+		spec.Health = model.Healthy // no other endpoint serves
 	}
 	labels := model.Labels{}
 	if pod, known := g.places.Pod(Name{g.name.Namespace, e.pod}); known && pod.UID == e.uid {
@@ -54,8 +54,8 @@ func (c Cluster) mark(labels model.Labels) model.Labels {
 	return model.MapOf(all)
 }
 
-// portsOf writes the ports at which an endpoint serves those of the Service. They are left
-// out where the Service says the same, unless some are not served.
+// portsOf returns the numbers at which an endpoint serves the Service's ports. Numbers
+// equal to the Service's are left out, unless some ports are not served.
 func (g *Group) portsOf(all map[string]uint32) (ports model.Map[uint32], exact bool) {
 	other := map[string]uint32{}
 	for port := range g.service.Spec.Ports.All() {
@@ -70,7 +70,7 @@ func (g *Group) portsOf(all map[string]uint32) (ports model.Map[uint32], exact b
 	return model.MapOf(other), false
 }
 
-// serves reports whether any port of the Service is among those of an endpoint.
+// serves reports whether an endpoint serves any port of the Service.
 func (g *Group) serves(in *portList) bool {
 	for port := range g.service.Spec.Ports.All() {
 		if _, has := g.numberOf(in, port); has {
@@ -80,8 +80,8 @@ func (g *Group) serves(in *portList) bool {
 	return false
 }
 
-// numberOf is where an endpoint serves a port. Slices know ports by name alone: one of
-// another number is the same.
+// numberOf returns the number at which an endpoint serves a port. Slices know ports by name
+// alone: a port of another number is the same.
 func (g *Group) numberOf(in *portList, port model.Port) (number uint32, has bool) {
 	for _, p := range in.list {
 		switch {

@@ -13,33 +13,33 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Name is that of a Service: its namespace and its own.
+// Name is the namespace and name of a Service.
 type Name struct{ Namespace, Name string }
 
 func (n Name) String() string { return n.Namespace + "/" + n.Name }
 
-// Cluster says of which cluster objects are.
+// Cluster identifies the cluster of objects.
 type Cluster struct {
 	Domain  string // of its DNS, such as cluster.local
-	Network string // that its pods are in; may be empty
-	Name    string // stands on each endpoint, as the label of [ClusterLabel]; may be empty
+	Network string // of its pods; may be empty
+	Name    string // on each endpoint, as the label of [ClusterLabel]; may be empty
 }
 
-// ClusterLabel is the label by which an endpoint says of which cluster it is, as Istio has it.
+// ClusterLabel is the label with the cluster of an endpoint, as in Istio.
 const ClusterLabel = "topology.istio.io/cluster"
 
-// Service is what is read of a Service.
+// Service is the fields read of a Service.
 type Service struct {
 	Name
 	Spec model.Service
-	// External is the DNS name that the Service is another name of; empty for most.
+	// External is the DNS name for which the Service is an alias; empty for most.
 	External string
-	// NotReady says that endpoints are served whether they are ready or not.
+	// NotReady means that endpoints are served whether they are ready or not.
 	NotReady bool
-	// IPv6 says that its first addresses are of that family.
+	// IPv6 means that its first addresses are of that family.
 	IPv6 bool
 
-	portNames map[string]string // of the record's ports, by those of slices; nil if they are the same
+	portNames map[string]string // the record's port names by the names in slices; nil if they are the same
 }
 
 // Host is the DNS name of a Service.
@@ -50,7 +50,7 @@ func (c Cluster) Host(n Name) string {
 // apiServer is the Service of a cluster's API servers, which each cluster has.
 var apiServer = Name{"default", "kubernetes"}
 
-// exportAnnotation limits who sees a Service, as in Istio.
+// exportAnnotation limits the namespaces that see a Service, as in Istio.
 const exportAnnotation = "networking.istio.io/exportTo"
 
 // ReadService reads a Service.
@@ -89,15 +89,15 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 		}
 		ports := slices.Collect(read.Spec.Ports.All())
 		for i := range ports {
-			ports[i].TargetPort, ports[i].TargetName = 0, "" // clients are led to a name, and ask for a port themselves
+			ports[i].TargetPort, ports[i].TargetName = 0, "" // clients resolve a name, and choose a port themselves
 		}
 		read.Spec.Ports = model.ListOf(ports...)
 	}
 	return read
 }
 
-// clusterIPs are the addresses of a Service. An API server of before dual stack has
-// one field of them only.
+// clusterIPs returns the addresses of a Service. An API server older than dual stack has
+// only one field for them.
 func clusterIPs(s *corev1.ServiceSpec) (list []string) {
 	all := s.ClusterIPs
 	if len(all) == 0 {
@@ -111,8 +111,8 @@ func clusterIPs(s *corev1.ServiceSpec) (list []string) {
 	return list
 }
 
-// ports enters the ports. Slices call them by the names of the Service, of which a
-// single one may be empty; a record's port has a name.
+// ports sets the ports. Slices use the Service's port names, and the name of a single port
+// may be empty; a record's port has a name.
 func (s *Service) ports(list []corev1.ServicePort) {
 	ports := make([]model.Port, 0, len(list))
 	seen := map[int32]bool{}
@@ -121,7 +121,7 @@ func (s *Service) ports(list []corev1.ServicePort) {
 		port := model.Port{Number: uint32(p.Port), Name: p.Name, Protocol: protocolOf(p), TargetPort: targetPort(p), TargetName: p.TargetPort.StrVal}
 		switch {
 		case port.Protocol == "UDP" && hasTCP(list, p.Port), seen[p.Port]:
-			continue // of two ports with one number the mesh carries the one of TCP
+			continue // of two ports with one number, the mesh carries TCP
 		case p.Name == "":
 			port.Name = "port-" + strconv.Itoa(int(p.Port))
 			s.portNames = map[string]string{"": port.Name}
@@ -141,8 +141,8 @@ func hasTCP(list []corev1.ServicePort, number int32) bool {
 	return false
 }
 
-// targetPort is where endpoints listen if they do not say so themselves. One that is a
-// name differs between them, and stands in the slices.
+// targetPort returns the default port of endpoints. A named target port differs between
+// endpoints, and is in the slices.
 func targetPort(p *corev1.ServicePort) uint32 {
 	if n := p.TargetPort.IntVal; n > 0 && n != p.Port {
 		return uint32(n)
@@ -150,7 +150,7 @@ func targetPort(p *corev1.ServicePort) uint32 {
 	return 0
 }
 
-// portName is the name of the record's port that slices call so.
+// portName returns the record's name of a port in slices.
 func (s *Service) portName(inSlice string) string {
 	if name, renamed := s.portNames[inSlice]; renamed {
 		return name
@@ -158,7 +158,8 @@ func (s *Service) portName(inSlice string) string {
 	return inSlice
 }
 
-// metaOf is what an object says about itself, less what others wrote for themselves.
+// metaOf returns the metadata of an object, without the annotation in which kubectl stores
+// the last applied manifest.
 func metaOf(m *metav1.ObjectMeta) model.Meta {
 	annotations := make(map[string]string, len(m.Annotations))
 	for key, value := range m.Annotations {
@@ -180,13 +181,13 @@ func split(list string) (items []string) {
 	return items
 }
 
-// Ref names the record of a Service. The name is not that of any other object that
-// describes services, since these have no colon.
+// Ref names the record of a Service. No other object that describes services has the same
+// name, since their names contain no colon.
 func (n Name) Ref() model.Ref {
 	return model.Ref{Kind: model.KindService, Key: model.Key{Namespace: n.Namespace, Name: "service:" + n.Name}}
 }
 
-// Place is where all records stand that are made of Services.
+// Place is the place of all records that are made of Services.
 const Place = "services"
 
 // Compare orders names by namespace, then name.

@@ -12,15 +12,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Slice is what is read of an EndpointSlice. It is never written to once it is read.
+// Slice is the fields read of an EndpointSlice. It is never written to after it is read.
 type Slice struct {
-	Service Name   // that it is of; without a name if it is of none
+	Service Name   // its Service; without a name if it has none
 	Name    string // its own
 	IPv6    bool
-	// FQDN says that its addresses are names, which nothing is made of.
+	// FQDN means that its addresses are DNS names, which become no records.
 	FQDN bool
 
-	written   time.Time // the change of its pods that it shows
+	written   time.Time // the time of the newest pod change in it
 	version   string    // of the API server
 	ports     *portList
 	endpoints []sliceEndpoint
@@ -28,7 +28,7 @@ type Slice struct {
 
 type sliceEndpoint struct {
 	address        string
-	uid, pod       string // of what it stands for; pod is empty if that is no Pod
+	uid, pod       string // of its target; pod is empty if the target is not a Pod
 	node, zone     string
 	hostname       string
 	ready, serving bool
@@ -58,8 +58,7 @@ func ReadSlice(s *discoveryv1.EndpointSlice) *Slice {
 	return read
 }
 
-// Pods yields the pods that the slice has, with what is said of them here alone: their
-// names and UIDs.
+// Pods yields the pods of the slice, with the only fields in it: their names and UIDs.
 func (s *Slice) Pods() iter.Seq[Pod] {
 	return func(yield func(Pod) bool) {
 		for i := range s.endpoints {
@@ -71,8 +70,8 @@ func (s *Slice) Pods() iter.Seq[Pod] {
 	}
 }
 
-// readEndpoint reads an endpoint. Of its addresses, which are all of one family and
-// reach the same, the first counts.
+// readEndpoint reads an endpoint. Its addresses are all of one family and equivalent, so
+// the first one counts.
 func readEndpoint(e *discoveryv1.Endpoint) (read sliceEndpoint, ok bool) {
 	if len(e.Addresses) == 0 {
 		return read, false
@@ -94,19 +93,19 @@ func readEndpoint(e *discoveryv1.Endpoint) (read sliceEndpoint, ok bool) {
 	return read, true
 }
 
-// newer orders slices by the change of the pods that they show, then by when they were
-// written. Slices of one Service are often written out of that order, and when one was
-// created says nothing.
+// newer orders slices by the change of the pods that they show, then by their resource
+// version. Slices of one Service are often written out of that order, and the creation time
+// means nothing.
 func (s *Slice) newer(o *Slice) int {
 	return cmp.Or(
 		s.written.Compare(o.written),
-		cmp.Compare(len(s.version), len(o.version)), // a number, which is not to be parsed
+		cmp.Compare(len(s.version), len(o.version)), // a number, which must not be parsed
 		cmp.Compare(s.version, o.version),
 		cmp.Compare(s.Name, o.Name),
 	)
 }
 
-// health is what an endpoint's conditions say.
+// health returns the health by an endpoint's conditions.
 func (e *sliceEndpoint) health(s *Service) model.Health {
 	switch {
 	case e.ready, s.NotReady:
@@ -125,5 +124,5 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// orTrue is a condition that holds unless it is denied.
+// orTrue returns a condition, which is true by default.
 func orTrue(condition *bool) bool { return condition == nil || *condition }

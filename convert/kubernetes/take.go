@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Change is what has become different since the last: objects to be replaced or
-// deleted as a whole, and single endpoints of the Service.
+// Change is the difference since the last Take: objects to be replaced or deleted as a
+// whole, and single endpoints of the Service.
 type Change struct {
 	Upserts      []source.Object
 	Deletes      []model.Ref
@@ -17,7 +17,7 @@ type Change struct {
 	OwnedDeletes []model.Ref
 }
 
-// Take returns what is different since the last time, and is done with it.
+// Take returns the difference since the last call, and clears it.
 func (g *Group) Take() (change Change) {
 	if g.whole {
 		return g.takeAll()
@@ -31,8 +31,7 @@ func (g *Group) Take() (change Change) {
 	return change
 }
 
-// takeAddress takes the endpoints of one address, and notes the host names that they had
-// or have.
+// takeAddress takes the endpoints of one address, and notes their old and new host names.
 func (g *Group) takeAddress(address string, change *Change, hosts map[string]struct{}) {
 	old := g.records[address]
 	now := g.endpointsAt(address, old)
@@ -92,14 +91,14 @@ func (g *Group) takeAll() (change Change) {
 	return change
 }
 
-// Objects are everything there is, for a listing. Nothing is left to be taken.
+// Objects returns all objects, for a listing. Nothing is left to be taken.
 func (g *Group) Objects() []source.Object {
 	g.whole = true
-	change := g.takeAll() // also without a Service: that it is gone shows in the listing
+	change := g.takeAll() // also without a Service: the listing shows that it is gone
 	return change.Upserts
 }
 
-// object is the Service with its endpoints.
+// object returns the Service with its endpoints.
 func (g *Group) object() source.Object {
 	object := source.Object{Record: model.Record{Ref: g.name.Ref(), Place: Place, Spec: g.service.Spec}}
 	if g.service.External != "" {
@@ -113,7 +112,7 @@ func (g *Group) object() source.Object {
 	return object
 }
 
-// external gives a Service that is another name of a host its one endpoint.
+// external gives a Service that is an alias of a host its one endpoint.
 func (g *Group) external(object source.Object) source.Object {
 	e := endpoint{name: g.service.External, spec: model.Endpoint{Address: g.service.External}}
 	object.Owned = []model.Record{record(g.name.Ref(), e)}

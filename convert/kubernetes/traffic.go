@@ -6,10 +6,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// distributionAnnotation says the same as the field trafficDistribution, as in Istio.
+// distributionAnnotation is equivalent to the field trafficDistribution, as in Istio.
 const distributionAnnotation = "networking.istio.io/traffic-distribution"
 
-// trafficOf is what a Service says of which endpoints its clients use.
+// trafficOf returns a Service's choice of endpoints for its clients.
 func trafficOf(s *corev1.Service) (t model.Traffic) {
 	if policy := s.Spec.InternalTrafficPolicy; policy != nil {
 		t.NodeLocal = *policy == corev1.ServiceInternalTrafficPolicyLocal

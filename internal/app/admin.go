@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 )
 
-// openAdmin makes the admin API, which looks at all parts, and binds its listener.
+// openAdmin makes the admin API, which reads all parts, and binds its listener.
 func (a *App) openAdmin(ctx context.Context, c config.Admin, metrics *prometheus.Registry) error {
 	access, err := a.adminAccess(c)
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, metrics *prometheus
 	return nil
 }
 
-// adminAccess says who may ask the admin API.
+// adminAccess returns the access rules of the admin API.
 func (a *App) adminAccess(c config.Admin) (admin.Access, error) {
 	for _, warning := range c.Warnings() {
 		a.log.Warn("the admin listener is exposed", "warning", warning)

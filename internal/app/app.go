@@ -32,15 +32,15 @@ type App struct {
 	log     *slog.Logger
 	machine machine
 	once    bool           // everything is read once, and nothing is served or written
-	self    string         // the name that paths have of this Isthmus
-	memory  *budget.Budget // of all sources, to read what their registries say
+	self    string         // the name of this Isthmus in paths
+	memory  *budget.Budget // of all sources, for reading registries
 
 	store    records
 	disk     *store.Disk // nil if nothing survives a restart
-	leftover []leaver    // sources in the store that are not configured, and wait for others
+	leftover []leaver    // stored sources that are not configured, and wait for others
 	fleet    *fleet
 	faults   *faults
-	branches []*branch // the first is of all sources
+	branches []*branch // the first takes all sources
 	targets  []target
 	outputs  []namedOutput
 	admin    *admin.Server
@@ -48,8 +48,8 @@ type App struct {
 
 	listeners     []net.Listener // of all parts
 	adminListener net.Listener
-	looks         chan struct{} // holds a token when something may decide whether a source leaves
-	judging       atomic.Bool   // that may be any change, and not only that another source has been listed
+	looks         chan struct{} // holds a token when the departure of a source may be due for a decision
+	judging       atomic.Bool   // any change may decide a departure, not only a source's first listing
 	stopping      atomic.Bool
 }
 
@@ -59,8 +59,8 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 	return assemble(ctx, c, version, log, thisMachine(), false)
 }
 
-// assemble is the list of the parts, in the order of the data path. What was
-// begun is undone if one of them cannot be made.
+// assemble makes the parts, in the order of the data path. If a part cannot be made, it
+// undoes the previous ones.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
 	a := &App{log: log, faults: newFaults(log), machine: m, once: once, memory: budget.OfProcess(), looks: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
@@ -87,7 +87,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	return a, nil
 }
 
-// abandon undoes what assemble began.
+// abandon undoes the work of assemble.
 func (a *App) abandon() {
 	a.stopGates()
 	for _, l := range a.listeners {
@@ -102,7 +102,7 @@ func (a *App) stopGates() {
 	}
 }
 
-// openSources makes the sources, and what follows the configuration of them.
+// openSources makes the sources, and the reloader that follows their configuration.
 func (a *App) openSources(c *config.Config) {
 	a.fleet = &fleet{supervise: func(s config.Source) *source.Supervisor { return a.supervise(c, s) }}
 	for _, s := range c.Sources {
@@ -126,11 +126,11 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 	})
 }
 
-// AdminAddr is the address of the admin API.
+// AdminAddr returns the address of the admin API.
 func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 
-// Run serves until ctx ends, then drains: readiness ends first, clients
-// are sent elsewhere, and what is under way may finish.
+// Run serves until ctx ends, then drains: readiness ends first, clients are sent elsewhere,
+// and work in progress may finish.
 func (a *App) Run(ctx context.Context) error {
 	defer a.stopGates()
 	parts, ctx := errgroup.WithContext(ctx)
@@ -152,12 +152,12 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(parts.Wait(), saved())
 }
 
-// read starts what reads: the sources, and what merges them.
+// read starts the sources and the branches that merge them.
 func (a *App) read(ctx context.Context, parts *errgroup.Group) {
 	a.fleet.launch = parts.Go
 	a.fleet.startAll(ctx)
 	all := a.reloader.running
-	all.Sources = a.fleet.entries() // some may be leaving
+	all.Sources = a.fleet.entries() // including the leaving sources
 	for i, b := range a.branches {
 		b.merger.Arrange(b.orderOf(&all))
 		merged := func(catalog.Change) {}
@@ -169,26 +169,26 @@ func (a *App) read(ctx context.Context, parts *errgroup.Group) {
 	}
 }
 
-// mergedAll notes that the catalog of all sources says something else.
+// mergedAll handles a change in the catalog of all sources.
 func (a *App) mergedAll(change catalog.Change) {
 	if change.Primed || a.judging.Load() {
 		a.look()
 	}
 }
 
-// look has the reloader look at who leaves.
+// look makes the reloader check the sources that leave.
 func (a *App) look() {
 	select {
 	case a.looks <- struct{}{}:
-	default: // it is going to
+	default: // a check is already due
 	}
 }
 
 // adminDrain is how long requests to the admin API may take after the outputs have drained.
 const adminDrain = 500 * time.Millisecond
 
-// stop waits for the end of ctx. Readiness says that the process is stopping for as long as
-// the outputs drain; then the admin API ends.
+// stop waits for the end of ctx. Readiness reports that the process is stopping while the
+// outputs drain; then the admin API ends.
 func (a *App) stop(ctx context.Context, drained func()) error {
 	<-ctx.Done()
 	a.stopping.Store(true)
@@ -200,7 +200,7 @@ func (a *App) stop(ctx context.Context, drained func()) error {
 	return nil
 }
 
-// addresses are what is listened on, as a log has it.
+// addresses returns the listen addresses as log attributes.
 func (a *App) addresses() (list []any) {
 	for kind, r := range a.reports {
 		if r.Addr != nil {

@@ -13,37 +13,36 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
-// branch is a catalog and the outputs that take it. There is one of all sources,
-// and one for each output that takes some sources only: what services are made
-// of is another there.
+// branch is a catalog and the outputs that take it. One branch takes all sources; an output
+// that takes only some sources has another, with services merged from other records.
 type branch struct {
 	merger  *catalog.Merger
 	term    term
-	panics  int                  // in a row, of the goroutine that merges
-	onMerge func(catalog.Change) // of that goroutine, called with each change
+	panics  int                  // number of panics in a row; the merging goroutine owns it
+	onMerge func(catalog.Change) // called with each change; the merging goroutine owns it
 	gate    *catalog.Gate
 	outputs []*delivery
 	faults  *faults
-	merged  func(catalog.Change) // may be nil; called with what the gate lets through
-	// written is what the outputs write to, and restored are the sources that are stored
-	// from the start. Both matter only where sources are of an unknown relation.
+	merged  func(catalog.Change) // may be nil; called with each change that passes the gate
+	// written is the API server that the output writes to, and restored are the sources stored
+	// from the start. Both matter only if the cluster of some source is unknown.
 	written  output.APIServer
 	restored []string
-	patience time.Duration // how long a relation has to be unsaid until the source passes
-	// renewed reports whether all that is stored of a source was listed with its settings.
+	patience time.Duration // how long a source's cluster has to be unknown until the source passes
+	// renewed reports whether all stored records of a source have its current settings.
 	renewed func(s config.Source) bool
 	changed chan struct{} // holds a token when sources may have other settings
 
-	mu      sync.Mutex // guards the rest; never held across a wait
+	mu      sync.Mutex // guards the following fields; never held across a wait
 	sources selection
 	entries []config.Source // of the configuration
-	version int             // of the two before
-	// asked are the sources of a relation that is not certain, by name: it is unknown, or
-	// was unsaid for so long that they pass.
+	version int             // of sources and entries
+	// asked are the sources whose cluster is not certain, by name. It is unknown, or was
+	// unknown for so long that the source passes.
 	asked map[string]question
 }
 
-// newBranch makes a branch without outputs, which must be there before it is run.
+// newBranch makes a branch without outputs; they are added before it runs.
 func newBranch(sources selection, c *config.Config, restored []string) *branch {
 	b := &branch{
 		faults: newFaults(slog.New(slog.DiscardHandler)), sources: sources, entries: c.Sources, restored: restored, patience: unsaidLimit,
@@ -58,7 +57,7 @@ func newBranch(sources selection, c *config.Config, restored []string) *branch {
 	return b
 }
 
-// publish is what the gate lets through.
+// publish passes a snapshot from the gate to the outputs.
 func (b *branch) publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
 	for _, o := range b.outputs {
 		o.publish(s, change, complete, b.faults)
@@ -74,19 +73,18 @@ func (b *branch) selection() selection {
 	return b.sources
 }
 
-// orderOf is the order in which the branch merges the sources of a configuration.
+// orderOf returns the order in which the branch merges the sources of a configuration.
 func (b *branch) orderOf(c *config.Config) catalog.Order {
 	order := c.Order()
 	return order.Among(b.those(order.Sources))
 }
 
-// those are the sources of a list that are of the branch.
+// those returns the sources of a list that belong to the branch.
 func (b *branch) those(names []string) []string { return b.selection().of(names) }
 
-// requirements are the sources that the gate waits for. One that is stored, and of which
-// it is not known whether it is taken at all, holds up the others no longer than an
-// optional one: what was written of it stays. So does one that is stored as it was read
-// with other settings. The caller has the lock, or the branch alone.
+// requirements returns the sources that the gate waits for. A stored source that may turn
+// out to be left out counts as optional: its written objects stay. So does a source that is
+// stored as read with other settings. The caller holds the lock, or owns the branch.
 func (b *branch) requirements() (required, optional []string) {
 	for _, s := range b.entries {
 		switch stored := b.asked[s.Name].replaced || slices.Contains(b.restored, s.Name); {
@@ -100,8 +98,8 @@ func (b *branch) requirements() (required, optional []string) {
 	return required, optional
 }
 
-// require has the gate wait for the sources of the branch, as they are in the end if they
-// change meanwhile.
+// require passes the sources of the branch to the gate. If they change meanwhile, the last
+// version wins.
 func (b *branch) require() {
 	for version, current := 0, false; !current; {
 		b.mu.Lock()
@@ -125,7 +123,7 @@ func (b *branch) follow(c *config.Config) {
 	b.require()
 	select {
 	case b.changed <- struct{}{}:
-	default: // they will be looked at, and as they are by then
+	default: // a check is already due, and uses the newest sources
 	}
 }
 

@@ -13,20 +13,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// departure is how far a source has come that leaves the configuration.
+// departure is the progress of a source that leaves the configuration.
 type departure struct {
-	// waits are the sources that came with its leaving. It stays until they have been
-	// listed, and until they have what it has or were given the time for that.
+	// waits are the sources that came with its leaving. It stays until they have been listed,
+	// and until they have enough of its objects or the time for that has passed.
 	waits []string
-	// since is when they were found to lack too much of it; zero if they do not.
+	// since is when the successors were found to lack too much; zero if they do not.
 	since    time.Time
-	held     int  // records, as they were last counted
+	held     int  // number of records, as last counted
 	released bool // an operator has decided
-	// gone is closed once its records are removed; nil unless somebody waits for that.
+	// gone is closed once its records are removed; nil without a waiting caller.
 	gone chan struct{}
 }
 
-// leaver is a source that is stored and left the configuration before this process began.
+// leaver is a stored source that left the configuration before this process began.
 type leaver struct {
 	name  string
 	waits []string
@@ -34,8 +34,8 @@ type leaver struct {
 	hold  source.Hold
 }
 
-// leaverOf is a source that left earlier, as it is stored, given the sources that are configured
-// and those of them that were never listed. It waits for none if it may go at once.
+// leaverOf returns a stored source that left earlier. It waits for the successors that are
+// configured and for the sources never listed; for none if it may leave at once.
 func leaverOf(name string, stored model.Departure, configured, unlisted []string) leaver {
 	l := leaver{name: name, hold: source.DefaultHold()}
 	for _, successor := range slices.Concat(stored.Successors.Slice(), unlisted) {
@@ -52,19 +52,19 @@ func leaverOf(name string, stored model.Departure, configured, unlisted []string
 	return l
 }
 
-// stored is what the mark of a source says about its leaving.
+// stored returns the departure as the mark of the source stores it.
 func (m *member) stored() model.Departure {
 	d, hold := m.departure, m.entry.Hold
 	if !m.leaving || len(d.waits) == 0 {
 		return model.Departure{}
 	}
 	return model.Departure{
-		Successors: model.ListOf(d.waits...), Since: d.since.UTC().Round(0), // without the reading of a clock that ends with the process
+		Successors: model.ListOf(d.waits...), Since: d.since.UTC().Round(0), // without the monotonic clock reading, which ends with the process
 		Share: hold.Share, Min: uint32(min(hold.Min, math.MaxInt32)), For: hold.For, //nolint:gosec // it is not negative
 	}
 }
 
-// unrecorded yields the sources of which the store does not say yet how far they are.
+// unrecorded returns the sources with a departure that the store does not have yet.
 func (f *fleet) unrecorded() map[*member]model.Departure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *fleet) unrecorded() map[*member]model.Departure {
 	return list
 }
 
-// record has the store say which sources leave, so that it outlives this process.
+// record stores the departures, so that they outlive this process.
 func (r *reloader) record(ctx context.Context) {
 	for m, d := range r.app.fleet.unrecorded() {
 		stored, err := source.StoreDeparture(ctx, r.app.store, m.entry.Name, d)
@@ -96,8 +96,8 @@ func (f *fleet) recorded(m *member, d model.Departure) {
 	m.recorded = &d
 }
 
-// onlyAmong leaves out the sources that do not come any more, and adds others. Who has
-// to be listed is another list then, and so time begins anew.
+// onlyAmong keeps the successors that are still wanted, and adds others. Another list
+// restarts the time.
 func (d *departure) onlyAmong(wanted, added []config.Source) {
 	before := slices.Clone(d.waits)
 	d.waits = slices.DeleteFunc(d.waits, func(name string) bool { _, stays := find(wanted, name); return !stays })
@@ -109,9 +109,9 @@ func (d *departure) onlyAmong(wanted, added []config.Source) {
 	}
 }
 
-// judge decides whether a source may leave whose successors have been listed; if not, in
-// is when to judge again at the latest. What an operator takes away without putting
-// anything in its place goes: that is their word.
+// judge decides whether a source with listed successors may leave; if not, in is the
+// longest time until the next decision. A source removed by an operator without a successor
+// leaves: that is the operator's decision.
 func (r *reloader) judge(m *member, d departure) (leaves bool, in time.Duration) {
 	if len(d.waits) == 0 || d.released {
 		return true, 0
@@ -139,7 +139,7 @@ func (r *reloader) judge(m *member, d departure) (leaves bool, in time.Duration)
 	return false, until.Sub(now)
 }
 
-// recordsOf counts the records of a source, without those that are about the source itself.
+// recordsOf counts the records of a source, without those about the source itself.
 func recordsOf(stored source.Lister, name string) (n int) {
 	for rec := range stored.List(model.Filter{Source: name}) {
 		if !rec.Kind.Reserved() {
@@ -149,7 +149,7 @@ func recordsOf(stored source.Lister, name string) (n int) {
 	return n
 }
 
-// release has a source leave at an operator's word, and waits until its records are gone.
+// release lets a source leave on an operator's request, and waits for that.
 func (a *App) release(ctx context.Context, m *member) (released int, err error) {
 	gone, released := a.fleet.release(m)
 	a.look()
@@ -161,9 +161,9 @@ func (a *App) release(ctx context.Context, m *member) (released int, err error) 
 	}
 }
 
-// removed are the settings of a source that was not in the configuration any more when
-// the process began, and what took its place was not listed yet. Nobody knows how it was
-// read, so what is stored of it is all there is.
+// removed is the settings of a source that left the configuration before the process began,
+// with successors that are not listed yet. Its old settings are unknown, so only its stored
+// records remain.
 type removed struct{}
 
 var _ source.Settings = removed{}
@@ -192,13 +192,13 @@ func (nothing) Run(ctx context.Context, _ source.Sink) error {
 	return context.Cause(ctx)
 }
 
-// removedSource is the entry of such a source.
+// removedSource returns the entry of a removed source.
 func removedSource(l leaver) config.Source {
 	return config.Source{Name: l.name, Kind: "removed", Hold: l.hold, Settings: removed{}}
 }
 
-// leave takes in the sources that left the configuration before this process began, and that
-// wait for what came in their place.
+// leave adds the sources that left the configuration before this process began, and that
+// wait for their successors.
 func (f *fleet) leave(leavers []leaver) {
 	for _, l := range leavers {
 		f.add(removedSource(l))

@@ -17,18 +17,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// records is what the application asks of a store, wherever commits are decided.
+// records is the part of a store that the application uses, on any backend.
 type records interface {
 	source.Store
-	// Watch yields what a filter selects and then every change of it; see [store.Replica.Watch].
+	// Watch yields the records of a filter, then every change; see [store.Replica.Watch].
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
-	// Revision is that of the last commit that can be read.
+	// Revision returns the revision of the last commit that can be read.
 	Revision() uint64
 }
 
 var _ records = (*store.Memory)(nil)
 
-// openStore makes the store: with the last known good, if there is a place for it.
+// openStore makes the store: with the last known good, if a folder is configured.
 func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
 	if c.Store.DataDir == "" {
 		a.store = a.machine.memory(a.machine.store)
@@ -70,11 +70,10 @@ func (a *App) openDisk(c *config.Config) (err error) {
 	return nil
 }
 
-// unprime makes every source count as not listed, if what was restored is not all
-// that was saved: nobody can tell of which sources something is missing. So
-// nothing is served and nothing deleted on account of what is missing before
-// its registry has been listed. The records stay, for the next listing is
-// compared with them.
+// unprime marks every source as not listed, if the restored state is incomplete. Which
+// sources lack records is then unknown. Before a registry has been listed, nothing is
+// served and nothing deleted because of missing records. The records stay, because the next
+// listing is compared with them.
 func (a *App) unprime(ctx context.Context) error {
 	if a.disk == nil || a.disk.Restored().Damage == nil {
 		return nil
@@ -87,15 +86,15 @@ func (a *App) unprime(ctx context.Context) error {
 	return err
 }
 
-// closeDisk lets go of the folder of an application that does not run.
+// closeDisk unlocks the folder of an application that does not run.
 func (a *App) closeDisk() {
 	if a.disk != nil {
 		a.disk.Close()
 	}
 }
 
-// restoredAt is when the records that the store began with of a source were last
-// known to be those of its registry.
+// restoredAt returns when the restored records of a source were last known to match its
+// registry.
 func (a *App) restoredAt(name string) time.Time {
 	if a.disk == nil {
 		return time.Time{}
@@ -107,7 +106,7 @@ func (a *App) restoredAt(name string) time.Time {
 	return restored.Saved
 }
 
-// listed returns when the sources were listed last that are not read now, for the
+// listed returns the last listing times of the sources that cannot be read now, for the
 // next process.
 func (a *App) listed() map[string]time.Time {
 	older := map[string]time.Time{}
@@ -124,7 +123,7 @@ func (a *App) listed() map[string]time.Time {
 	return older
 }
 
-// restored names the sources of which all records of an earlier process are there.
+// restored names the sources with all records of an earlier process.
 func (a *App) restored() []string {
 	stored := map[string]bool{}
 	if a.disk != nil && a.disk.Restored().Damage == nil {
@@ -135,13 +134,13 @@ func (a *App) restored() []string {
 	return slices.Sorted(maps.Keys(stored))
 }
 
-// forget removes what sources have stored that are not configured any more. It
-// comes before anything is read or served. If other sources have never been listed, they
-// may have come in the place of these, which stay until that is known. So do the sources
-// that an earlier process had found to leave for others.
+// forget removes the stored records of sources that are no longer configured. It runs
+// before anything is read or served. Sources that have never been listed may be successors
+// of the removed ones. The removed ones then stay until they are listed. So do sources that
+// an earlier process found to leave for others.
 func (a *App) forget(ctx context.Context, c *config.Config) error {
 	unlisted := a.unlisted(c)
-	for _, name := range names(c) { // one that was leaving is there again
+	for _, name := range names(c) { // a source that was leaving is configured again
 		if _, err := source.StoreDeparture(ctx, a.store, name, model.Departure{}); err != nil {
 			return err
 		}
@@ -170,8 +169,8 @@ func (a *App) unlisted(c *config.Config) []string {
 	return slices.DeleteFunc(names(c), func(name string) bool { return listed[name] })
 }
 
-// save begins to save what is committed. What it returns ends that, when
-// nobody commits any more, and returns why something is not saved.
+// save starts to save every commit. The returned function stops saving, when there are no
+// more commits. It returns why a commit is not saved.
 func (a *App) save(ctx context.Context) (end func() error) {
 	if a.disk == nil {
 		return func() error { return nil }
@@ -202,7 +201,7 @@ func (a *App) meterStore(metrics *prometheus.Registry) {
 		func() float64 { return float64(a.disk.Saving().Failures) }))
 }
 
-// saving says how far what is stored is on disk.
+// saving describes how far the stored records are on disk.
 func (a *App) saving() string {
 	s, now := a.disk.Saving(), time.Now()
 	text := fmt.Sprintf("revision %d of %d is on disk, %s behind", s.Saved.Revision, a.store.Revision(), s.Lag(now).Round(time.Millisecond))

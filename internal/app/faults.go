@@ -16,11 +16,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Where a panic happened that the process survived, beside those within an engine.
+// The places of panics that the process survived, beside the places within an engine.
 const (
 	// panicMerge is in the merge of records. The last snapshot is served meanwhile.
 	panicMerge = "merge"
-	// panicPublish is in an output that takes a snapshot. What it published before stays.
+	// panicPublish is in an output that takes a snapshot. Its previous state stays published.
 	panicPublish = "publish"
 )
 
@@ -37,7 +37,7 @@ type faults struct {
 
 func newFaults(log *slog.Logger) *faults { return &faults{log: log, parts: map[part]*admin.Fault{}} }
 
-// survived counts a panic. It is logged if the part did well before, or if it is another one.
+// survived counts a panic. It is logged if the part worked before, or if it is a new one.
 func (f *faults) survived(at part, value any, stack []byte) {
 	if f.count(at, fmt.Sprint(value)) {
 		f.log.Error("a panic was survived; please report it", "output", at.output, "where", at.where, "err", value, "stack", string(stack))
@@ -60,7 +60,7 @@ func (f *faults) count(at part, text string) (another bool) {
 	return another
 }
 
-// over notes that a part works again.
+// over records that a part works again.
 func (f *faults) over(at part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +80,7 @@ func (f *faults) all() (list []admin.Fault) {
 	return list
 }
 
-// lasting is the panic because of which a part does not work now; empty if it works.
+// lasting returns the panic because of which a part does not work now; empty if it works.
 func (f *faults) lasting(at part) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,18 +90,18 @@ func (f *faults) lasting(at part) string {
 	return ""
 }
 
-// delivery hands one output what its branch publishes.
+// delivery hands one output the snapshots of its branch.
 type delivery struct {
 	output.Output
 	kind string
-	// behind says that the output panicked in the last snapshot. Missed is what it has not
-	// taken to its end.
+	// behind reports that the output panicked in the last snapshot. missed is the changes that
+	// it has not taken.
 	behind bool
 	missed catalog.Change
 }
 
-// publish hands on a snapshot. An output that panics is tried once more, and again with the
-// next snapshot. It is given then all changes since the last snapshot that it took.
+// publish passes on a snapshot. An output that panics is retried once, and again with the
+// next snapshot. It then gets all changes since the last snapshot that it took.
 func (d *delivery) publish(s *catalog.Snapshot, change catalog.Change, complete bool, f *faults) {
 	if d.behind {
 		waited := change.Waited

@@ -12,13 +12,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// fleet is the sources that run: those of the configuration, in its order, and
-// those that are leaving. One goroutine changes it, anybody may look at it.
+// fleet is the running sources: the configured ones, in their order, and the leaving ones.
+// One goroutine changes it, any goroutine may read it.
 type fleet struct {
 	supervise func(config.Source) *source.Supervisor
 	launch    func(run func() error) // a goroutine of the application
 
-	mu      sync.Mutex // guards members and what they say; never held across a wait
+	mu      sync.Mutex // guards members and their fields; never held across a wait
 	members []*member
 }
 
@@ -26,18 +26,18 @@ type fleet struct {
 type member struct {
 	entry      config.Source
 	supervisor *source.Supervisor
-	supervised source.Settings    // those that the supervisor has
+	supervised source.Settings    // the settings that the supervisor has
 	stop       context.CancelFunc // nil until started
 	ended      chan struct{}      // closed once the supervisor has returned
 
-	// leaving sources are in no configuration. They are followed on to the end:
-	// as long as their records are served, these have to be true.
+	// leaving sources are in no configuration. They are still read: as long as their records
+	// are served, the records have to be current.
 	leaving   bool
 	departure departure
-	recorded  *model.Departure // what the store says of it; nil if that is not known
+	recorded  *model.Departure // the departure in the store; nil if unknown
 }
 
-// add takes in a source, which does not run yet.
+// add adds a source, which does not run yet.
 func (f *fleet) add(entry config.Source) {
 	m := &member{entry: entry, supervisor: f.supervise(entry), supervised: entry.Settings}
 	f.mu.Lock()
@@ -45,7 +45,7 @@ func (f *fleet) add(entry config.Source) {
 	f.members = append(f.members, m)
 }
 
-// addMissing takes in those that are not there: one that was leaving may stay.
+// addMissing adds the missing sources: a source that was leaving may stay.
 func (f *fleet) addMissing(entries []config.Source) {
 	present := f.names()
 	for _, entry := range entries {
@@ -77,7 +77,7 @@ func (f *fleet) start(ctx context.Context, m *member) {
 	})
 }
 
-// halt stops a source and returns once it has come to rest, its records untouched.
+// halt stops a source and returns once it has stopped, its records untouched.
 func (f *fleet) halt(m *member) {
 	f.mu.Lock()
 	stop, ended := m.stop, m.ended
@@ -88,21 +88,20 @@ func (f *fleet) halt(m *member) {
 	}
 }
 
-// restart gives a source other settings. Its records stay until it has been
-// listed with them.
+// restart gives a source other settings. Its records stay until it has been listed with
+// them.
 func (f *fleet) restart(ctx context.Context, m *member, entry config.Source) {
 	f.halt(m)
 	next := f.supervise(entry)
-	_ = next.Succeed(ctx, m.supervisor) // it fails only with ctx
+	_ = next.Succeed(ctx, m.supervisor) // fails only with ctx
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.entry, m.supervisor, m.supervised = entry, next, entry.Settings
 	f.start(ctx, m)
 }
 
-// follow applies which sources are wanted: others are leaving, once those that were
-// added with this have been listed. It returns the sources that must be
-// restarted, with their new settings.
+// follow applies the wanted sources. Others leave, once the added ones have been listed. It
+// returns the sources that must be restarted, with their new settings.
 func (f *fleet) follow(wanted, added []config.Source) map[*member]config.Source {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +123,7 @@ func (f *fleet) follow(wanted, added []config.Source) map[*member]config.Source 
 	return restart
 }
 
-// halted reports whether a source was stopped, as one is that could not leave.
+// halted reports whether a source was stopped, such as a source that could not leave.
 func (m *member) halted() bool {
 	if m.ended == nil {
 		return false
@@ -145,7 +144,7 @@ func find(entries []config.Source, name string) (config.Source, bool) {
 	return entries[i], true
 }
 
-// entries are the sources as they are configured, and those that are leaving as they were.
+// entries returns the configured sources, and the leaving ones with their last settings.
 func (f *fleet) entries() (list []config.Source) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +163,7 @@ func (f *fleet) arrange(order []string) {
 	})
 }
 
-// due returns the sources that leave, and whose successors have all been listed.
+// due returns the leaving sources with successors that have all been listed.
 func (f *fleet) due(shown func(source string) bool) map[*member]departure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,9 +176,9 @@ func (f *fleet) due(shown func(source string) bool) map[*member]departure {
 	return due
 }
 
-// awaited names the sources that a leaving one waits for. That clients see records of one
-// is not enough: one that was leaving itself, and is wanted again, has those from before
-// until it has been listed as it is configured now.
+// awaited names the sources that a leaving one waits for. Records visible to clients are
+// not enough: a source that was leaving and is wanted again keeps its old records until it
+// has been listed with its current settings.
 func (f *fleet) awaited(m *member, shown func(source string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(m.departure.waits), func(name string) bool {
 		at := slices.IndexFunc(f.members, func(o *member) bool { return o.entry.Name == name })
@@ -187,7 +186,7 @@ func (f *fleet) awaited(m *member, shown func(source string) bool) []string {
 	})
 }
 
-// keep has a source stay for now that leaves, unless it is wanted again.
+// keep holds a leaving source for now, unless it is wanted again.
 func (f *fleet) keep(m *member, d source.HeldStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,8 +203,8 @@ func (f *fleet) drop(gone *member) {
 	}
 }
 
-// release notes that an operator has decided that a source leaves. It returns what is
-// closed once its records are gone, and how many there are.
+// release records an operator's decision that a source leaves. It returns a channel that is
+// closed once its records are gone, and their number.
 func (f *fleet) release(m *member) (gone <-chan struct{}, records int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,7 +216,7 @@ func (f *fleet) release(m *member) (gone <-chan struct{}, records int) {
 	return d.gone, d.held
 }
 
-// names are those of all sources, in order.
+// names returns the names of all sources, in order.
 func (f *fleet) names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,7 +227,7 @@ func (f *fleet) names() []string {
 	return list
 }
 
-// supervisors are those of all sources, in order.
+// supervisors returns the supervisors of all sources, in order.
 func (f *fleet) supervisors() []*source.Supervisor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -239,7 +238,7 @@ func (f *fleet) supervisors() []*source.Supervisor {
 	return list
 }
 
-// supervisor is that of a source; nil if there is none of that name.
+// supervisor returns the supervisor of a source; nil if there is none of that name.
 func (f *fleet) supervisor(name string) *source.Supervisor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -251,8 +250,8 @@ func (f *fleet) supervisor(name string) *source.Supervisor {
 	return nil
 }
 
-// hasRenewed reports whether a source was listed with its settings, and nothing is stored
-// of it but what it lists.
+// hasRenewed reports whether a source was listed with its settings, and only listed records
+// of it are stored.
 func (f *fleet) hasRenewed(entry config.Source) bool {
 	f.mu.Lock()
 	at := slices.IndexFunc(f.members, func(m *member) bool {
@@ -270,16 +269,16 @@ func (f *fleet) hasRenewed(entry config.Source) bool {
 	return !status.LastListing.IsZero() && status.Held == 0
 }
 
-// Offer implements [source.Judge]: who supervises a source takes what others have
-// of it.
+// Offer implements [source.Judge]: the supervisor of a source takes the baselines of other
+// systems.
 func (f *fleet) Offer(ctx context.Context, b source.Baseline) error {
 	if s := f.supervisor(b.Source); s != nil {
 		return s.Offer(ctx, b)
 	}
-	return nil // it has left
+	return nil // the source has left
 }
 
-// leaving tells who is leaving, and what for they wait.
+// leaving lists the leaving sources, with the sources that they wait for.
 func (f *fleet) leaving(shown func(source string) bool) []admin.Leaving {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// missing lists what readiness waits for.
+// missing lists the obstacles to readiness.
 func (a *App) missing() []string {
 	if a.stopping.Load() {
 		return []string{"this Isthmus is stopping"}
@@ -32,18 +32,18 @@ func (a *App) missing() []string {
 // process counts as stuck. A full rebuild of millions of endpoints is quicker.
 const stuckAfter = time.Minute
 
-// watchdog tells whether the data path moves, from how the catalog follows the store.
+// watchdog checks that the data path makes progress: that the catalog follows the store.
 type watchdog struct {
 	app *App
 
 	mu    sync.Mutex
 	seen  uint64    // catalog revision
-	since time.Time // it stands there although the store is ahead
+	since time.Time // since when seen has not changed although the store is ahead
 }
 
 func (a *App) newWatchdog() *watchdog { return &watchdog{app: a, since: time.Now()} }
 
-// stuck says why the process makes no progress; empty if it does.
+// stuck explains why the process makes no progress; empty if it does.
 func (w *watchdog) stuck() string {
 	behind, ahead := w.app.branches[0].gate.Snapshot().Revision, w.app.store.Revision()
 	now := time.Now()
@@ -54,7 +54,7 @@ func (w *watchdog) stuck() string {
 		return ""
 	}
 	if w.app.faults.lasting(part{where: panicMerge}) != "" {
-		return "" // it moves, and another process would panic as well and serve nothing
+		return "" // merging is retried, and another process would panic as well and serve nothing
 	}
 	if standing := now.Sub(w.since); standing > stuckAfter {
 		return fmt.Sprintf("the catalog has been at revision %d for %s, the store is at %d; restart this process and report its goroutines",

@@ -14,11 +14,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// mergeAgain is the time between two tries to merge, after the second panic in a row. A try
-// reads the whole store.
+// mergeAgain is the time between two attempts to merge, after the second panic in a row. An
+// attempt reads the whole store.
 var mergeAgain = wait.Backoff{Min: time.Second, Max: 30 * time.Second}
 
-// merge keeps the catalog until ctx ends. Merged is called with each change. The store is
+// merge keeps the catalog until ctx ends. merged is called with each change. The store is
 // read once, and again after a panic, or when other sources pass.
 func (b *branch) merge(ctx context.Context, s records, merged func(catalog.Change)) error {
 	b.onMerge = merged
@@ -42,7 +42,7 @@ func (b *branch) merge(ctx context.Context, s records, merged func(catalog.Chang
 	}
 }
 
-// noteMerged hands on what the merger publishes.
+// noteMerged passes on the snapshots of the merger.
 func (b *branch) noteMerged(s *catalog.Snapshot, change catalog.Change) {
 	if b.panics > 0 {
 		b.panics = 0
@@ -52,8 +52,8 @@ func (b *branch) noteMerged(s *catalog.Snapshot, change catalog.Change) {
 	b.onMerge(change)
 }
 
-// mergePart is the part of the process that merges for this branch. It is named after the
-// outputs, unless it is the branch of all sources.
+// mergePart returns the part of the process that merges for this branch. It is named after
+// the outputs, unless the branch takes all sources.
 func (b *branch) mergePart() part {
 	if b.selection().isAll() {
 		return part{where: panicMerge}
@@ -65,7 +65,7 @@ func (b *branch) mergePart() part {
 	return part{strings.Join(slices.Sorted(slices.Values(names)), ","), panicMerge}
 }
 
-// term is how long one watch of the store lasts.
+// term is the lifetime of one watch of the store.
 type term struct {
 	mu  sync.Mutex
 	end context.CancelFunc // of the current watch; nil before the first

@@ -45,11 +45,11 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 	return errors.Join(errs...)
 }
 
-// branchOf is the branch that an output takes.
+// branchOf returns the branch of an output.
 func (a *App) branchOf(ctx context.Context, o config.Output, c *config.Config) *branch {
 	sources, found := selectionOf(ctx, o.Settings, c)
 	if _, writes := o.Settings.(output.APIServer); writes && !isSelective(o.Settings) {
-		for _, l := range a.leftover { // nobody knows what it has read
+		for _, l := range a.leftover { // the cluster that it read is unknown
 			sources = sources.with(l.name, unknown)
 		}
 	}
@@ -72,13 +72,13 @@ func (a *App) branchOf(ctx context.Context, o config.Output, c *config.Config) *
 		b.patience = 0
 	}
 	for i := range found {
-		b.settle(&found[i]) // what is unsaid is so from now on
+		b.settle(&found[i]) // the time of an unknown cluster begins now
 	}
 	return b
 }
 
-// branchWith is a branch of some sources. One in which the relation of some is unknown is
-// of one output alone: it depends on what that writes to.
+// branchWith returns a branch of some sources. A branch with sources of an unknown cluster
+// is never shared: it depends on the cluster that its output writes to.
 func (a *App) branchWith(sources selection, c *config.Config) *branch {
 	for _, b := range a.branches {
 		if len(sources.unknown) == 0 && b.selection().equal(sources) {
@@ -91,7 +91,7 @@ func (a *App) branchWith(sources selection, c *config.Config) *branch {
 	return b
 }
 
-// listen binds for an output, or for the admin API.
+// listen binds a listener for an output, or for the admin API.
 func (a *App) listen(ctx context.Context, network, address string) (net.Listener, error) {
 	l, err := a.machine.listen(ctx, network, address)
 	if err == nil {
@@ -100,7 +100,7 @@ func (a *App) listen(ctx context.Context, network, address string) (net.Listener
 	return l, err
 }
 
-// left has outputs know that a source was taken out of the configuration.
+// left notifies outputs that a source was removed from the configuration.
 func (a *App) left(source string) {
 	a.memory.Leave(source)
 	for _, o := range a.outputs {
@@ -114,7 +114,7 @@ func observing(o prometheus.Observer) func(time.Duration) {
 	return func(took time.Duration) { o.Observe(took.Seconds()) }
 }
 
-// reports are how the outputs stand, by their keys and in their order.
+// reports yields the reports of the outputs, by their keys and in their order.
 func (a *App) reports(yield func(kind string, r output.Report) bool) {
 	for _, o := range a.outputs {
 		if !yield(o.kind, o.Report()) {
@@ -123,8 +123,8 @@ func (a *App) reports(yield func(kind string, r output.Report) bool) {
 	}
 }
 
-// Addr is the address that an output listens on, by its key in the configuration;
-// nil if it does not, or there is no such output.
+// Addr returns the listen address of an output, by its key in the configuration; nil if it
+// has none, or there is no such output.
 func (a *App) Addr(kind string) net.Addr {
 	for k, r := range a.reports {
 		if k == kind {

@@ -8,20 +8,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 )
 
-// plan is what has to be done so that a running Isthmus is as another
-// configuration wants it.
+// plan is the steps that change a running Isthmus to another configuration.
 type plan struct {
-	Start   []config.Source // that did not run, in the order of the file
-	Stop    []string        // that are no longer in the file
-	Restart []config.Source // that run with other settings
-	Reorder bool            // those that stay are merged in another order, or own other hosts
+	Start   []config.Source // new sources, in the order of the file
+	Stop    []string        // sources that are no longer in the file
+	Restart []config.Source // sources that run with other settings
+	Reorder bool            // the remaining sources are merged in another order, or own other hosts
 	Require bool            // readiness waits for others than before
-	Log     bool            // what is logged changes
+	Log     bool            // the log settings change
 	// NeedsRestart names the fields that cannot change in a running process.
 	NeedsRestart []string
 }
 
-// planFor compares the configuration that runs with the one that is wanted.
+// planFor compares the running configuration with the wanted one.
 func planFor(running, wanted *config.Config) plan {
 	p := plan{Log: running.Log != wanted.Log, NeedsRestart: fixedChanges(running, wanted)}
 	for _, s := range wanted.Sources {
@@ -63,8 +62,8 @@ func named(c *config.Config, name string) (config.Source, bool) {
 	return c.Sources[i], true
 }
 
-// sameSettings reports whether a source would be read in the same way. Whether
-// readiness waits for it, and which hosts it owns, is not its own business.
+// sameSettings reports whether a source would be read in the same way. Readiness and owned
+// hosts do not affect that.
 func sameSettings(a, b config.Source) bool {
 	a.Name, a.Required, a.Owns = b.Name, b.Required, b.Owns
 	return reflect.DeepEqual(a, b)
@@ -94,8 +93,8 @@ func requirements(c *config.Config) (required, optional []string) {
 	return required, optional
 }
 
-// changeable are the parts of a configuration that a running process follows.
-// Whatever else there is, or will be, needs a restart.
+// changeable are the parts of a configuration that a running process follows. All other
+// parts, present and future, need a restart.
 var changeable = []string{"sources", "log"}
 
 // fixedChanges names the fields, by path, that differ and cannot change.
@@ -150,9 +149,9 @@ func differingOutputs(at string, a, b config.Outputs) (fields []string) {
 	return fields
 }
 
-// transition is the order to merge in while sources that are no longer wanted
-// still have records: each keeps its place behind the source it stood behind,
-// so that nothing else takes over before its successor is there.
+// transition returns the merge order while sources that are no longer wanted still have
+// records. Each keeps its place behind the same source as before, so that no other source
+// takes over before its successor is there.
 func transition(present, wanted []string) []string {
 	order := slices.Clone(wanted)
 	for i, name := range present {

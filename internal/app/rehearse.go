@@ -17,18 +17,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Rehearsal is what would be written, and what it is made of.
+// Rehearsal is the objects that would be written, and the state of their sources.
 type Rehearsal struct {
 	Sources []source.Status
 	Writers []string // the outputs that would write
 	output.Plan
 }
 
-// Rehearse puts the same parts together as [New] does, reads the sources and, if
-// there are outputs that write, the systems they write to, until ctx ends. It
-// serves, writes and stores nothing: what was stored by an earlier run is not
-// looked at either. Beside an error there are the sources as they stand by then,
-// if it came to reading them.
+// Rehearse assembles the same parts as [New]. Until ctx ends, it reads the sources and, if
+// there are outputs that write, the systems they write to. It serves, writes and stores
+// nothing, and does not read the store of an earlier run. An error comes with the current
+// status of the sources, if they were read at all.
 func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehearsal, err error) {
 	quiet := *c
 	quiet.Store.DataDir = ""
@@ -57,7 +56,7 @@ func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehear
 	return r, errors.Join(err, parts.Wait())
 }
 
-// rehearse waits until everything is known, and asks what would be written.
+// rehearse waits for all first snapshots, and plans the writes.
 func (a *App) rehearse(ctx context.Context, known []<-chan struct{}) (r Rehearsal, err error) {
 	if err := a.awaitAll(ctx, known); err != nil {
 		return r, err
@@ -78,7 +77,7 @@ func (a *App) rehearse(ctx context.Context, known []<-chan struct{}) (r Rehearsa
 	return r, nil
 }
 
-// awaitAll waits until every branch has let its first snapshot through.
+// awaitAll waits until every branch has passed its first snapshot on.
 func (a *App) awaitAll(ctx context.Context, known []<-chan struct{}) error {
 	for _, open := range known {
 		select {
@@ -90,7 +89,7 @@ func (a *App) awaitAll(ctx context.Context, known []<-chan struct{}) error {
 	return nil
 }
 
-// nobody is a listener that nobody can reach.
+// nobody is a listener without connections.
 type nobody struct{}
 
 func (nobody) Accept() (net.Conn, error) { return nil, net.ErrClosed }

@@ -11,22 +11,22 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// relation is that of a source to the API server that an output writes to.
+// relation is how a source's cluster relates to the API server that an output writes to.
 type relation int
 
 const (
-	other   relation = iota // it reads something else
-	same                    // it reads that API server
-	unknown                 // that cannot be found out yet
-	unsaid                  // one of the two answers, and does not say which cluster it is of
+	other   relation = iota // another cluster, or no API server
+	same                    // the same cluster
+	unknown                 // not known yet
+	unsaid                  // an API server answers, but does not identify its cluster
 )
 
-// identity is by what an API server is known.
+// identity identifies an API server.
 type identity struct {
-	server  apiServer // nil if it is none
+	server  apiServer // nil without an API server
 	address string    // empty if it cannot be found
-	cluster string    // which it is of; empty if it does not say so
-	err     error     // why the rest is not known
+	cluster string    // its cluster; empty if it does not identify one
+	err     error     // why an identity is incomplete
 }
 
 // apiServer is a [source.APIServer] or an [output.APIServer].
@@ -40,11 +40,11 @@ var (
 	_ apiServer = output.APIServer(nil)
 )
 
-// askLimit is how long an API server has to say which cluster it is of. A start waits as
-// long at most.
+// askLimit is how long an API server may take to identify its cluster. It also bounds the
+// delay of a start.
 const askLimit = 3 * time.Second
 
-// locate says which API server some settings are of, without speaking to anybody.
+// locate returns the API server of some settings, without a connection.
 func locate(settings any) (i identity) {
 	if i.server, _ = settings.(apiServer); i.server != nil {
 		i.address, i.err = i.server.Server()
@@ -52,15 +52,15 @@ func locate(settings any) (i identity) {
 	return i
 }
 
-// ask asks an API server for what its address does not say.
+// ask asks an API server for the identity of its cluster.
 func (i *identity) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	i.cluster, i.err = i.server.Identity(ctx)
 }
 
-// is compares two API servers. An address alone says only that they are the same. An error
-// says why it is not certain what they are.
+// is compares two API servers. Equal addresses prove the same cluster, different ones prove
+// nothing. An error explains an uncertain result.
 func (i identity) is(o identity) (relation, error) {
 	switch {
 	case i.address != "" && i.address == o.address:
@@ -79,7 +79,7 @@ func (i identity) is(o identity) (relation, error) {
 	return other, nil
 }
 
-// unsaidError is of an API server that answers and does not say which cluster it is of.
+// unsaidError is of an API server that answers but does not identify its cluster.
 type unsaidError struct{ address string }
 
 func (e *unsaidError) Error() string {
@@ -91,12 +91,12 @@ type related struct {
 	name     string
 	read     source.Settings
 	relation relation
-	before   relation // what was taken for its relation until then; see [branch.settle]
+	before   relation // the relation in effect until then; see [branch.settle]
 	err      error
 }
 
-// relate finds out how those of some sources that read an API server are related to the
-// one that is written to. Nobody is asked for longer than [askLimit], and at once.
+// relate determines how sources that read an API server relate to the written one. All API
+// servers are asked at once, for at most [askLimit].
 func relate(ctx context.Context, written output.APIServer, sources []config.Source) (list []related) {
 	ours := locate(written)
 	var theirs []*identity

@@ -12,38 +12,38 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Reloading says what an application follows while it runs.
+// Reloading is the events that an application follows while it runs.
 type Reloading struct {
 	// File is the configuration file.
 	File string
-	// Now asks for the file to be read at once, such as by SIGHUP.
+	// Now requests a read of the file at once, such as by SIGHUP.
 	Now <-chan os.Signal
-	// Log is called when something else is to be logged; may be nil.
+	// Log is called when the log settings change; may be nil.
 	Log func(config.Log)
 }
 
 // Reload makes [App.Run] follow the configuration file. It comes before Run.
 func (a *App) Reload(r Reloading) { a.reloader.Reloading = r }
 
-// reloader applies the configuration file, all of it or nothing.
-// One goroutine runs it, anybody may look at it.
+// reloader applies the configuration file, all of it or nothing. One goroutine runs it, any
+// goroutine may read it.
 type reloader struct {
 	Reloading
 	app *App
-	// running is what is in force: what cannot change is as at the start.
+	// running is the configuration in force: fixed fields have their values of the start.
 	running config.Config
-	looked  bool      // at the file, since the start
-	rested  time.Time // when it may judge again who leaves
+	looked  bool      // whether the file was read since the start
+	rested  time.Time // when the next decision on departures may be made
 
 	mu     sync.Mutex // guards status
 	status admin.Config
 }
 
 const (
-	// removeAgain is how long a removal that the store rejected waits.
+	// removeAgain is the wait before a removal that the store rejected is retried.
 	removeAgain = time.Second
-	// lookShare bounds what judging takes of a processor: after each time, it rests so
-	// many times as long.
+	// lookShare bounds the processor time of decisions on departures: after each, the reloader
+	// rests so many times as long.
 	lookShare = 9
 )
 
@@ -54,7 +54,7 @@ func newReloader(a *App, c *config.Config) *reloader {
 	}}
 }
 
-// launch starts following the file, if there is one, and the sources that leave.
+// launch starts following the file, if there is one, and the leaving sources.
 func (r *reloader) launch(ctx context.Context, launch func(run func() error)) {
 	changed := make(chan struct{}, 1)
 	if r.File != "" {
@@ -62,7 +62,7 @@ func (r *reloader) launch(ctx context.Context, launch func(run func() error)) {
 			r.app.machine.watch(ctx, r.File, r.app.log, func() {
 				select {
 				case changed <- struct{}{}:
-				default: // the file will be read, and as it is by then
+				default: // the file will be read, with its newest content
 				}
 			})
 			return nil
@@ -71,8 +71,8 @@ func (r *reloader) launch(ctx context.Context, launch func(run func() error)) {
 	launch(func() error { r.follow(ctx, changed); return nil })
 }
 
-// follow waits for: the end, another file, somebody who asks, something that may decide
-// whether a source leaves, the time to look at that again.
+// Cases: ctx ends; the file changed; a read was requested; the departure of a source may be
+// due for a decision; the time for the next decision.
 func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 	var again <-chan time.Time
 	for {
@@ -94,7 +94,7 @@ func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// reload reads the file and takes it over.
+// reload reads the file and applies it.
 func (r *reloader) reload(ctx context.Context) {
 	wanted, err := r.app.machine.load(r.File)
 	if err != nil {
@@ -109,8 +109,8 @@ func (r *reloader) reload(ctx context.Context) {
 	r.loaded(p)
 }
 
-// apply makes the application as a valid configuration wants it. What comes is
-// awaited before it can come, and what goes is left to [reloader.removeDue].
+// apply applies a valid configuration. The gates wait for new sources before these start,
+// and removals are left to [reloader.removeDue].
 func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	if p.Log && r.Log != nil {
 		r.Log(wanted.Log)
@@ -123,7 +123,7 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	order := transition(a.fleet.names(), names(wanted))
 	a.fleet.addMissing(p.Start)
 	a.fleet.arrange(order)
-	merged := r.running // outputs are as they were at the start
+	merged := r.running // outputs keep their configuration of the start
 	merged.Sources = a.fleet.entries()
 	for _, b := range a.branches {
 		b.merger.Arrange(b.orderOf(&merged))
@@ -134,11 +134,11 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	}
 }
 
-// removeDue removes the records of the sources that may leave. It returns how long until
-// it has to look again, whatever happens; zero if it need not.
+// removeDue removes the records of the sources that may leave. It returns the longest time
+// until the next call; zero if none is needed.
 func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
 	due := r.app.fleet.due(r.inView)
-	r.app.judging.Store(len(due) > 0) // first: what is committed from here on has it look again
+	r.app.judging.Store(len(due) > 0) // first: commits from here on request another call
 	if wait := time.Until(r.rested); len(due) > 0 && wait > 0 {
 		return wait
 	}
@@ -158,8 +158,7 @@ func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
 	return again
 }
 
-// remove removes a source with its records. It reports false if that has to be tried
-// again.
+// remove removes a source with its records. It reports false if that has to be retried.
 func (r *reloader) remove(ctx context.Context, m *member) bool {
 	name := m.entry.Name
 	r.app.fleet.halt(m)
@@ -173,7 +172,7 @@ func (r *reloader) remove(ctx context.Context, m *member) bool {
 	return true
 }
 
-// soonest is the earlier of two times from now, of which zero is none.
+// soonest returns the earlier of two times from now; zero means none.
 func soonest(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -181,8 +180,8 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// inView reports whether clients may see a source's records. That the store
-// has them is not enough: they have to come before the removals do.
+// inView reports whether clients may see a source's records. Stored records are not enough:
+// clients have to get them before the removals.
 func (r *reloader) inView(name string) bool { return r.app.branches[0].gate.Snapshot().Primed(name) }
 
 func problems(err error) []string { return strings.Split(err.Error(), "\n") }

@@ -37,7 +37,7 @@ func (r *reloader) loaded(p plan) {
 			log.Info("source is removed once others are listed", "source", l.Source, "others", l.WaitsFor)
 		}
 	}
-	if r.looked || !p.unchanged() { // the first look finds what the start has read
+	if r.looked || !p.unchanged() { // the first read finds the configuration of the start
 		log.Info("configuration reloaded", "order", names(&r.running))
 	}
 	r.looked = true
@@ -47,7 +47,7 @@ func (r *reloader) loaded(p plan) {
 	})
 }
 
-// granted lists what a configuration grants its sources.
+// granted lists the rights that a configuration grants its sources.
 func granted(c *config.Config) []admin.ConfigSource {
 	list := []admin.ConfigSource{}
 	for _, s := range c.Sources {
@@ -62,7 +62,7 @@ func (r *reloader) report(change func(*admin.Config)) {
 	change(&r.status)
 }
 
-// shown is the status as operators see it.
+// shown returns the status as operators see it.
 func (r *reloader) shown() admin.Config {
 	r.mu.Lock()
 	status := r.status

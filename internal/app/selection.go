@@ -9,12 +9,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
-// selection says which sources a branch takes. Its zero value takes all.
+// selection is the sources that a branch takes. Its zero value takes all.
 type selection struct {
-	only []string // their names; none means all that are not left out
-	out  []string // names of those that are left out
-	// unknown are the names of those that may have to be left out. They are of the branch,
-	// and nothing of them passes: they are as sources that have not been listed yet.
+	only []string // their names; empty means all except out
+	out  []string // names of the excluded sources
+	// unknown are the names of sources that may have to be excluded. They belong to the
+	// branch, but their records do not pass: they count as sources that have not been listed
+	// yet.
 	unknown []string
 }
 
@@ -24,8 +25,8 @@ func isSelective(settings output.Settings) bool {
 	return ok && len(named.Only()) > 0
 }
 
-// selectionOf are the sources that an output takes: those that it names, or else all
-// but those that read the API server that it writes to.
+// selectionOf returns the sources that an output takes: the named ones, or otherwise all
+// that do not read the API server that it writes to.
 func selectionOf(ctx context.Context, settings output.Settings, c *config.Config) (s selection, found []related) {
 	if named, ok := settings.(output.Selective); ok && isSelective(settings) {
 		return selection{only: slices.Sorted(slices.Values(named.Only()))}, nil
@@ -41,7 +42,7 @@ func selectionOf(ctx context.Context, settings output.Settings, c *config.Config
 	return s, found
 }
 
-// with is the selection once it is known how a source is related to what is written.
+// with returns the selection with a source of a known relation.
 func (s selection) with(name string, r relation) selection {
 	without := func(list []string) []string {
 		return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return one == name })
@@ -57,8 +58,8 @@ func (s selection) with(name string, r relation) selection {
 	return s
 }
 
-// assume is the selection if every source passes of which the relation is unsaid. It is
-// that of a rehearsal, which writes nothing and does not wait for what may be said later.
+// assume returns the selection in which every source of an unidentified cluster passes. A
+// rehearsal uses it: it writes nothing and does not wait for later answers.
 func (s selection) assume(found []related) selection {
 	for i := range found {
 		if found[i].relation == unsaid {
@@ -69,7 +70,7 @@ func (s selection) assume(found []related) selection {
 	return s
 }
 
-// relation is what is taken for that of a source.
+// relation returns the relation in effect for a source.
 func (s selection) relation(name string) relation {
 	switch {
 	case slices.Contains(s.out, name):
@@ -86,17 +87,17 @@ func (s selection) equal(o selection) bool {
 
 func (s selection) isAll() bool { return len(s.only)+len(s.out)+len(s.unknown) == 0 }
 
-// has reports whether a source is of the branch.
+// has reports whether a source belongs to the branch.
 func (s selection) has(name string) bool {
 	return (len(s.only) == 0 || slices.Contains(s.only, name)) && !slices.Contains(s.out, name)
 }
 
-// passes reports whether what a source says is taken.
+// passes reports whether the records of a source are taken.
 func (s selection) passes(name string) bool {
 	return s.has(name) && !slices.Contains(s.unknown, name)
 }
 
-// of are those of a list that are of the branch.
+// of returns the sources of a list that belong to the branch.
 func (s selection) of(names []string) []string {
 	if s.isAll() {
 		return names
@@ -104,16 +105,17 @@ func (s selection) of(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !s.has(name) })
 }
 
-// target is an output that takes all sources but those that read what it writes to.
+// target is an output that takes all sources except those that read the cluster it writes
+// to.
 type target struct {
 	written output.APIServer
 	branch  *branch
 }
 
-// keepSelections returns a configuration as a running process can take it over. What an
-// output leaves out is settled once. A source that would be left out by other outputs than
-// now, or of which that cannot be found out for certain, stays as it runs, or waits for the
-// next start if it is new.
+// keepSelections returns the part of a configuration that a running process can take over.
+// The exclusions of an output are decided once. A source may be excluded by other outputs
+// than now, or that may be uncertain. It then stays as it runs, or waits for the next start
+// if it is new.
 func keepSelections(ctx context.Context, targets []target, running, wanted *config.Config) (kept *config.Config, needsRestart []string) {
 	k := *wanted
 	k.Sources = nil
@@ -132,12 +134,12 @@ func keepSelections(ctx context.Context, targets []target, running, wanted *conf
 	return &k, needsRestart
 }
 
-// keeps reports whether a source, which is new or reads something else than before, may be
+// keeps reports whether a source, which is new or reads another API server than before, may
 // run beside the output.
 func (t target) keeps(ctx context.Context, s config.Source) bool {
 	now := t.branch.selection().relation(s.Name)
 	if now == unknown {
-		return true // nothing of it passes before that is found out
+		return true // its records do not pass before the relation is known
 	}
 	found := other
 	for _, one := range relate(ctx, t.written, []config.Source{s}) {

@@ -14,13 +14,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// selfFile is where an Isthmus without a name of its own keeps one, in the folder of its store.
+// selfFile is the file with the name of an unnamed Isthmus, in the folder of its store.
 const selfFile = "name"
 
-// selfOf is the name that the paths of records have of this Isthmus: that of its instance, if
-// the configuration gives one. Else it is one that no other has, which outlives a restart in the
-// folder of the store. The folder has to be this process's own by then. A name that cannot
-// be kept does for this process: another one later costs no more than an exchange of all paths.
+// selfOf returns the name of this Isthmus in the paths of records. It is the instance's
+// name, if configured, otherwise a unique name. The folder of the store keeps it across
+// restarts; the folder has to be locked by this process by then. A name that cannot be kept
+// is valid for this process: another name later only costs an exchange of all paths.
 func selfOf(c *config.Config, log *slog.Logger) string {
 	if c.Instance != config.DefaultInstance {
 		return c.Instance
@@ -55,7 +55,7 @@ func notKept(log *slog.Logger, name string, err error) {
 	}
 }
 
-// keepSelf puts the name into a folder of the store that was made again, unless it is there.
+// keepSelf writes the name into a recreated folder of the store, unless it is there.
 func (a *App) keepSelf(c *config.Config) {
 	if c.Instance != config.DefaultInstance {
 		return
@@ -67,11 +67,11 @@ func (a *App) keepSelf(c *config.Config) {
 
 func newSelf() string {
 	var b [6]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return config.DefaultInstance + "-" + hex.EncodeToString(b[:])
 }
 
-// writeWhole has a file be there with all of its text, or not at all.
+// writeWhole writes a file whole or not at all.
 func writeWhole(path, text string) error {
 	const mode = 0o600
 	next := path + ".tmp"

@@ -32,10 +32,10 @@ func newStages(metrics *prometheus.Registry) *stages {
 	}
 }
 
-// merged notes that a change has reached the catalog.
+// merged records that a change has reached the catalog.
 func (s *stages) merged(c catalog.Change) {
 	if c.Committed.IsZero() {
-		return // a snapshot of the store, which tells no times
+		return // a snapshot of the store, which has no times
 	}
 	s.commitToCatalog.Observe(time.Since(c.Committed).Seconds())
 	if !c.Observed.IsZero() {

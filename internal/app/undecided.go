@@ -14,31 +14,30 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// unsaidLimit is how long nothing of a source passes while an API server answers that it
-// does not say which cluster it is of. One that starts denies everybody everything until
-// it has read who may do what. That takes seconds, and longer the more there is to read.
-// One that denies it for a minute is taken for one that never allows it. It is asked on
-// all the same.
+// unsaidLimit is how long a source waits while an API server answers without identifying
+// its cluster. A starting API server rejects every request until it has read its roles.
+// That takes seconds, and longer the more roles there are. A rejection for a minute counts
+// as permanent. The API server is still asked afterwards.
 const unsaidLimit = time.Minute
 
-// question is what there is to know of a relation that is not certain.
+// question is the state of a relation that is not certain.
 type question struct {
-	unsaid time.Time // since when it is, time after time; zero if it is not
-	// replaced says that the source has had other settings in this process. What is stored
-	// of it may be of what these read, which may be what is written.
+	unsaid time.Time // since when every answer lacked the cluster; zero if the last one had it
+	// replaced means that the source has had other settings in this process. Its stored
+	// records may come from those settings, and so from the written API server.
 	replaced bool
 }
 
-// decide finds out of the sources of which it is not certain whether they read the API
-// server that is written to, one time after the other, until it is certain of all or ctx
-// ends. What is written is harder to take back than what is not written yet.
+// decide repeatedly determines which uncertain sources read the API server that is written
+// to, until all are certain or ctx ends. A written object is harder to revert than one that
+// is not written yet.
 func (b *branch) decide(ctx context.Context, log *slog.Logger) {
 	pauses := wait.Backoff{Min: askLimit / 2, Max: 10 * askLimit}
 	for failures := 1; ; failures++ {
 		if !b.asks() {
 			return
 		}
-		// Cases: it is time to ask again; what is asked for may have changed; the end.
+		// Cases: the pause is over; the asked sources may have changed; ctx ends.
 		select {
 		case <-time.After(pauses.After(failures, rand.Float64())): //nolint:gosec // only spreads the tries
 		case <-b.changed:
@@ -54,8 +53,8 @@ func (b *branch) decide(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// find finds out how the sources of which it is not certain are related to what is
-// written. One that reads no API server any more reads something else.
+// find determines the relations of the uncertain sources. A source that no longer reads an
+// API server reads another system.
 func (b *branch) find(ctx context.Context) []related {
 	undecided := b.undecided()
 	found := relate(ctx, b.written, undecided)
@@ -67,7 +66,7 @@ func (b *branch) find(ctx context.Context) []related {
 	return found
 }
 
-// report says what is taken for the relation of a source now.
+// report logs the relation of a source now in effect.
 func (r *related) report(log *slog.Logger) {
 	switch {
 	case r.err != nil:
@@ -79,7 +78,7 @@ func (r *related) report(log *slog.Logger) {
 	}
 }
 
-// warnOf says what is not certain of a source, and what to do.
+// warnOf logs why the relation of a source is uncertain, and the fix.
 func warnOf(log *slog.Logger, one related) {
 	switch {
 	case one.err == nil:
@@ -95,14 +94,14 @@ func warnOf(log *slog.Logger, one related) {
 	}
 }
 
-// asks reports whether there is a source of which it is not certain.
+// asks reports whether any source is uncertain.
 func (b *branch) asks() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.asked) > 0
 }
 
-// undecided are the sources of which it is not certain.
+// undecided returns the uncertain sources.
 func (b *branch) undecided() []config.Source {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,8 +111,8 @@ func (b *branch) undecided() []config.Source {
 	})
 }
 
-// settle takes over how a source is related to what is written, unless it has other
-// settings by now. It reports whether that says anything new.
+// settle applies the relation of a source, unless it has other settings by now. It reports
+// whether the result is new.
 func (b *branch) settle(one *related) bool {
 	is, moved := b.take(one, b.renewed(config.Source{Name: one.name, Settings: one.read}))
 	if moved {
@@ -123,8 +122,8 @@ func (b *branch) settle(one *related) bool {
 	return is
 }
 
-// take is the part of settle under the lock. A source that passes because its relation was
-// unsaid for so long is asked for on. Renewed says that nothing is stored of other settings.
+// take is the part of settle under the lock. A source that passes after the limit is still
+// asked. renewed reports that no records of other settings are stored.
 func (b *branch) take(one *related, renewed bool) (is, moved bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +151,7 @@ func (b *branch) take(one *related, renewed bool) (is, moved bool) {
 	return true, moved
 }
 
-// after is the question once there was another answer.
+// after returns the question after another answer.
 func (q question) after(answer relation) question {
 	switch {
 	case answer != unsaid:
@@ -163,8 +162,8 @@ func (q question) after(answer relation) question {
 	return q
 }
 
-// reconsider looks at the sources of another configuration. What was said of other settings
-// does not count for one that has new ones. The caller has the lock.
+// reconsider resets the questions of sources with other settings in a new configuration:
+// earlier answers do not count. The caller holds the lock.
 func (b *branch) reconsider(entries []config.Source) {
 	for _, s := range entries {
 		_, asked := b.asked[s.Name]
@@ -174,7 +173,8 @@ func (b *branch) reconsider(entries []config.Source) {
 	}
 }
 
-// targetOf is an output as what its sources are compared with; false if they are not.
+// targetOf returns the target that an output's sources are compared with; false if it has
+// none.
 func targetOf(settings output.Settings, b *branch) (target, bool) {
 	written, writes := settings.(output.APIServer)
 	return target{written, b}, writes && !isSelective(settings)

@@ -1,4 +1,4 @@
-// Package bind binds what servers listen on.
+// Package bind binds the listeners of servers.
 package bind
 
 import (
@@ -23,8 +23,8 @@ func Listen(ctx context.Context, address string, bind func(ctx context.Context, 
 	return l, err
 }
 
-// abandoned reports whether nobody listens on a socket: a process that was
-// killed leaves its file behind. Anything that is not a socket is left alone.
+// abandoned reports whether a unix socket has no listener: a killed process leaves its file
+// behind. A file that is not a socket is never abandoned.
 func abandoned(ctx context.Context, path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket {

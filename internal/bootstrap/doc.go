@@ -1,8 +1,7 @@
-// Package bootstrap writes the file with which a client of Isthmus starts: that of
-// an Envoy, and that of gRPC.
+// Package bootstrap writes the bootstrap file of a client of Isthmus, for Envoy and for
+// gRPC.
 //
-// It reads no file, looks up no name and connects to nothing, so a bootstrap can be
-// made on another machine than the client's. What is wrong with a value is reported
-// under the flag of "isthmus bootstrap" that it came from, all of it at once.
-// Everything in it is a function without state.
+// It reads no file, looks up no name and connects to nothing. A bootstrap can therefore be
+// made on another machine than the client's. All invalid values are reported at once, each
+// under its flag of "isthmus bootstrap". Its functions have no state.
 package bootstrap

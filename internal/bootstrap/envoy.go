@@ -14,28 +14,27 @@ import (
 	"time"
 )
 
-// Envoy is what bootstraps of Envoys differ in.
+// Envoy is the variable part of an Envoy bootstrap.
 type Envoy struct {
 	Node   Node
 	Server Server
-	// SOTW has it take the state of the world in each response, and not changes.
+	// SOTW selects the state-of-the-world variant instead of delta.
 	SOTW bool
-	// AdminPort is that of its admin interface, on 127.0.0.1; 0 has it choose a free one.
+	// AdminPort is the port of its admin interface, on 127.0.0.1; 0 chooses a free one.
 	AdminPort uint16
-	// Keepalive is how often it asks whether the server is still there.
+	// Keepalive is the interval of its pings to the server.
 	Keepalive time.Duration
 }
 
-// MinKeepalive is how often an Envoy may ask at most, so that Isthmus does not end
-// the connection.
+// MinKeepalive is the shortest interval that Isthmus allows before it ends the connection.
 const MinKeepalive = 2 * time.Second
 
-// envoyText is the bootstrap, with a comment where somebody may ask why.
+// envoyText is the bootstrap, with comments for its operators.
 //
 //go:embed envoy.yaml
 var envoyText string
 
-// page is what the text is made of.
+// page is the data of the template.
 type page struct {
 	Envoy
 	identity
@@ -44,13 +43,13 @@ type page struct {
 	TLS       bool
 	SNI, SAN  string
 	SANType   string
-	Answer    time.Duration // how long it waits for the answer that the server is there
+	Answer    time.Duration // how long to wait for the answer to a ping
 }
 
-// slowest is how long an answer may take at most, however seldom Envoy asks.
+// slowest bounds the time for an answer, however rarely Envoy pings.
 const slowest = 5 * time.Second
 
-// YAML is the bootstrap.
+// YAML returns the bootstrap.
 func (e Envoy) YAML() ([]byte, error) {
 	p, err := e.page()
 	if err != nil {
@@ -65,7 +64,7 @@ func (e Envoy) YAML() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// page checks everything, and works out what depends on something else.
+// page checks all values, and computes the derived ones.
 func (e Envoy) page() (p page, err error) {
 	var node, addresses, secured, keepalive error
 	p.Envoy, p.Answer = e, min(e.Keepalive, slowest)
@@ -88,7 +87,7 @@ func (e Envoy) page() (p page, err error) {
 	return p, err
 }
 
-// intercept settles how requests come to the proxy, which a router has no question of.
+// intercept sets how requests reach the proxy. A router has no such setting.
 func (p *page) intercept() error {
 	switch said := p.Node.Interception; {
 	case p.Router && said != "":
@@ -99,7 +98,7 @@ func (p *page) intercept() error {
 	return nil
 }
 
-// verify settles what the server's certificate has to be for.
+// verify sets the name that the server's certificate has to be for.
 func (p *page) verify() error {
 	expected := p.Server.Name
 	for _, a := range p.Addresses {
@@ -139,5 +138,5 @@ func quote(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// seconds writes a duration as Envoy reads it.
+// seconds writes a duration in Envoy's form.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }

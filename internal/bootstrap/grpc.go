@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// GRPC is what bootstraps of gRPC differ in.
+// GRPC is the variable part of a gRPC bootstrap.
 type GRPC struct {
 	Node   Node
 	Server Server
-	// Language is one of languages. Without TLS a bootstrap is for all of them; if
-	// it is empty, nothing is said of what an implementation has not.
+	// Language is one of languages. Without TLS a bootstrap is valid for all of them. If it is
+	// empty, unsupported fields of implementations are not reported.
 	Language string
 }
 
-// languages are those whose implementations differ in what they read. What is named
+// languages are the languages with differing implementations. The implementation called
 // python is C-core, which C++, Ruby and others use, too.
 var languages = []string{"go", "python", "java", "node"}
 
-// The shapes of the bootstrap of gRPC, as gRPC's proposals A27 and A65 have them.
+// The shapes of the bootstrap of gRPC, by gRPC's proposals A27 and A65.
 type (
-	// Client is the whole of it. Written as JSON it is what clients read.
+	// Client is the complete bootstrap; its JSON form is the file that clients read.
 	Client struct {
 		Servers []client `json:"xds_servers"`
 		Node    node     `json:"node"`
@@ -44,7 +44,7 @@ type (
 	node struct {
 		ID       string         `json:"id"`
 		Cluster  string         `json:"cluster"`
-		Locality locality       `json:"locality"` // that of Node cannot do without
+		Locality locality       `json:"locality"` // gRPC for Node requires it
 		Metadata map[string]any `json:"metadata"`
 	}
 	locality struct {
@@ -54,7 +54,7 @@ type (
 	}
 )
 
-// Client is the bootstrap.
+// Client returns the bootstrap.
 func (g GRPC) Client() (Client, error) {
 	id, wrongNode := g.Node.identity()
 	addresses, wrongAddress := g.Server.addresses()
@@ -76,7 +76,7 @@ func (g GRPC) Client() (Client, error) {
 	return c, nil
 }
 
-// fits reports what gRPC has no place for.
+// fits reports fields that gRPC does not support.
 func (g GRPC) fits(id identity) error {
 	var errs []error
 	if g.Server.Name != "" {
@@ -94,7 +94,7 @@ func (g GRPC) fits(id identity) error {
 	return errors.Join(append(errs, g.speaks())...)
 }
 
-// speaks reports what the implementation of a language has not, by the releases
+// speaks reports features that the implementation of a language lacks, as of the releases
 // grpc-java 1.75 and grpc-js-xds 1.14.
 func (g GRPC) speaks() error {
 	if g.Language != "" && !slices.Contains(languages, g.Language) {

@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// bind is where an Envoy listens for its workload, as Isthmus reads it in the metadata.
+// bind is a listener of an Envoy for its workload, in the metadata's form that Isthmus
+// reads.
 type bind struct {
 	Port   uint16 `json:"port"`
 	Bind   string `json:"bind,omitempty"`   // the first address of the workload if empty
 	Target uint16 `json:"target,omitempty"` // the same port if 0
 }
 
-// listen settles where a proxy listens for its workload.
+// listen sets the listeners of a proxy for its workload.
 func (p *page) listen() error {
-	if len(p.Node.Inbound) == 0 || p.Metadata == nil { // an error of its own
+	if len(p.Node.Inbound) == 0 || p.Metadata == nil { // reported as another error
 		return nil
 	}
 	if p.Node.Interception != "NONE" {
@@ -35,13 +36,13 @@ func (p *page) listen() error {
 	return nil
 }
 
-// allPorts has a proxy listen at the ports of all services.
+// allPorts makes a proxy listen at the ports of all services.
 const allPorts = "all"
 
-// call settles at which ports of loopback a proxy listens for services.
+// call sets the ports of loopback at which a proxy listens for services.
 func (p *page) call() error {
 	said := p.Node.Outbound
-	if p.Metadata == nil { // an error of its own
+	if p.Metadata == nil { // reported as another error
 		return nil
 	}
 	if p.Node.Interception != "NONE" {

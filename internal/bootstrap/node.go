@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Node is who the client says it is. What is empty is not said, or has the default
-// that it names.
+// Node is the client's identity as it declares it. An empty field is not declared, or has
+// the default given here.
 type Node struct {
 	// Node is the name of the workload, or a whole node id of Istio's form,
-	// TYPE~IP~NAME.NAMESPACE~DOMAIN, to which the other fields must not be contrary.
+	// TYPE~IP~NAME.NAMESPACE~DOMAIN, which the other fields must not contradict.
 	Node           string
 	Type           string   // sidecar, which is the default, or router
 	Namespace      string   // default
@@ -25,18 +25,18 @@ type Node struct {
 	ServiceAccount string
 	Cluster        string
 	Network        string
-	Machine        string // that the workload runs on, such as the node of its cluster
+	Machine        string // the machine of the workload, such as the node of its cluster
 	Locality       string // region/zone/subzone
 	Interception   string // REDIRECT, TPROXY or NONE; REDIRECT for the sidecar of an Envoy
-	// Inbound is where an Envoy listens for its workload if nothing is redirected to it, each
-	// as PORT, ADDRESS:PORT, or either with =TARGET, the workload's own port on loopback.
+	// Inbound is the listeners of an Envoy for its workload if nothing is redirected to it.
+	// Each is PORT, ADDRESS:PORT, or either with =TARGET, the workload's own port on loopback.
 	Inbound []string
 	// Outbound are the ports of loopback at which an Envoy listens for services if nothing is
-	// redirected to it, or all, which is the default.
+	// redirected to it. The default is all.
 	Outbound []string
 }
 
-// identity is a node as the protocol has it.
+// identity is a node in the protocol's form.
 type identity struct {
 	ID, Name, Namespace string
 	Router              bool
@@ -93,7 +93,7 @@ func (n Node) identity() (identity, error) {
 	return id, nil
 }
 
-// split takes apart a whole node id.
+// split parses a whole node id.
 func (n Node) split() (Node, error) {
 	if !strings.Contains(n.Node, "~") {
 		return n, nil
@@ -128,7 +128,7 @@ func (n Node) split() (Node, error) {
 	return n, nil
 }
 
-// validate reports what is wrong with a node that has its defaults.
+// validate reports the invalid fields of a node with its defaults.
 func (n Node) validate() error {
 	errs := []error{
 		matches(name, "--node", n.Node, "name the workload, such as web-1: "+likeName),

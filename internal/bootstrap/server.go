@@ -12,20 +12,20 @@ import (
 	"unicode"
 )
 
-// Server is where Isthmus listens, and how it is connected to.
+// Server is the listener of Isthmus, and how to connect to it.
 type Server struct {
-	// Addresses are those of its output xds: host and port, or unix:///path.
+	// Addresses are the addresses of its output xds: host and port, or unix:///path.
 	Addresses []string
-	// CA turns TLS on: the file of the authorities that the server's certificate is
-	// of. Cert and Key are the files of the client's own, if the server wants one.
-	// All are in PEM form, and read by the client.
+	// CA enables TLS: the file of the authorities of the server's certificate. Cert and Key
+	// are the files of the client's own, if the server demands one. All are in PEM form, and
+	// read by the client.
 	CA, Cert, Key string
-	// Name is what the server's certificate is for, if not the host of its address:
-	// a DNS name, an address, or a SPIFFE ID.
+	// Name is the name in the server's certificate, if not the host of its address: a DNS
+	// name, an address, or a SPIFFE ID.
 	Name string
 }
 
-// address is one of a server.
+// address is a server's address.
 type address struct {
 	Path string // of a unix socket; the others are empty then
 	Host string
@@ -40,7 +40,7 @@ func (a address) String() string {
 	return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port)))
 }
 
-// addresses are those of the server, without repetition.
+// addresses returns the server's addresses; duplicates are errors.
 func (s Server) addresses() (list []address, err error) {
 	if len(s.Addresses) == 0 {
 		return nil, errors.New("--address: missing; give the host and port of outputs.xds.listen, such as 127.0.0.1:15010")
@@ -88,7 +88,7 @@ func parseAddress(text string) (address, error) {
 	return a, nil
 }
 
-// tls reports whether the connection is to be by TLS, and what is wrong with how.
+// tls reports whether the connection uses TLS, and invalid settings of it.
 func (s Server) tls() (on bool, err error) {
 	var errs []error
 	for _, said := range []struct{ flag, file string }{{"--ca", s.CA}, {"--cert", s.Cert}, {"--key", s.Key}} {
@@ -108,7 +108,7 @@ func (s Server) tls() (on bool, err error) {
 	return s.CA != "", errors.Join(errs...)
 }
 
-// printable reports whether a text has nothing in it that no name of a file should.
+// printable reports whether a text contains only characters fit for a file name.
 func printable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0
 }

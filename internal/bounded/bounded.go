@@ -1,5 +1,5 @@
-// Package bounded reads what others wrote, up to a bound. What is larger is an error, never
-// cut short. It has no state.
+// Package bounded reads foreign input up to a bound. Larger input is an error, and is never
+// truncated. It has no state.
 package bounded
 
 import (
@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// Most is how many bytes a command reads of a response or a file.
+// Most is the number of bytes that a command reads of a response or a file.
 const Most = 256 << 20
 
-// Reader returns a reader that fails once more than [Most] bytes come. What names the bytes
+// Reader returns a reader that fails after more than [Most] bytes. The text names the bytes
 // in the error.
 func Reader(r io.Reader, what string) io.Reader { return &reader{from: r, left: Most, what: what} }
 
@@ -23,7 +23,7 @@ type reader struct {
 
 // Read implements [io.Reader].
 func (r *reader) Read(p []byte) (int, error) {
-	if r.left == 0 { // one byte more shows whether there is more
+	if r.left == 0 { // one more byte shows whether there is more
 		if n, err := r.from.Read(make([]byte, 1)); n == 0 {
 			return 0, err
 		}
@@ -41,7 +41,7 @@ func File(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.Size() > Most { // which takes no memory
+	if info, err := file.Stat(); err == nil && info.Size() > Most { // the check takes no memory
 		return nil, &TooLarge{path}
 	}
 	return io.ReadAll(Reader(file, path))

@@ -11,20 +11,20 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Client says how a server that is dialled is known, and what it is shown.
+// Client is the TLS configuration for dialling a server.
 type Client struct {
-	// CAFile has the authorities of the server; those of the machine if empty.
+	// CAFile has the authorities of the server; the machine's if empty.
 	CAFile   string `json:"caFile"`
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
-	// ServerName is the name in the server's certificate; that of its address if empty.
+	// ServerName is the name in the server's certificate; the address's host if empty.
 	ServerName string `json:"serverName"`
 }
 
-// Enabled reports whether anything of it is set.
+// Enabled reports whether any field is set.
 func (c Client) Enabled() bool { return c != Client{} }
 
-// Validate says what of it makes no sense.
+// Validate reports contradictory fields.
 func (c Client) Validate() error {
 	switch {
 	case c.CertFile != "" && c.KeyFile == "":
@@ -35,12 +35,12 @@ func (c Client) Validate() error {
 	return nil
 }
 
-// Files are the paths in it.
+// Files returns the paths in it.
 func (c *Client) Files() []*string { return []*string{&c.CAFile, &c.CertFile, &c.KeyFile} }
 
-// Load reads the authorities; it is called again for each run of what dials. The
-// certificate is read anew at every handshake, so that it can be rotated, and now, to
-// find out whether it can be.
+// Load reads the authorities; each run of a dialler calls it again. The certificate is read
+// anew at every handshake, so that it can be rotated. Load also reads it now, to check that
+// it is valid.
 func (c Client) Load() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if c.CAFile != "" {
@@ -61,7 +61,8 @@ func (c Client) Load() (*tls.Config, error) {
 	return config, err
 }
 
-// Credentials are those of gRPC, by what [Client.Load] returns; plaintext if nothing is set.
+// Credentials returns gRPC credentials for the result of [Client.Load]; plaintext if
+// nothing is set.
 func (c Client) Credentials() (credentials.TransportCredentials, error) {
 	if !c.Enabled() {
 		return insecure.NewCredentials(), nil

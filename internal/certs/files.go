@@ -19,23 +19,23 @@ type Files struct {
 	ClientCAFile string
 }
 
-// FileError says which of the files is at fault.
+// FileError is the fault of a file.
 type FileError struct {
 	Field  string // "certFile", "keyFile" or "clientCAFile"
-	Reason string // what is wrong and how to fix it
+	Reason string // the fault and how to fix it
 }
 
 // Error implements error.
 func (e *FileError) Error() string { return e.Field + ": " + e.Reason }
 
-// content is what stands in the files; clientCA is nil without such a file.
+// content is the text of the files; clientCA is nil without such a file.
 type content struct{ cert, key, clientCA []byte }
 
 func (c content) equal(o content) bool {
 	return bytes.Equal(c.cert, o.cert) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA)
 }
 
-// read takes in the files as they are now.
+// read reads the files.
 func (f Files) read() (c content, err error) {
 	if c.cert, err = readFile("certFile", f.CertFile); err != nil {
 		return content{}, err
@@ -49,7 +49,7 @@ func (f Files) read() (c content, err error) {
 	return c, err
 }
 
-// largest is far more than any of the files has reason to be.
+// largest is far more than the size of any valid file.
 const largest = 4 << 20
 
 func readFile(field, path string) ([]byte, error) {
@@ -68,7 +68,7 @@ func readFile(field, path string) ([]byte, error) {
 	return text, nil
 }
 
-// parse makes what a listener needs of the content of files.
+// parse converts the content of files into a listener's configuration.
 func (f Files) parse(c content) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(c.cert, c.key)
 	if err != nil {
@@ -78,8 +78,7 @@ func (f Files) parse(c content) (*tls.Config, error) {
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{pair},
 		NextProtos:   []string{"h2"},
-		// A resumed session would stand on what was verified under the files
-		// as they were before.
+		// A resumed session would rely on a verification under the previous files.
 		SessionTicketsDisabled: true,
 	}
 	if f.ClientCAFile == "" {
@@ -92,7 +91,7 @@ func (f Files) parse(c content) (*tls.Config, error) {
 	return config, nil
 }
 
-// whose finds out which of the two files keeps a pair from being one.
+// whose returns the file at fault when certificate and key do not match.
 func (f Files) whose(c content, err error) error {
 	if !holdsCertificate(c.cert) {
 		return &FileError{"certFile", fmt.Sprintf("%q holds no certificate in PEM form", f.CertFile)}
@@ -113,7 +112,7 @@ func holdsCertificate(text []byte) bool {
 	}
 }
 
-// cause is an error of the file system without the path that stands beside it.
+// cause returns an error of the file system without its path, which the text already has.
 func cause(err error) error {
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 		return pathErr.Err

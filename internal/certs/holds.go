@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Holds reports until when what a client has shown is valid under some authorities; it
-// fails if it is not valid now.
+// Holds reports until when a client's certificate chain is valid under some authorities; it
+// fails if the chain is not valid now.
 func Holds(chain []*x509.Certificate, authorities *x509.CertPool, now time.Time) (until time.Time, err error) {
 	between := x509.NewCertPool()
 	for _, cert := range chain[1:] {
@@ -21,7 +21,7 @@ func Holds(chain []*x509.Certificate, authorities *x509.CertPool, now time.Time)
 	return lasts(chains), nil
 }
 
-// lasts is until when the longest-lived of the chains is valid.
+// lasts returns until when the longest-lived of the chains is valid.
 func lasts(chains [][]*x509.Certificate) (until time.Time) {
 	for _, chain := range chains {
 		ends := chain[0].NotAfter

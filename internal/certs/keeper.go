@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Keeper has the newest content of files that can be used. Make one with [New].
+// Keeper has the newest usable content of files. [New] makes one.
 type Keeper struct {
 	files Files
 	log   *slog.Logger
@@ -19,10 +19,10 @@ type Keeper struct {
 	turn    uint64 // of the newest reading that counted
 	seen    content
 	current *tls.Config // never written to again
-	err     error       // why what was seen last is not in use
+	err     error       // why the content seen last is not in use
 }
 
-// New returns a keeper of files, which must be good by now. The error is a [*FileError].
+// New returns a keeper of files, which must be valid by now. The error is a [*FileError].
 func New(files Files, log *slog.Logger) (*Keeper, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -39,7 +39,7 @@ func New(files Files, log *slog.Logger) (*Keeper, error) {
 	return k, nil
 }
 
-// TLS returns a configuration whose handshakes use the files as they are then.
+// TLS returns a configuration with handshakes that use the files' current content.
 func (k *Keeper) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS12,
@@ -62,7 +62,7 @@ func (k *Keeper) HTTP() *tls.Config {
 	}
 }
 
-// Err says why the files as they are now are not in use; nil if they are.
+// Err returns why the current files are not in use; nil if they are.
 func (k *Keeper) Err() error {
 	k.newest()
 	k.mu.Lock()
@@ -70,7 +70,7 @@ func (k *Keeper) Err() error {
 	return k.err
 }
 
-// Expires is when the certificate in use does.
+// Expires returns the expiry of the certificate in use.
 func (k *Keeper) Expires() time.Time {
 	leaf := k.newest().Certificates[0].Leaf
 	if leaf == nil { // parsed anew, should the library not have kept it
@@ -82,13 +82,12 @@ func (k *Keeper) Expires() time.Time {
 	return leaf.NotAfter
 }
 
-// ClientCAs are the authorities that clients are to be of now; nil if none are
-// demanded. It stays the same pointer while the authorities stay the same.
+// ClientCAs returns the current authorities of clients; nil if no client certificates are
+// demanded. The pointer stays the same while the authorities do.
 func (k *Keeper) ClientCAs() *x509.CertPool { return k.newest().ClientCAs }
 
-// newest reads the files and returns what is to be used now. The lock is not
-// held while they are read, so a reading counts only if none that began after
-// it has counted already.
+// newest reads the files and returns the configuration to use now. The lock is not held
+// while they are read. A reading therefore counts only if no later one has counted already.
 func (k *Keeper) newest() *tls.Config {
 	turn := k.turns.Add(1)
 	seen, err := k.files.read()
@@ -100,7 +99,7 @@ func (k *Keeper) newest() *tls.Config {
 	k.turn = turn
 	if err != nil {
 		k.keepOld(err)
-		k.seen = content{} // whatever comes next is new
+		k.seen = content{} // the next content is new in any case
 		return k.current
 	}
 	if seen.equal(k.seen) {
@@ -120,7 +119,7 @@ func (k *Keeper) newest() *tls.Config {
 	return next
 }
 
-// keepOld notes why the files are not used, once for each reason.
+// keepOld records why the files are not used, and logs each reason once.
 func (k *Keeper) keepOld(err error) {
 	if k.err == nil || k.err.Error() != err.Error() {
 		k.log.Error("certificates cannot be used as they are now; those before stay in use, and the files are tried again", "err", err)

@@ -45,7 +45,7 @@ func (f *adminFlags) get(ctx context.Context, path string, v any) error {
 	return f.call(ctx, http.MethodGet, path, v)
 }
 
-// post has the admin API do something, and reads what came of it into v.
+// post sends a request for an action to the admin API, and reads the result into v.
 func (f *adminFlags) post(ctx context.Context, path string, v any) error {
 	return f.call(ctx, http.MethodPost, path, v)
 }
@@ -86,8 +86,8 @@ func (f *adminFlags) call(ctx context.Context, method, path string, v any) error
 	return nil
 }
 
-// cutShort says why an answer was not waited for any longer, by the context of
-// the command: it was interrupted, or else its time is up.
+// cutShort explains why the command stopped waiting for an answer, by the context of the
+// command: it was interrupted, or otherwise timed out.
 func (f *adminFlags) cutShort(ctx context.Context, method string) error {
 	undone := "nothing was changed"
 	if method != http.MethodGet {
@@ -100,7 +100,7 @@ func (f *adminFlags) cutShort(ctx context.Context, method string) error {
 		f.url, f.timeout.String(), undone, strings.TrimRight(f.url, "/"))
 }
 
-// request is one to a path of the admin API, with the token if there is one.
+// request returns a request to a path of the admin API, with the token if there is one.
 func (f *adminFlags) request(ctx context.Context, method, path string) (*http.Request, error) {
 	base, err := url.Parse(f.url)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {

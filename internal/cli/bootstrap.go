@@ -126,7 +126,7 @@ Exit status: 0 it was printed, 2 wrong usage.`,
 	return c
 }
 
-// nodeFlags are those that say who the client is.
+// nodeFlags adds the flags with the client's identity.
 func nodeFlags(c *cobra.Command, n *bootstrap.Node) {
 	flags := c.Flags()
 	flags.StringVar(&n.Node, "node", "", "the name of the workload, or its whole node id TYPE~IP~NAME.NAMESPACE~DOMAIN")
@@ -142,7 +142,7 @@ func nodeFlags(c *cobra.Command, n *bootstrap.Node) {
 	flags.StringVar(&n.Domain, "domain", "", "the domain of the workload; default NAMESPACE.svc.cluster.local")
 }
 
-// serverFlags are those that say where Isthmus is.
+// serverFlags adds the flags with the address of Isthmus.
 func serverFlags(c *cobra.Command, s *bootstrap.Server) {
 	flags := c.Flags()
 	flags.StringSliceVar(&s.Addresses, "address", nil, "where Isthmus serves xDS: HOST:PORT, or unix:///PATH; more of them for replicas")
@@ -166,13 +166,13 @@ func printJSON(c *cobra.Command, text []byte) error {
 	return err
 }
 
-// document is how a command prints what another program reads.
+// document is the format in which a command prints a file for another program.
 type document format
 
 // String implements the flag's value, as Set and Type do.
 func (d *document) String() string { return string(*d) }
 
-// Set takes the form from the command line.
+// Set parses the format from the command line.
 func (d *document) Set(s string) error {
 	if s != string(asYAML) && s != string(asJSON) {
 		return errors.New("use yaml or json")
@@ -181,5 +181,5 @@ func (d *document) Set(s string) error {
 	return nil
 }
 
-// Type is what help shows for a value.
+// Type is the value's type in the help text.
 func (d *document) Type() string { return "format" }

@@ -1,8 +1,8 @@
 // Package cli is the command line: one file per command.
 //
-// Exit status is 0 when all is fine, 1 when the thing asked about is wrong or what
-// was to be printed could not be, and 2 when the command was used wrongly. A
-// command that a signal interrupts adds the number of the signal to 128.
+// Exit status is 0 on success. It is 1 when the checked object is faulty or the output
+// could not be printed, and 2 when the command was used wrongly. A command that a signal
+// interrupts adds the number of the signal to 128.
 package cli
 
 import (
@@ -22,7 +22,7 @@ const (
 	exitUsage = 2
 )
 
-// wrong is an error of the thing asked about, not of how it was asked.
+// wrong is an error of the checked object, not of the command's use.
 type wrong struct{ error }
 
 func (w wrong) Unwrap() error { return w.error }
@@ -80,9 +80,9 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 		newServe(version), newDemo(version), newValidate(), newDiff(), newVersion(version),
 		newSources(), newServices(), newClients(), newBootstrap(),
 	)
-	root.InitDefaultCompletionCmd() // which prints where the root does by now
+	root.InitDefaultCompletionCmd() // the completion command prints to the root's output by now
 	for _, c := range root.Commands() {
-		if c.Name() == "completion" { // the library's own lets any shell's name pass
+		if c.Name() == "completion" { // the library's own command accepts any shell's name
 			c.Args, c.RunE = cobra.NoArgs, needsShell
 			c.Long = `Completion prints a script that makes a shell complete the commands and flags of
 isthmus. Put it where your shell looks for completions, and open a new shell;

@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/bounded"
 )
 
-// client is what asks the admin API. It follows no redirection, which would
-// take a token to who knows where.
+// client returns the HTTP client for the admin API. It follows no redirection, which could
+// send a token to an unknown host.
 func (f *adminFlags) client() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName}

@@ -61,7 +61,7 @@ connected, or no answer from the admin API; 2 wrong usage.`,
 	return c
 }
 
-// showResources prints what a client holds, which it reads page by page.
+// showResources prints a client's resources, which it reads page by page.
 func showResources(c *cobra.Command, flags *adminFlags, args []string) error {
 	if len(args) == 0 {
 		return errors.New("--resources is about one client: name its ID, which 'isthmus clients' lists")
@@ -131,10 +131,10 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 	return nil
 }
 
-// nackAdvice is what to do about a NACK. Waiting does not help.
+// nackAdvice is the fix for a NACK. Waiting does not help.
 const nackAdvice = "what is at fault is sent again once it changes: 'isthmus services HOST' shows where a service is from"
 
-// printNACKs shows the last NACK of each type, whatever the client did since.
+// printNACKs shows the last NACK of each type, regardless of later ACKs.
 func printNACKs(c *cobra.Command, client admin.Client) {
 	for _, name := range slices.Sorted(maps.Keys(client.Types)) {
 		t := client.Types[name]
@@ -146,8 +146,8 @@ func printNACKs(c *cobra.Command, client admin.Client) {
 	}
 }
 
-// shortType is the name of a type without the package or group that it is of. A
-// collection of MCP has none, and two of them end in the same word.
+// shortType returns the name of a type without its package or group. A collection of MCP
+// has none, and two of them end in the same word.
 func shortType(name string) string {
 	if !strings.Contains(name, ".") {
 		return name

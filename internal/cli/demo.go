@@ -60,16 +60,16 @@ configuration of your own and check it with 'isthmus validate FILE'.`,
 	return c
 }
 
-// whileSeen returns a context that ends when the terminal is closed, or nobody
-// reads what is printed any more. The process lives on, to leave nothing behind.
+// whileSeen returns a context that ends when the terminal is closed, or the reader of the
+// output leaves. The process lives on, to clean up.
 func whileSeen(c *cobra.Command) (context.Context, func()) {
 	hangup := []os.Signal{syscall.SIGHUP}
-	if signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if signal.Ignored(syscall.SIGHUP) { // set by nohup
 		hangup = nil
 	}
 	ctx, stop := until(c.Context(), hangup...)
 	if out, ok := c.OutOrStdout().(*outlet); ok {
-		signal.Ignore(syscall.SIGPIPE) // else writing ends the process
+		signal.Ignore(syscall.SIGPIPE) // otherwise a write ends the process
 		out.failed = stop
 	}
 	return ctx, stop
@@ -81,7 +81,7 @@ type kind string
 // String implements the flag's value, as Set and Type do.
 func (k *kind) String() string { return string(*k) }
 
-// Type is what help shows for a value.
+// Type is the value's type in the help text.
 func (k *kind) Type() string { return "KIND" }
 
 // Set takes the kind from the command line.
@@ -93,8 +93,8 @@ func (k *kind) Set(s string) error {
 	return nil
 }
 
-// quietGRPC keeps what gRPC logs out of the picture, unless it was asked for.
-// The logger is one for the process: it is set before anything uses gRPC.
+// quietGRPC suppresses gRPC's log, unless the environment enables it. The logger is one for
+// the process: it is set before anything uses gRPC.
 func quietGRPC() {
 	if os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL") == "" {
 		grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))

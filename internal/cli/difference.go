@@ -13,13 +13,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// difference is what a reload to another configuration removes or takes.
+// difference is the objects that a reload to another configuration removes or takes.
 type difference struct {
 	Changes []diffChange `json:"changes"`
-	Added   []string     `json:"added"` // sources whose services are not known
+	Added   []string     `json:"added"` // sources with unknown services
 }
 
-// diffChange is one thing that is removed from its owner or goes to another one.
+// diffChange is an object that is removed from its owner or goes to another one.
 type diffChange struct {
 	Change    string `json:"change"` // removed or taken
 	Kind      string `json:"kind"`   // source, part, service, definition, host, address or listener

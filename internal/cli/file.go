@@ -16,7 +16,7 @@ func (f *configFile) add(c *cobra.Command) {
 	c.Flags().StringVarP(&f.flag, "config", "c", os.Getenv("ISTHMUS_CONFIG"), "the configuration file, instead of FILE [$ISTHMUS_CONFIG]")
 }
 
-// path is the one file that is named.
+// path returns the one file that is named.
 func (f *configFile) path(c *cobra.Command, args []string) (string, error) {
 	switch {
 	case len(args) == 0 && f.flag == "":

@@ -11,15 +11,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
-// logging writes a log of which level and format may change at any time, for
-// all loggers derived from it, too.
+// logging writes a log with a level and format that may change at any time, also for all
+// loggers derived from it.
 type logging struct {
 	level slog.LevelVar
 	json  atomic.Bool
 }
 
-// newLog returns a logger, and what changes it. What clients and registries say
-// is in it: the text format quotes what does not print, and so does JSON here.
+// newLog returns a logger, and the object that changes its settings. The log contains text
+// from clients and registries: the text format quotes unprintable characters, and so does
+// JSON here.
 func newLog(c config.Log, w io.Writer) (*slog.Logger, *logging) {
 	l := &logging{}
 	l.set(c)
@@ -36,8 +37,8 @@ func (l *logging) set(c config.Log) {
 	l.json.Store(c.Format == "json")
 }
 
-// eitherFormat is a handler of both formats, which are kept side by side
-// because a handler cannot be asked for what was added to it.
+// eitherFormat is a handler of both formats. Both handlers are kept, because a handler's
+// added attributes cannot be read back.
 type eitherFormat struct {
 	*logging
 	text, asJSON slog.Handler
@@ -72,7 +73,7 @@ func (h *eitherFormat) WithGroup(name string) slog.Handler {
 	return &eitherFormat{h.logging, h.text.WithGroup(name), h.asJSON.WithGroup(name)}
 }
 
-// oneAtATime keeps lines whole: two handlers write to one place.
+// oneAtATime keeps lines whole: two handlers write to one writer.
 type oneAtATime struct {
 	mu sync.Mutex
 	w  io.Writer

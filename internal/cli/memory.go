@@ -9,19 +9,18 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// share of the memory that the process may have is for the Go runtime; the rest
-// is for what it does not count, such as threads' stacks.
+// share is the Go runtime's part of the process's memory. The rest is for memory that the
+// runtime does not count, such as threads' stacks.
 const share = 0.9
 
-// memoryVariable has the bytes of memory that the process may use, for where its
-// cgroup cannot be seen. It is no GOMEMLIMIT, which would leave no room for what
+// memoryVariable has the bytes of memory that the process may use, for systems where its
+// cgroup is not visible. GOMEMLIMIT is different: it would leave no room for memory that
 // the runtime does not count.
 const memoryVariable = "ISTHMUS_MEMORY_LIMIT"
 
-// limitMemory has the runtime keep within what the process may have, by its
-// cgroup, its resource limit or its environment, unless GOMEMLIMIT says otherwise:
-// it collects garbage sooner rather than be killed, and what clients may make the
-// program hold is a part of it.
+// limitMemory sets the runtime's memory limit from the process's cgroup, its resource limit
+// or its environment, unless GOMEMLIMIT is set. The runtime then collects garbage sooner
+// instead of being killed. The budgets of clients are a part of the limit.
 func limitMemory(log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -38,14 +37,14 @@ func limitMemory(log *slog.Logger) {
 	log.Info("memory is limited", "bytes", limit)
 }
 
-// allowed is the least of the limits that there are.
+// allowed returns the least of the known limits.
 func allowed() (uint64, error) {
 	least, err := memlimit.FromCgroup()
 	if err != nil {
 		least = math.MaxUint64
 	}
 	if limit, ok := resourceLimit(); ok {
-		least = min(least, limit/4*3) // it counts what is reserved, too, such as stacks of threads
+		least = min(least, limit/4*3) // the limit also counts reserved memory, such as stacks of threads
 	}
 	if limit, err := strconv.ParseUint(os.Getenv(memoryVariable), 10, 64); err == nil && limit > 0 {
 		least = min(least, limit)

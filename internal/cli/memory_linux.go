@@ -2,7 +2,7 @@ package cli
 
 import "syscall"
 
-// resourceLimit is the limit of data (ulimit -d), which Go's heap counts against.
+// resourceLimit returns the limit of data (ulimit -d), which Go's heap counts against.
 func resourceLimit() (uint64, bool) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_DATA, &limit); err != nil || limit.Cur == ^uint64(0) {

@@ -9,13 +9,12 @@ import (
 	"golang.org/x/term"
 )
 
-// outlet is where a command prints. It remembers that this went wrong, so that
-// no command has to ask after each line: what could not be printed must not pass
-// for printed.
+// outlet is a command's output. It remembers the first error, so that no command has to
+// check each line: unprinted output must not pass for printed.
 type outlet struct {
 	w      io.Writer
-	err    error  // the first one
-	failed func() // if set, is called at the first one
+	err    error  // the first error
+	failed func() // called at the first error, if set
 }
 
 // Write implements [io.Writer].
@@ -30,9 +29,8 @@ func (o *outlet) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// closed reports whether whoever read what is printed has gone, as head does
-// when it has seen enough. Nothing is wrong then. As a rule the system ends a
-// process for that by itself.
+// closed reports whether the reader of the output has gone, as head does when it has read
+// enough. That is no error. Usually the system ends a process for that by itself.
 func (o *outlet) closed() bool { return errors.Is(o.err, syscall.EPIPE) }
 
 // terminal returns w if it is a device that can redraw lines.

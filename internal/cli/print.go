@@ -14,8 +14,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
-// format is how a command prints data. As a flag's value it is checked before
-// the command does anything.
+// format is the format in which a command prints data. As a flag's value it is checked
+// before the command starts.
 type format string
 
 const (
@@ -33,7 +33,7 @@ func formatFlag(c *cobra.Command, f *format) {
 // String implements the flag's value, as Set and Type do.
 func (f *format) String() string { return string(*f) }
 
-// Set takes the format from the command line.
+// Set parses the format from the command line.
 func (f *format) Set(s string) error {
 	switch format(s) {
 	case asTable, asJSON, asYAML:
@@ -44,7 +44,7 @@ func (f *format) Set(s string) error {
 	}
 }
 
-// Type is what help shows for a value.
+// Type is the value's type in the help text.
 func (f *format) Type() string { return "format" }
 
 // printAs prints a value as JSON or YAML, or lets table print it.
@@ -61,8 +61,8 @@ func printAs(c *cobra.Command, f format, v any, table func() error) error {
 	return table()
 }
 
-// printYAML prints a value as YAML, which lets characters stand as they are
-// that a terminal should not see: those are shown by their number.
+// printYAML prints a value as YAML. YAML leaves characters unescaped that could corrupt a
+// terminal: they are shown by their number.
 func printYAML(w io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -75,8 +75,8 @@ func printYAML(w io.Writer, v any) error {
 	return err
 }
 
-// say prints formatted text. What it is about, which others may have written,
-// cannot break out of its place in it.
+// say prints formatted text. Its arguments, which may be foreign text, cannot break out of
+// their place in it.
 func say(w io.Writer, format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
@@ -107,7 +107,7 @@ func table(c *cobra.Command, heading []string, rows [][]string) error {
 	return w.Flush()
 }
 
-// orDash stands in for what is empty.
+// orDash replaces an empty text by a dash.
 func orDash(s string) string {
 	if s == "" {
 		return "-"

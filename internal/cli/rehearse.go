@@ -18,11 +18,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// mostLines is how many lines of an object's difference are printed as text.
+// mostLines bounds the lines of an object's difference that are printed as text.
 const mostLines = 20
 
-// rehearsal is what would be written and why, as -o json and -o yaml print it.
-// Its fields are described in docs/reference/istio.md.
+// rehearsal is the actions that would be written and their reasons, as -o json and -o yaml
+// print them. Its fields are described in docs/reference/istio.md.
 type rehearsal struct {
 	Sources []rehearsed       `json:"sources"`
 	Writer  string            `json:"writer"`  // the output that would write; empty if there is none
@@ -51,14 +51,14 @@ type counts struct {
 	Leave  int `json:"leave"`
 }
 
-// rehearsalFlags are those of commands that rehearse.
+// rehearsalFlags adds the flags of commands that rehearse.
 func rehearsalFlags(c *cobra.Command, f *format, limit *timeout) {
 	formatFlag(c, f)
 	timeoutFlag(c, limit, time.Minute, "how long to wait for the sources and the API server")
 }
 
-// rehearsing reports flags of a rehearsal that were given without the one that
-// asks for it.
+// rehearsing reports flags of a rehearsal that were given without the flag that requests
+// it.
 func rehearsing(c *cobra.Command, flag string, on bool) error {
 	switch {
 	case !on && c.Flags().Changed("output"):
@@ -69,8 +69,8 @@ func rehearsing(c *cobra.Command, flag string, on bool) error {
 	return nil
 }
 
-// rehearse prints what would be written, and returns it. Beside an error it is
-// what is known of the sources, of which nothing was printed.
+// rehearse prints the actions that would be written, and returns them. With an error it
+// returns the state of the sources, which was not printed.
 func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f format, limit timeout) (rehearsal, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Duration(limit))
 	defer cancel()
@@ -88,8 +88,8 @@ func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f forma
 	})
 }
 
-// complaints says what of the sources would not be served as it is there now;
-// nil if there is nothing.
+// complaints returns the faults of the sources that keep objects from being served; nil if
+// there are none.
 func (r rehearsal) complaints() error {
 	rejected, unread := 0, 0
 	for _, s := range r.Sources {
@@ -113,7 +113,7 @@ func (r rehearsal) complaints() error {
 	}
 }
 
-// countOf says of how many something holds.
+// countOf formats a count with its noun and predicate.
 func countOf(n int, one, many, what string) string {
 	if n == 1 {
 		return "1 " + one + " " + what
@@ -121,7 +121,7 @@ func countOf(n int, one, many, what string) string {
 	return fmt.Sprintf("%d %s %s", n, many, what)
 }
 
-// read reports whether what is known of the source is what it says now.
+// read reports whether the source was read and its state is current.
 func (s rehearsed) read() bool {
 	return s.State == string(source.StateLive) || s.State == string(source.StateHeld)
 }
@@ -172,7 +172,7 @@ func printRehearsal(c *cobra.Command, r rehearsal) {
 		printAction(c, a)
 	}
 	for _, o := range r.LeftOut {
-		if o.Count == 0 { // nothing of it is written
+		if o.Count == 0 { // the object is not written at all
 			say(out, "left out %s: %s\n", o.Object, o.Reason)
 			continue
 		}
@@ -194,8 +194,8 @@ func printSourcesOf(c *cobra.Command, r rehearsal) {
 	}
 }
 
-// printRehearsed prints a source, and all that is rejected of it: who checks a
-// change wants to have seen everything.
+// printRehearsed prints a source, and all of its rejected objects: the author of a change
+// needs the complete list.
 func printRehearsed(c *cobra.Command, s rehearsed) {
 	out := c.OutOrStdout()
 	say(out, "source %s: %s, %d services, %d endpoints, %d rejected", s.Name, s.State, s.Services, s.Endpoints, len(s.Rejected))

@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
-// printHandOver says what a hand-over would do, if there is something to hand over.
+// printHandOver prints the effect of a hand-over, if there are objects to hand over.
 func printHandOver(c *cobra.Command, actions []output.Action) {
 	would := map[output.Verb]int{}
 	for _, a := range actions {
@@ -22,7 +22,7 @@ func printHandOver(c *cobra.Command, actions []output.Action) {
 		would[output.Update], would[output.Delete])
 }
 
-// printRights says what the API server does not allow, and how to allow it.
+// printRights prints the rights that the API server denies, and how to grant them.
 func printRights(c *cobra.Command, r output.Rights) {
 	out := c.OutOrStdout()
 	if r.Reason != "" {

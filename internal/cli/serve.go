@@ -50,7 +50,7 @@ required source or the API server in time; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			// From here on a hangup is no end, but asks for a reload.
+			// From here on a hangup does not end the process, but requests a reload.
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)

@@ -133,7 +133,7 @@ func contribution(r admin.Contributor) string {
 	return b.String()
 }
 
-// via names the Isthmuses that something came through.
+// via names the Isthmuses that a record came through.
 func via(path []string) string {
 	if len(path) == 0 {
 		return ""

@@ -8,29 +8,29 @@ import (
 	"syscall"
 )
 
-// asked is why a context ended: a signal asked the process to end.
+// asked is the cause of a context's end: a signal asked the process to end.
 type asked struct{ signal syscall.Signal }
 
 func (a asked) Error() string { return "asked to end: " + a.signal.String() }
 
-// status is what a shell reports of a process that such a signal has ended.
+// status is a shell's exit status of a process that such a signal has ended.
 func (a asked) status() int { return signaled + int(a.signal) }
 
-// signaled is what shells add to the number of a signal.
+// signaled is the number that shells add to the number of a signal.
 const signaled = 128
 
-// Signals returns a context that ends when SIGINT or SIGTERM asks the process to
-// end. [Main] says so of a command that this interrupts. Call stop when the context
-// is not needed any more.
+// Signals returns a context that ends when SIGINT or SIGTERM asks the process to end.
+// [Main] reports that for an interrupted command. Call stop when the context is no longer
+// needed.
 func Signals(parent context.Context) (ctx context.Context, stop func()) {
 	return until(parent, syscall.SIGINT, syscall.SIGTERM)
 }
 
-// until is [Signals] for others.
+// until is [Signals] for other signals.
 func until(parent context.Context, signals ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	came := make(chan os.Signal, 1)
-	if len(signals) > 0 { // else it would be all of them
+	if len(signals) > 0 { // an empty list would mean all signals
 		signal.Notify(came, signals...)
 	}
 	go func() {

@@ -106,8 +106,8 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 	return nil
 }
 
-// shownRejections is how many rejections, and notices, of a source the table shows. Whoever has
-// more fixes some and looks again.
+// shownRejections bounds the rejections, and the notices, of a source in the table. An
+// operator with more fixes some and looks again.
 const shownRejections = 20
 
 func printRejected(c *cobra.Command, s admin.Source) {
@@ -128,7 +128,7 @@ func printNotices(c *cobra.Command, s admin.Source) {
 	}
 }
 
-// printExchanges shows what has passed between a source and a registry that pushes.
+// printExchanges shows the exchanges between a source and a registry that pushes.
 func printExchanges(c *cobra.Command, s admin.Source) {
 	for _, e := range s.Exchanges {
 		say(c.OutOrStdout(), "\n%s: %s: %d resources; %d answers, of which %d were ACKed and %d NACKed, the last %s ago\n",

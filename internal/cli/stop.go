@@ -8,14 +8,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
-// stopLimit is how long a server may take to end once it was asked to. A supervisor that
-// asked kills the process at some time, and what is asked for while it stops is lost.
+// stopLimit is how long a server may take to end once it was asked to. The process's
+// supervisor kills it at some time, and requests made while it stops are lost.
 const stopLimit = output.Drain + time.Second
 
 // stopWithin runs a server, and returns when it has ended, or when [stopLimit] has passed
-// since ctx ended. Whatever is still under way then is left alone: the process is about to end,
-// and the store takes that like a crash, of which nothing is lost that was handed to the
-// disk.
+// since ctx ended. Unfinished work is then abandoned: the process is about to end. The
+// store handles that like a crash, which loses nothing that was handed to the disk.
 func stopWithin(ctx context.Context, log *slog.Logger, run func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- run() }()

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// timeout is how long a command waits. As a flag's value it is checked before
-// the command does anything.
+// timeout is how long a command waits. As a flag's value it is checked before the command
+// starts.
 type timeout time.Duration
 
-// timeoutFlag adds --timeout to a command that waits for others.
+// timeoutFlag adds --timeout to a command that waits for another process.
 func timeoutFlag(c *cobra.Command, t *timeout, otherwise time.Duration, usage string) {
 	*t = timeout(otherwise)
 	c.Flags().Var(t, "timeout", usage)
@@ -20,7 +20,7 @@ func timeoutFlag(c *cobra.Command, t *timeout, otherwise time.Duration, usage st
 // String implements the flag's value, as Set and Type do.
 func (t *timeout) String() string { return time.Duration(*t).String() }
 
-// Set takes the duration from the command line.
+// Set parses the duration from the command line.
 func (t *timeout) Set(s string) error {
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 {
@@ -30,5 +30,5 @@ func (t *timeout) Set(s string) error {
 	return nil
 }
 
-// Type is what help shows for a value.
+// Type is the value's type in the help text.
 func (t *timeout) Type() string { return "duration" }

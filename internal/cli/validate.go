@@ -63,7 +63,7 @@ with 'isthmus serve FILE'; one that runs applies a changed file by itself.`,
 	return c
 }
 
-// connected checks what the sources say now.
+// connected reads the sources once and checks their current content.
 func connected(c *cobra.Command, loaded *config.Config, f format, limit timeout) error {
 	log, _ := newLog(loaded.Log, c.ErrOrStderr())
 	r, err := rehearse(c, loaded, log, f, limit)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// programVersion is what is said of the program itself.
+// programVersion is the description of the program itself.
 type programVersion struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`

@@ -13,9 +13,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Answer runs a backend for whoever tries a client out, until ctx ends. On one
-// port it answers HTTP/1.1 and HTTP/2, both without TLS, and the health service of
-// gRPC. Each answer says which backend it is from.
+// Answer runs a backend for trying a client out, until ctx ends. On one port it answers
+// HTTP/1.1 and HTTP/2, both without TLS, and the health service of gRPC. Each answer names
+// its backend.
 func Answer(ctx context.Context, address string, out io.Writer) error {
 	var lc net.ListenConfig
 	listen, err := lc.Listen(ctx, "tcp", address)
@@ -27,7 +27,7 @@ func Answer(ctx context.Context, address string, out io.Writer) error {
 	server := &http.Server{Handler: answers(name), Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
-	// It ends as a crash would: there is nothing to lose in what is under way.
+	// The backend ends as a crash would: no request in progress matters.
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listen); !errors.Is(err, http.ErrServerClosed) {

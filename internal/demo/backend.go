@@ -57,7 +57,7 @@ func (f *fleet) start(ctx context.Context, name, at string) (*backend, error) {
 	}
 	b := &backend{name: name, listen: listen, server: grpc.NewServer()}
 	healthpb.RegisterHealthServer(b.server, b)
-	b.served.Go(func() { _ = b.server.Serve(listen) }) // it ends by being stopped only
+	b.served.Go(func() { _ = b.server.Serve(listen) }) // Serve ends only when the server is stopped
 	f.running = append(f.running, b)
 	return b, nil
 }
@@ -68,7 +68,7 @@ func (f *fleet) find(name string) *backend {
 			return b
 		}
 	}
-	panic("demo: no backend " + name) // the steps name those they have started
+	panic("demo: no backend " + name) // the steps name only started backends
 }
 
 // kill stops a backend.

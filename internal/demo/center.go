@@ -14,8 +14,8 @@ const (
 	environment = "production"
 )
 
-// center is a registry with which instances register themselves: a stand-in for
-// ServiceComb Service Center, as slow as the original to show what is new.
+// center is a registry with which instances register themselves: a stand-in for ServiceComb
+// Service Center, with the original's delays.
 type center struct {
 	server *servicecenter.Server
 	ids    map[string]string // of services, by name
@@ -82,7 +82,7 @@ func (*center) where(s service, _ instance, _ []instance) string {
 	return "default/" + environment + "/" + appID + "/" + s.name
 }
 
-// centerEntry polls more often than is usual, for somebody is waiting.
+// centerEntry polls more often than usual, because a viewer is waiting.
 const centerEntry = `- name: center
   localAddresses: allow # the instances are on this machine
   servicecenter:

@@ -19,16 +19,16 @@ import (
 const (
 	// pace is how often each service is called.
 	pace = 10 * time.Millisecond
-	// callTimeout is much more than a call takes: one that fails should do so
-	// for another reason than a busy machine.
+	// callTimeout is much more than a call takes, so that a call does not fail because of a
+	// busy machine.
 	callTimeout = 5 * time.Second
 	// retry is how long gRPC waits before it tries to reach a backend again. It
 	// is so short because the attempts show when gRPC learns that one is gone.
 	retry = 10 * time.Millisecond
 )
 
-// client calls every service all the time. It has a gRPC channel for each, with
-// an xDS stream of its own: that is what gRPC does.
+// client calls every service continuously. It has a gRPC channel for each, with its own xDS
+// stream, as gRPC does.
 type client struct {
 	seen  *ledger
 	conns []*grpc.ClientConn
@@ -126,6 +126,6 @@ func (c *client) close() {
 	c.stop()
 	c.calls.Wait()
 	for _, conn := range c.conns {
-		_ = conn.Close() // it says only that it was closed before
+		_ = conn.Close() // an error only means that it was closed before
 	}
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// refresh is how often the view looks again.
 	refresh = 250 * time.Millisecond
-	// aPause is how long people are given to read what to watch, and to watch it.
+	// aPause is the time for people to read the text of a step, and to watch it.
 	aPause = 4 * time.Second
 )
 
@@ -26,7 +26,7 @@ type Config struct {
 	Rows     func() int    // of the terminal as it is now; nil, or 0, if that is not known
 	Once     bool          // end after the tour, and make no pauses
 	Deadline time.Duration // for the client to observe a step; default 10 s
-	Registry string        // one of [Registries]; the first if empty
+	Registry string        // an element of [Registries]; the first if empty
 
 	write writer                       // of the registry; default [replaceFile]
 	pause time.Duration                // before and after each step; none if Once
@@ -54,8 +54,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run runs the demo until ctx ends, or to the end of the tour if that is all
-// that is asked for. The error names the step that the client did not observe.
+// Run runs the demo until ctx ends, or to the end of the tour if c asks for no more. The
+// error names the step that the client did not observe.
 func Run(ctx context.Context, c Config) (err error) {
 	c, begun := c.withDefaults(), time.Now()
 	dir, err := os.MkdirTemp("", "isthmus-demo-")
@@ -86,7 +86,7 @@ func (c Config) medium(dir string) (medium, error) {
 	}
 }
 
-// services are what the registry begins with: two instances of each.
+// services are the registry's initial services, with two instances each.
 var services = []service{
 	{name: "cart"},
 	{name: "payments"},
@@ -103,8 +103,8 @@ type stage struct {
 	client   *client
 }
 
-// build starts the parts in the order in which they need each other. What it
-// has started by the time of an error is in the stage, which is to be closed.
+// build starts the parts in the order of their dependencies. After an error, the stage has
+// the started parts, and is to be closed.
 func build(ctx context.Context, dir string, c Config) (*stage, error) {
 	s := &stage{dir: dir, fleet: &fleet{}}
 	m, err := c.medium(dir)

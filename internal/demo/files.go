@@ -17,7 +17,7 @@ type files struct {
 
 var _ medium = (*files)(nil)
 
-// writer writes a file and has it say when.
+// writer writes a file and sets its time.
 type writer func(path string, text []byte, at time.Time) error
 
 func newFiles(dir string, save writer) (*files, error) {
@@ -40,9 +40,9 @@ func (f *files) write(s service, all []instance) (time.Time, error) {
 	return at, nil
 }
 
-// replaceFile writes a file so that nobody ever reads half of it. The name it
-// has until then begins with a dot: such files are no part of a registry. The
-// clock that file systems go by is coarse, so the file gets its time explicitly.
+// replaceFile writes a file so that no reader ever sees half of it. Its temporary name
+// begins with a dot: such files are no part of a registry. The clock of file systems is
+// coarse, so the file gets its time explicitly.
 func replaceFile(path string, text []byte, at time.Time) error {
 	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
 	if err := os.WriteFile(draft, text, 0o644); err != nil {
@@ -56,7 +56,7 @@ func (f *files) changed(before time.Time) time.Time {
 	var newest time.Time
 	_ = filepath.WalkDir(f.dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it went away meanwhile
+			return nil // the file was removed meanwhile
 		}
 		info, err := d.Info()
 		if err == nil && info.ModTime().After(newest) && info.ModTime().Before(before) {

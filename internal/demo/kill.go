@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// kill stops a backend and takes it out of the registry. It is over once the
-// client has accepted that, makes its calls without the backend, and does not
-// try to reach it any more. Calls may fail before the client has accepted, but
-// not after.
+// kill stops a backend and removes it from the registry. The step ends once the client has
+// accepted the removal, makes its calls without the backend, and no longer tries to reach
+// it. Calls may fail before the client has accepted, but not after.
 func (t *tour) kill(ctx context.Context, s service, name string) (observed, error) {
 	before, err := t.control.assignments(ctx, s)
 	if err != nil {
@@ -38,8 +37,8 @@ func (t *tour) kill(ctx context.Context, s service, name string) (observed, erro
 		name, meanwhile-failed, t.ledger.answers(s.name)-calls)}, nil
 }
 
-// withdrawn says what is missing until the client has accepted a load
-// assignment without the instance.
+// withdrawn returns an error until the client has accepted a load assignment without the
+// instance.
 func (t *tour) withdrawn(ctx context.Context, s service, i instance, before string) error {
 	endpoints, err := t.control.endpoints(ctx, s)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 // was tried for so long has left.
 const recently = time.Second
 
-// maxChanges bounds what is kept for somebody who does not look.
+// maxChanges bounds the changes that are kept for a slow reader.
 const maxChanges = 100
 
-// ledger is what the client saw. Its methods may be called from any goroutine.
+// ledger is the client's observations. Its methods may be called from any goroutine.
 type ledger struct {
 	changed func(before time.Time) time.Time // when the registry last changed
 
@@ -24,7 +24,7 @@ type ledger struct {
 
 type owner struct{ service, backend string }
 
-// account is what was seen of a service.
+// account is the observations of a service.
 type account struct {
 	backends map[string]*sighting
 	answers  int
@@ -33,7 +33,7 @@ type account struct {
 	change   change // the last one
 }
 
-// sighting is what was seen of a backend.
+// sighting is the observations of a backend.
 type sighting struct {
 	answers int
 	first   time.Time // answer since it joined
@@ -58,7 +58,7 @@ func (s *sighting) forget(now time.Time) {
 	}
 }
 
-// change is a backend that joined those that answer a service, or left them.
+// change is a backend that joined or left the answering backends of a service.
 type change struct {
 	service, backend string
 	joined           bool
@@ -70,7 +70,7 @@ func newLedger(changed func(time.Time) time.Time) *ledger {
 	return &ledger{changed: changed, accounts: map[string]*account{}, owners: map[string]owner{}}
 }
 
-// introduce says whose an address is.
+// introduce sets the owner of an address.
 func (l *ledger) introduce(address, service, backend string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // remembered is how long a backend that has left is still shown.
 const remembered = time.Minute
 
-// view is what is to be seen at one moment.
+// view is the visible state at one moment.
 type view struct {
 	services          []serviceView // by name
 	answers, failures int
@@ -35,7 +35,7 @@ type backendView struct {
 	state   string  // in words, if it did not answer in the last second
 }
 
-// sight is what the tour asks about one backend.
+// sight is the tour's view of one backend.
 type sight struct {
 	answers       int
 	first, active time.Time
@@ -65,7 +65,7 @@ func (l *ledger) failures() (count int, last string) {
 	return count, last
 }
 
-// look takes in what there is to see now, and the changes since the last time.
+// look returns the current view, with the changes since the last call.
 func (l *ledger) look(now time.Time) view {
 	l.sweep(now)
 	v := view{}
@@ -105,7 +105,7 @@ func (a *account) look(now time.Time) []backendView {
 	return list
 }
 
-// state is that of a backend that does not answer.
+// state returns the state of a backend that does not answer.
 func (s *sighting) state() string {
 	switch {
 	case s.left:

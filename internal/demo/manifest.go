@@ -11,7 +11,7 @@ const (
 	port      = 80
 )
 
-// service is one that the registry holds.
+// service is a service in the registry.
 type service struct {
 	name    string
 	selects bool // its instances are WorkloadEntry objects, not inline endpoints
@@ -21,7 +21,7 @@ func (s service) host() string { return s.name + "." + namespace + ".example" }
 
 func (s service) file() string { return s.name + ".yaml" }
 
-// instance is an instance of a service, as the registry has it.
+// instance is an instance of a service, in the registry's form.
 type instance struct {
 	name    string
 	address string

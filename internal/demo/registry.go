@@ -15,15 +15,14 @@ type registry struct {
 
 // medium is a kind of registry.
 type medium interface {
-	// place is an address for a service's nth backend to listen on, given those
-	// that are announced.
+	// place returns a listen address for a service's nth backend, given the announced
+	// instances.
 	place(n int, announced []instance) string
 	// port is the one under which a service is called.
 	port(announced []instance) int
 	// write announces the instances of a service, and returns when it did.
 	write(s service, all []instance) (time.Time, error)
-	// changed is when something last changed before a time, whether by the demo
-	// or by somebody who plays with it.
+	// changed returns the time of the last change before a time, by the demo or by its user.
 	changed(before time.Time) time.Time
 	// where is the place at which one of a service's instances is rejected.
 	where(s service, of instance, all []instance) string
@@ -33,16 +32,16 @@ type medium interface {
 	close()
 }
 
-// words are what differs in what the tour says of the registries.
+// words are the texts of the tour that differ between registries.
 type words struct {
-	registry   string // what it is, at the beginning of the tour
+	registry   string // the name of the registry, at the beginning of the tour
 	at         string // where it is
-	invitation string // what to do with it after the tour
-	read       string // what has Isthmus done with it
-	// What is done to it with a backend, which is %s, of the service in %s.
+	invitation string // the suggestion after the tour
+	read       string // how Isthmus reads it
+	// The change of a backend, which is %s, of the service in %s.
 	add, remove, spoil, fix string
 	spoilTitle, fixTitle    string
-	rejection               string // what is rejected, and what stays
+	rejection               string // the rejected object, and the effect
 }
 
 func newRegistry(m medium) *registry {
@@ -62,7 +61,7 @@ func (r *registry) drop(s service, name string) {
 // save announces the instances of a service, and returns when it did.
 func (r *registry) save(s service) (time.Time, error) { return r.write(s, r.instances[s.name]) }
 
-// target is what a client of a service dials.
+// target returns the address that a client of a service dials.
 func (r *registry) target(s service) string {
 	return s.host() + ":" + strconv.Itoa(r.port(r.instances[s.name]))
 }

@@ -19,15 +19,15 @@ const (
 	csiUnhide   = "\x1b[?25h"
 )
 
-// screen is where the demo shows itself. On a terminal, what is said scrolls,
-// and below it a table is kept up to date in place; elsewhere the changes are
-// lines of their own. It belongs to one goroutine.
+// screen is the output of the demo. On a terminal, text scrolls, and a table below it is
+// updated in place. On other outputs the changes are lines of their own. It belongs to one
+// goroutine.
 type screen struct {
 	out   io.Writer
 	live  bool       // out is a terminal
-	rows  func() int // that it has now; 0 if that is not known
+	rows  func() int // the current number of rows; 0 if it is unknown
 	table []string   // as shown
-	state string     // what the source was last said to be
+	state string     // the last printed state of the source
 }
 
 // say prints lines that stay.
@@ -89,6 +89,5 @@ func (s *screen) draw(b *bytes.Buffer) {
 	b.WriteString(csiWrapOn)
 }
 
-// flush writes at once, so that nothing flickers. Nobody learns that the
-// screen cannot be written to.
+// flush writes everything in one call, to avoid flicker. A failed write is ignored.
 func (s *screen) flush(b *bytes.Buffer) { _, _ = s.out.Write(b.Bytes()) }

@@ -25,7 +25,7 @@ terminal may ask: isthmus services --admin %s %s
 Ctrl-C ends the demo and removes the folder.
 `
 
-// show makes the tour, and shows what happens.
+// show makes the tour, and shows its progress.
 func (s *stage) show(ctx context.Context, c Config, begun time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var touring sync.WaitGroup
@@ -52,9 +52,10 @@ func (s *stage) show(ctx context.Context, c Config, begun time.Time) error {
 }
 
 // once shows a tour without pauses. It waits for one of
-//   - something that the tour says;
-//   - the end of the tour, which ctx may have brought about;
-//   - the end of the control plane, which was not to be.
+//
+//   - a text of the tour;
+//   - the end of the tour, which ctx may have caused;
+//   - the unexpected end of the control plane.
 func (s *stage) once(ctx context.Context, screen *screen, said <-chan string, ended <-chan error) error {
 	for {
 		select {
@@ -72,11 +73,12 @@ func (s *stage) once(ctx context.Context, screen *screen, said <-chan string, en
 	}
 }
 
-// live shows the tour and what comes after it. It waits for one of
-//   - something that the tour says;
+// live shows the tour, and the state after it. It waits for one of
+//
+//   - a text of the tour;
 //   - the end of the tour, after which everything goes on;
-//   - time to look again;
-//   - the end of the control plane, which was not to be;
+//   - the time of the next look;
+//   - the unexpected end of the control plane;
 //   - the end of ctx.
 func (s *stage) live(ctx context.Context, screen *screen, said <-chan string, ended <-chan error) error {
 	again := time.NewTicker(refresh)
@@ -112,7 +114,7 @@ func interrupted(err error) error {
 	return err
 }
 
-// look takes in what the client saw and what the admin API says.
+// look returns the client's observations and the state in the admin API.
 func (s *stage) look(ctx context.Context) view {
 	v := s.ledger.look(time.Now())
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

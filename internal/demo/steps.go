@@ -12,13 +12,12 @@ import (
 const (
 	// enough is how many more answers show that an instance still answers.
 	enough = 10
-	// quiet is for how long a backend must not be tried to be taken for
-	// forgotten, many times the pause that gRPC makes between two attempts.
+	// quiet is the time without an attempt after which a backend counts as forgotten. It is
+	// many times the pause between two attempts of gRPC.
 	quiet = 500 * time.Millisecond
 )
 
-// steps are the tour. They follow each other: each begins with what the one
-// before has left.
+// steps returns the tour. Each step begins with the state that the previous one left.
 func (t *tour) steps() []step {
 	cart, payments, reviews := services[0], services[1], services[2]
 	w := t.registry.words()
@@ -131,7 +130,7 @@ func (t *tour) spoil(ctx context.Context, s service) (observed, error) {
 		where, enough)}, nil
 }
 
-// rejected waits for the source to show that it rejects something there.
+// rejected waits until the source shows a rejected object at a place.
 func (t *tour) rejected(ctx context.Context, where string) error {
 	source, err := t.control.source(ctx)
 	if err != nil {
@@ -147,8 +146,8 @@ func (t *tour) rejected(ctx context.Context, where string) error {
 	return nil
 }
 
-// stillAnswering waits until all backends have answered some more, but one
-// that must not have.
+// stillAnswering waits until all backends have answered some more, except one that must not
+// have.
 func (t *tour) stillAnswering(ctx context.Context, but *backend, unharmed func() error) error {
 	before := map[string]int{}
 	for _, b := range t.fleet.running {

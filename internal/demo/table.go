@@ -18,13 +18,13 @@ const barWidth = 10
 // trailing is the blanks that the last column leaves where it is empty.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// roomy is how many rows a terminal has, at least, for the whole table to stand
-// below what is said of a step.
+// roomy is the number of rows from which on a terminal has room for the whole table below
+// the text of a step.
 const roomy = 22
 
-// lines draw the view for a terminal with so many rows. One that is low gets a
-// line for each service, so that what is said is still seen above them; never are
-// they more than can be drawn anew in place. It is 0 if nobody knows.
+// lines draws the view for a terminal with so many rows. A low terminal gets a line for
+// each service, so that the text above them stays visible. There are never more lines than
+// can be redrawn in place. Zero rows mean an unknown number.
 func (v view) lines(rows int) []string {
 	if rows == 0 || rows >= roomy {
 		list := strings.Split("\n"+v.table(), "\n")
@@ -98,7 +98,7 @@ func (b backendView) short() string {
 	return cmp.Or(b.state, fmt.Sprintf("%.0f %%", b.share*100))
 }
 
-// text says what happened and how long it took.
+// text describes the change and its latency.
 func (c change) text() string {
 	verb := "left"
 	if c.joined {

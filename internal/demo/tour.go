@@ -11,19 +11,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// again is how often the tour looks whether something has come about. What it
-// shows as latency does not depend on that: the ledger has the times.
+// again is the interval at which the tour checks for an effect. The displayed latency does
+// not depend on it: the ledger has the times.
 const again = 5 * time.Millisecond
 
-// step is a part of the tour. To do it is to change something and to wait until
-// the client has observed it.
+// step is a part of the tour. It changes the registry or a backend, and waits until the
+// client has observed the effect.
 type step struct {
 	title string
-	watch string // what happens, and what to watch
+	watch string // the change, and its expected effect
 	do    func(context.Context) (observed, error)
 }
 
-// observed is what the client saw.
+// observed is the client's observation of a step.
 type observed struct {
 	after time.Duration
 	what  string
@@ -71,8 +71,8 @@ func observe(ctx context.Context, s step, limit time.Duration) (observed, error)
 	return s.do(ctx)
 }
 
-// await asks until there is nothing missing any more. If that does not come
-// about before ctx ends, the error is what was missing last.
+// await asks until nothing is missing. If ctx ends before that, the error is the last
+// missing condition.
 func await(ctx context.Context, missing func() error) error {
 	tick := time.NewTicker(again)
 	defer tick.Stop()
@@ -93,7 +93,7 @@ func await(ctx context.Context, missing func() error) error {
 	}
 }
 
-// hopelessError is one that waiting does not fix.
+// hopelessError is an error that waiting does not fix.
 type hopelessError struct{ error }
 
 // unharmed returns a check that no call has failed since.

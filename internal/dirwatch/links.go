@@ -10,9 +10,9 @@ import (
 
 const maxLinks = 40 // as many as Linux follows
 
-// Resolve follows the links of an absolute path and returns the path without
-// any. It calls link with each on the way, and with what was missing at the end
-// of it: when one of them is replaced, the path leads elsewhere.
+// Resolve follows the links of an absolute path and returns the path without links. It
+// calls link with each link on the way, and with the part that is missing at the end. When
+// one of them is replaced, the path leads to another file.
 func Resolve(abs string, link func(actual string)) (string, error) {
 	separator := string(filepath.Separator)
 	at, rest, links := separator, strings.Split(abs, separator), 0

@@ -11,20 +11,20 @@ import (
 
 // Watcher watches the folders of the last look.
 type Watcher struct {
-	notify *fsnotify.Watcher     // nil if the system gives none
+	notify *fsnotify.Watcher     // nil if the system provides none
 	fed    <-chan fsnotify.Event // in place of the system's
 	log    *slog.Logger
 
 	dirs  map[string]bool // watched since the last look
-	fresh map[string]bool // named in this one
+	fresh map[string]bool // named in this look
 
-	denied int    // new ones in this look that cannot be watched
-	first  string // of them
+	denied int    // new folders in this look that cannot be watched
+	first  string // the first of them
 	why    error
 }
 
-// New returns a watcher of no folder. Where the system gives none, it watches
-// nothing, and the log says so.
+// New returns a watcher of no folder. If the system provides none, it watches nothing, and
+// logs that.
 func New(log *slog.Logger) *Watcher {
 	w := Fed(nil)
 	w.log = log
@@ -36,8 +36,8 @@ func New(log *slog.Logger) *Watcher {
 	return w
 }
 
-// Fed returns a watcher whose events come from a channel instead of the system;
-// from nil none come. It is for tests that have a time of their own.
+// Fed returns a watcher with events from a channel instead of the system; a nil channel has
+// none. It is for tests with their own clock.
 func Fed(events <-chan fsnotify.Event) *Watcher {
 	return &Watcher{fed: events, dirs: map[string]bool{}, fresh: map[string]bool{}}
 }
@@ -60,18 +60,18 @@ func (w *Watcher) Add(dir string) {
 func (w *Watcher) Sweep() {
 	for dir := range w.dirs {
 		if !w.fresh[dir] {
-			_ = w.notify.Remove(dir) // it may be gone by itself
+			_ = w.notify.Remove(dir) // the watch may already be gone
 		}
 	}
 	w.dirs, w.fresh = w.fresh, map[string]bool{}
-	if w.denied > 0 { // there may be thousands, and one reason
+	if w.denied > 0 { // one log line for possibly thousands of folders
 		w.log.Warn("folders cannot be watched, changes in them are found more slowly",
 			"count", w.denied, "folder", w.first, "err", explain(w.why))
 		w.denied = 0
 	}
 }
 
-// Events has an event for each change in a watched folder.
+// Events returns the channel with an event for each change in a watched folder.
 func (w *Watcher) Events() <-chan fsnotify.Event {
 	if w.notify == nil {
 		return w.fed
@@ -79,7 +79,7 @@ func (w *Watcher) Events() <-chan fsnotify.Event {
 	return w.notify.Events
 }
 
-// Lost has an error when events may have been lost: anything may have changed.
+// Lost returns the channel with an error when events may have been lost.
 func (w *Watcher) Lost() <-chan error {
 	if w.notify == nil {
 		return nil
@@ -94,8 +94,8 @@ func (w *Watcher) Close() {
 	}
 }
 
-// explain says what to do about a bound of the system, whose own words for it
-// are about disks and files.
+// explain adds the fix for a limit of the system to its error, which names only disks and
+// files.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

@@ -1,5 +1,5 @@
-// Package intake receives the messages of streams, so that what a client sends has a
-// bound in bytes and in time before anybody looks at it.
+// Package intake receives the messages of streams. A client's messages are bounded in bytes
+// and in time before they are processed.
 package intake
 
 import (
@@ -15,51 +15,50 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// pieces is how gRPC's own stream hands out what a client sends. What gRPC makes
-// of it reads a message as a whole: it lets the client send all of it at once,
-// however much that is, and then waits for as long as it takes.
+// pieces is the interface of gRPC's stream for reading bytes. gRPC's own reader reads a
+// message as a whole. It lets the client send all of it at once, however large, and waits
+// for it without a limit.
 type pieces interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
 }
 
-// Limits bound what a client may send.
+// Limits bound the messages of a client.
 type Limits struct {
 	Message int           // bytes of a message
 	Piece   time.Duration // for each MiB of it, from its first byte on
 	Room    *Room
-	// TooMuch and Stalled take note of why a stream ends, and return it.
+	// TooMuch and Stalled record why a stream ends, and return it.
 	TooMuch, Stalled func(error) error
-	// Advice is what to do instead of sending a larger message.
+	// Advice is the alternative to sending a larger message.
 	Advice string
 }
 
-// Inlet receives the messages of one stream, piece by piece: a client may send a
-// piece when there is room for its message, and has a time for each. It belongs to
-// the one goroutine that receives.
+// Inlet receives the messages of one stream, piece by piece. A client may send a piece when
+// there is room for its message, and has a time for each. It belongs to the one goroutine
+// that receives.
 type Inlet struct {
 	pieces
 	limits *Limits
 	ctx    context.Context //nolint:containedctx // it is the stream's own
-	client string          // whose room is taken
+	client string          // the client that the room is charged to
 	header [5]byte
-	// timer goes off when a piece is not there in time. What waits for the piece goes
-	// on until the stream ends.
+	// timer fires when a piece is late. The read of the piece continues until the stream ends.
 	timer *time.Timer
 }
 
-// Window is what each stream may have under way in any case. It is the least that gRPC
-// has, and what a server gives to its option StaticStreamWindowSize.
+// Window is the unread bytes that each stream may have in any case. It is the minimum of
+// gRPC, and the value for a server's option StaticStreamWindowSize.
 const Window = 64 << 10
 
 const (
 	// pieceBytes of a message are received at a time.
 	pieceBytes = 1 << 20
-	// small messages fit into what each stream may have under way in any case.
+	// small messages fit into the window of each stream.
 	small = Window
 )
 
-// New returns the inlet of a stream; client says whose room it takes.
+// New returns the inlet of a stream; client is the owner of its room.
 func New(wire grpc.ServerStream, client string, limits *Limits) (*Inlet, error) {
 	from, ok := grpc.ServerTransportStreamFromContext(wire.Context()).(pieces)
 	if !ok {
@@ -68,11 +67,10 @@ func New(wire grpc.ServerStream, client string, limits *Limits) (*Inlet, error) 
 	return &Inlet{pieces: from, limits: limits, ctx: wire.Context(), client: client}, nil
 }
 
-// errWholeMessages is what every stream would end with if another release of gRPC
-// did this otherwise.
+// errWholeMessages ends every stream if another release of gRPC lacks this interface.
 var errWholeMessages = grpcstatus.Error(codes.Internal, "this build has a gRPC that hands out messages as a whole; please report this")
 
-// OnExpiry says what happens when a piece of the messages to come is late.
+// OnExpiry sets the function that is called when a piece of the next messages is late.
 func (in *Inlet) OnExpiry(expired func(error)) {
 	late := grpcstatus.Errorf(codes.DeadlineExceeded,
 		"a request was begun and did not come: each MiB of it has to be there within %s", in.limits.Piece)
@@ -80,8 +78,7 @@ func (in *Inlet) OnExpiry(expired func(error)) {
 	in.timer.Stop()
 }
 
-// Next returns the next message of a stream. What it took of the client's room is
-// given back by release.
+// Next returns the next message of a stream. release returns its room.
 func (in *Inlet) Next() (text mem.BufferSlice, release func(), err error) {
 	if err := in.ReadMessageHeader(in.header[:]); err != nil {
 		return nil, nil, endOfMessage(err)
@@ -93,7 +90,7 @@ func (in *Inlet) Next() (text mem.BufferSlice, release func(), err error) {
 	release = func() {}
 	if length > small {
 		if release, err = in.limits.Room.acquire(in.ctx, in.client, length, in.limits.Piece); err != nil {
-			if ended := in.ctx.Err(); ended != nil { // it went while it waited, and was not rejected
+			if ended := in.ctx.Err(); ended != nil { // the client left while it waited, and was not rejected
 				return nil, nil, grpcstatus.FromContextError(ended).Err()
 			}
 			return nil, nil, in.limits.TooMuch(err)
@@ -116,7 +113,7 @@ func (in *Inlet) Next() (text mem.BufferSlice, release func(), err error) {
 	return text, release, nil
 }
 
-// check rejects a message for what its header says.
+// check rejects a message by its header.
 func (in *Inlet) check(length int) error {
 	if most := in.limits.Message; length > most {
 		return in.limits.TooMuch(tooLarge("a request of more than %d bytes, which is all one may have; %s", most, in.limits.Advice))
@@ -127,7 +124,7 @@ func (in *Inlet) check(length int) error {
 	return nil
 }
 
-// endOfMessage is the status of a stream that ended where a message did, or within one.
+// endOfMessage returns the status of a stream that ended after or within a message.
 func endOfMessage(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return grpcstatus.Error(codes.InvalidArgument, "the stream ended within a request")

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Room is the room for large messages that are on their way in, of each
-// client and of all. A message takes its room before its bytes may be sent, and
-// all of it at once: if each took a part, none might ever be whole.
+// Room is the room for incoming large messages, of each client and of all. A message takes
+// its room before its bytes may be sent, and all of it at once: if each took a part, none
+// might ever be complete.
 type Room struct {
 	each int64
 	all  *semaphore.Weighted
@@ -25,14 +25,14 @@ type share struct {
 	users int
 }
 
-// NewRoom makes room for so many bytes of all clients, and for half of it of one, which
-// is at least one message of the largest size.
+// NewRoom makes room for so many bytes of all clients, and for half of them of one client.
+// One client's room is at least one message of the largest size.
 func NewRoom(bytes, message int) *Room {
 	each := int64(max(bytes/2, message))
 	return &Room{each: each, all: semaphore.NewWeighted(2 * each), by: map[string]*share{}}
 }
 
-// acquire waits for room, but not for long, for bytes of a client.
+// acquire waits for room for bytes of a client, at most for patience.
 func (r *Room) acquire(ctx context.Context, client string, bytes int, patience time.Duration) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package kubeconfig finds the API server that a configuration names, as kubectl does,
-// and which cluster that is. Only [Identity] speaks to anybody.
+// Package kubeconfig finds the API server that a configuration names, as kubectl does, and
+// identifies its cluster. Only [Identity] opens a connection.
 package kubeconfig
 
 import (
@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Load returns how to reach the API server of a kubeconfig and a context, under the name
-// of a program. Without either it is that of the cluster that the process runs in, or
-// else what kubectl would take.
+// Load returns the client configuration of a kubeconfig and a context, with the name of a
+// program. Without either it is of the cluster that the process runs in, or otherwise
+// kubectl's default.
 func Load(file, inContext, userAgent string) (*rest.Config, error) {
 	if file == "" && inContext == "" {
 		if inside, err := rest.InClusterConfig(); err == nil {
@@ -41,8 +41,8 @@ func Load(file, inContext, userAgent string) (*rest.Config, error) {
 	return target, nil
 }
 
-// Server is the address of an API server in one spelling, by which two configurations of
-// the same one are known. An API server that has several addresses is several here.
+// Server returns the address of an API server in one spelling, to compare two
+// configurations. An API server with several addresses counts as several.
 func Server(target *rest.Config) (string, error) {
 	url, _, err := rest.DefaultServerUrlFor(target)
 	if err != nil {
@@ -55,15 +55,14 @@ func Server(target *rest.Config) (string, error) {
 	return url.Scheme + "://" + net.JoinHostPort(strings.ToLower(url.Hostname()), port) + strings.TrimSuffix(url.Path, "/"), nil
 }
 
-// largest is how large the answer about a namespace may be.
+// largest bounds the bytes of the answer about a namespace.
 const largest = 1 << 20
 
-// Identity asks an API server which cluster it is of. The answer is the same at all of its
-// addresses: the UID of the namespace kube-system, which is made once in the life of a
-// cluster. It is empty if the server does not let us see that, or has no such namespace.
-// Either may pass: a server that starts denies everything until it has read who may do
-// what, and the first one of a cluster makes the namespace. An error says that there was
-// no answer that counts.
+// Identity asks an API server for the identity of its cluster. The answer is the same at
+// all addresses: the UID of the namespace kube-system, which is created once in the life of
+// a cluster. It is empty if the server denies access, or has no such namespace. Both may be
+// temporary. A starting server denies everything until it has read its roles, and the first
+// one of a cluster creates the namespace. An error means that there was no valid answer.
 func Identity(ctx context.Context, target *rest.Config) (string, error) {
 	url, _, err := rest.DefaultServerUrlFor(target)
 	if err != nil {
@@ -92,8 +91,8 @@ func Identity(ctx context.Context, target *rest.Config) (string, error) {
 	return uid, nil
 }
 
-// uidOf is the UID of the namespace that an API server answers with. That it has none, or
-// that we may not see it, counts only if an API server says so, and none that stands before it.
+// uidOf returns the UID of the namespace in an API server's answer. A missing namespace or
+// denied access counts only if an API server reports it, and not a proxy in front of it.
 func uidOf(response *http.Response) (string, error) {
 	var object struct {
 		Kind     string `json:"kind"`

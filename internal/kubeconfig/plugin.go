@@ -14,26 +14,26 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// longestPlugin is how long a plugin may take by default.
+// longestPlugin is the default time limit of a plugin.
 const longestPlugin = 30 * time.Second
 
 // Plugin bounds how long requests wait for the credential plugin of a kubeconfig
 // (users[].user.exec). client-go waits for a plugin without end, and ignores the context of
-// the request meanwhile. A plugin cannot be stopped from here, so a request that gives up
-// leaves a goroutine behind until the plugin ends. Until then further requests wait without
-// one, so there are never many.
+// the request meanwhile. A plugin cannot be stopped from here. A request that gives up
+// therefore leaves a goroutine behind until the plugin ends. Until then further requests
+// wait without a goroutine, so there are never many.
 //
-// The zero Plugin is ready, and may be used for one transport after the other. Its methods
-// may be called from any goroutine.
+// The zero Plugin is ready, and may be used for successive transports. Its methods may be
+// called from any goroutine.
 type Plugin struct {
-	// Within is how long the plugin may take; zero for 30 s.
+	// Within is the time limit of the plugin; zero means 30 s.
 	Within time.Duration
 
 	mu  sync.Mutex
 	run *pluginRun // of the newest transport
 }
 
-// Transport returns what requests to an API server go through.
+// Transport returns the transport of requests to an API server.
 func (p *Plugin) Transport(target *rest.Config) (http.RoundTripper, error) {
 	if target.ExecProvider == nil {
 		return rest.TransportFor(target)
@@ -47,8 +47,8 @@ func (p *Plugin) Transport(target *rest.Config) (http.RoundTripper, error) {
 	return &bounded{through, p.runOf(target.ExecProvider)}, nil
 }
 
-// runOf keeps what is known of a plugin as long as the kubeconfig says the same of it.
-// client-go runs one that is given otherwise anew.
+// runOf keeps the state of a plugin as long as its configuration is the same. client-go
+// runs a plugin anew when its configuration changes.
 func (p *Plugin) runOf(config *clientcmdapi.ExecConfig) *pluginRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,17 +58,17 @@ func (p *Plugin) runOf(config *clientcmdapi.ExecConfig) *pluginRun {
 	return p.run
 }
 
-// pluginRun is a plugin as one kubeconfig has it.
+// pluginRun is a plugin with the configuration of one kubeconfig.
 type pluginRun struct {
 	config *clientcmdapi.ExecConfig
 	within time.Duration
 
 	mu   sync.Mutex
-	left int           // requests that were given up and still wait
+	left int           // abandoned requests that still wait
 	idle chan struct{} // closed once there are none; nil if there are none
 }
 
-// leave has later requests wait until an attempt ends that was given up.
+// leave makes later requests wait until an abandoned attempt ends.
 func (p *pluginRun) leave(a *attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,14 +86,15 @@ func (p *pluginRun) leave(a *attempt) {
 	}()
 }
 
-// wait is closed once no request waits that was given up; busy is false if none does.
+// wait returns a channel that is closed once no abandoned request waits; busy is false if
+// none does.
 func (p *pluginRun) wait() (idle <-chan struct{}, busy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.idle, p.idle != nil
 }
 
-// silent is the error of requests that the plugin keeps waiting.
+// silent returns the error of requests that the plugin keeps waiting.
 func (p *pluginRun) silent() error {
 	return fmt.Errorf("the credential plugin %[1]q of the kubeconfig has not answered within %[2]s; end its process, and see that %[1]q answers when run by hand, without a terminal",
 		p.config.Command, p.within)
@@ -118,7 +119,7 @@ type answer struct {
 	err      error
 }
 
-// end waits for the answer, which nobody wants any more.
+// end waits for the answer of an abandoned request, and drops it.
 func (a *attempt) end() {
 	if got := <-a.done; got.err == nil {
 		_ = got.response.Body.Close()
@@ -126,9 +127,10 @@ func (a *attempt) end() {
 }
 
 // RoundTrip implements [http.RoundTripper]. It waits for
-//   - requests that were given up, before it begins,
+//
+//   - abandoned requests, before it begins,
 //   - the answer, or the error,
-//   - the time at which the plugin has taken too long,
+//   - the time limit of the plugin,
 //   - the end of the request's context.
 func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	late := time.NewTimer(b.plugin.within)
@@ -153,7 +155,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 			return got.response, got.err
 		case <-late.C:
 			if a.passed.Load() {
-				continue // it is the API server that takes its time, and the context says how long it may
+				continue // the API server takes its time, and the context bounds that
 			}
 			b.plugin.leave(a)
 			return nil, b.plugin.silent()
@@ -168,7 +170,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// behindPlugin marks requests that the plugin let pass.
+// behindPlugin marks requests that passed the plugin.
 type behindPlugin struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper]. A request that is not authorized goes back to

@@ -1,10 +1,10 @@
-// Package loglimit bounds how much others can have a program log. Whoever may
-// connect may cause lines, and as many as they like: a disk is full of them
-// before anybody reads the first.
+// Package loglimit bounds the log lines that peers can cause. Any client that may connect
+// can cause unlimited lines: the disk would be full of them before an operator reads the
+// first.
 //
-// A limit is common to all loggers that are derived from its handler, and each
-// level has a share of its own, so that a flood of warnings does not hide an
-// error. The next line that is logged tells how many were not before it.
+// A limit is common to all loggers that are derived from its handler. Each level has a
+// share of its own, so that a flood of warnings does not hide an error. The next logged
+// line has the number of suppressed lines before it.
 package loglimit
 
 import (
@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// burst is how many lines of a level may come at once, and interval how long
-	// one more takes after that.
+	// burst is the number of lines of a level that may come at once. After that, each further
+	// line takes an interval.
 	burst    = 10
 	interval = time.Second
-	// Unlogged is the key of the number of lines that were left out.
+	// Unlogged is the key of the number of suppressed lines.
 	Unlogged = "unlogged"
 )
 
-// New returns a handler that passes on what is within the limit. One that is
-// limited already is returned as it is. It may be used by any goroutine, as far
-// as the handler behind it may.
+// New returns a handler that passes on the lines within the limit. A handler that is
+// already limited is returned as it is. It may be used by any goroutine, as far as the
+// handler behind it may.
 func New(h slog.Handler) slog.Handler {
 	if _, ok := h.(*limited); ok {
 		return h
@@ -35,7 +35,7 @@ func New(h slog.Handler) slog.Handler {
 
 type limited struct {
 	slog.Handler
-	levels *[3]share // of all that is derived from one handler
+	levels *[3]share // shared by all handlers derived from one
 }
 
 var _ slog.Handler = (*limited)(nil)
@@ -74,15 +74,15 @@ func (l *limited) share(level slog.Level) *share {
 	}
 }
 
-// share is what the lines of a level may take.
+// share is the state of the limit for one level.
 type share struct {
 	mu   sync.Mutex
-	next time.Time // when the next line would come if all were evenly spaced
-	left uint64    // lines that were left out since the last that was not
+	next time.Time // when the next line would come at an even spacing
+	left uint64    // lines suppressed since the last logged one
 }
 
-// take reports whether one more line is within the share, and how many before
-// it were not.
+// take reports whether one more line is within the share, and how many lines before it were
+// suppressed.
 func (s *share) take(now time.Time) (left uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The kinds of addresses that differ with the machine that connects to them.
+// The kinds of addresses that differ with the connecting machine.
 const (
 	Loopback    = "a loopback address"
 	LinkLocal   = "a link-local address"
@@ -21,10 +21,10 @@ var localNames = []string{
 	"ip6-localhost", "ip6-loopback",
 }
 
-// EndpointKind returns the kind of an endpoint's address if it means the machine that
-// connects, or a neighbour on its link; else it is empty. IPv4 addresses count in IPv6
-// too, and in the short forms that resolvers read, such as 127.1. Any other name is
-// for DNS to answer.
+// EndpointKind returns the kind of an endpoint's address if it means the connecting machine
+// or a neighbour on its link. Otherwise it is empty. IPv4 addresses also count in IPv6
+// form, and in the short forms that resolvers read, such as 127.1. Any other name is for
+// DNS to resolve.
 func EndpointKind(address string) string {
 	if strings.HasPrefix(address, "unix:") {
 		return Socket
@@ -75,8 +75,8 @@ func inner(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// shortIPv4 reads what inet_aton reads: one to four numbers, decimal, octal or
-// hexadecimal, of which the last fills the remaining bytes.
+// shortIPv4 parses the forms of inet_aton: one to four numbers, decimal, octal or
+// hexadecimal, where the last one fills the remaining bytes.
 func shortIPv4(text string) (netip.Addr, bool) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return netip.Addr{}, false

@@ -1,7 +1,7 @@
-// Package loopback knows what of a network is this machine alone: the names and
-// the addresses by which nobody else can be meant, and nobody else can ask.
+// Package loopback recognizes the names and addresses that mean this machine alone, for
+// listeners and for peers.
 //
-// It looks nothing up. Everything in it is a function without state.
+// It looks nothing up. Its functions have no state.
 package loopback
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// IsHost reports whether the host of a URL or of an address to listen on, without
-// a port, is this machine: localhost in any case, with or without the final dot, or
-// an address of loopback, with or without the brackets of IPv6. Other names may
-// be resolved to loopback by whoever controls them, and are not.
+// IsHost reports whether the host of a URL or of a listen address, without a port, is this
+// machine. That is localhost in any case, with or without the final dot, or a loopback
+// address, with or without the brackets of IPv6. Other names may resolve to loopback by the
+// choice of their owner, and do not count.
 func IsHost(host string) bool {
 	if bare, ok := strings.CutPrefix(host, "["); ok {
 		if host, ok = strings.CutSuffix(bare, "]"); !ok {
@@ -29,9 +29,8 @@ func IsHost(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// IsAddr reports whether only this machine can be at an address of a connection,
-// or reach one that is listened on. Whatever is not TCP, such as a unix socket,
-// is on this machine.
+// IsAddr reports whether the address of a connection or listener belongs to this machine
+// alone. Addresses other than TCP, such as unix sockets, do.
 func IsAddr(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()
@@ -44,8 +43,8 @@ func IsListen(address string) bool {
 	return err == nil && IsHost(host)
 }
 
-// ValidListen reports why a text is no host and port to listen on; nil if it is.
-// The host may be left out, and the port may be 0 for a free one.
+// ValidListen returns why a text is no host and port to listen on; nil if it is one. The
+// host may be left out, and the port may be 0 for a free one.
 func ValidListen(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

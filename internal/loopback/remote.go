@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// Remote is what clients without an identity are distinguished by; empty on
-// this machine.
+// Remote returns the key that distinguishes clients without an identity; empty on this
+// machine.
 func Remote(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -16,7 +16,7 @@ func Remote(addr net.Addr) string {
 	if ip = ip.Unmap(); ip.IsLoopback() {
 		return ""
 	}
-	if ip.Is6() { // whoever has one address of a network has all of them
+	if ip.Is6() { // the owner of one IPv6 address has all addresses of its /64 network
 		return netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
 	}
 	return ip.String()

@@ -1,11 +1,11 @@
 package mcp
 
-// MarkFirstState is the key in the metadata of a node by which a client of the delta
-// variant asks, with "true", that the responses of each type's first state be marked.
+// MarkFirstState is a key in the metadata of a node. With it and the value "true", a client
+// of the delta variant requests marks on the responses of each type's first state.
 const MarkFirstState = "ISTHMUS_MARK_FIRST_STATE"
 
-// The marks of a first state. One of them is at the end of system_version_info in each
-// response of it: which is the last, and which are not.
+// The marks of a first state. Each response of the state ends its system_version_info with
+// one, which distinguishes the last response from the others.
 const (
 	FirstStatePartial  = ";first-state=partial"
 	FirstStateComplete = ";first-state=complete"

@@ -7,13 +7,13 @@ import (
 
 // Kind is a kind of configuration, with its names in the protocols.
 type Kind struct {
-	// Group and Name are those of its resource definition in Kubernetes.
+	// Group and Name are the group and name of its resource definition in Kubernetes.
 	Group, Name string
-	// Version is the newest one of the group.
+	// Version is the newest version of the group.
 	Version string
 	// Collection is its name in MCP v1; empty if no peer has one for it.
 	Collection string
-	// Message is the name of the message that the body of a resource is.
+	// Message is the name of the message in the body of a resource.
 	Message string
 }
 
@@ -27,12 +27,12 @@ const (
 	// with these.
 	ServiceVersion   = "networking.alpha.istio.io/serviceVersion"
 	EndpointsVersion = "networking.alpha.istio.io/endpointsVersion"
-	// NotReadyEndpoints are those that are there and get no traffic: "ip:port,…".
+	// NotReadyEndpoints are the endpoints that exist but get no traffic: "ip:port,…".
 	NotReadyEndpoints = "networking.alpha.istio.io/notReadyEndpoints"
 )
 
-// TriggerCollection is what a source names that dials a sink, so that the sink's
-// handler begins. The sink answers UNIMPLEMENTED.
+// TriggerCollection is the collection that a source names when it dials a sink, so that the
+// sink's handler begins. The sink answers UNIMPLEMENTED.
 const TriggerCollection = "$triggerCollection"
 
 const (
@@ -40,7 +40,7 @@ const (
 	security   = "security.istio.io"
 )
 
-// kinds is the table: what current istiods and Pilot 1.4 ask for.
+// kinds is the table of the kinds that current istiods and Pilot 1.4 request.
 var kinds = []Kind{
 	{networking, "ServiceEntry", "v1", "istio/networking/v1alpha3/serviceentries", "istio.networking.v1alpha3.ServiceEntry"},
 	{networking, "Sidecar", "v1", "istio/networking/v1alpha3/sidecars", "istio.networking.v1alpha3.Sidecar"},
@@ -69,14 +69,14 @@ var kinds = []Kind{
 	{"rbac.istio.io", "ClusterRbacConfig", "v1alpha1", "istio/rbac/v1alpha1/clusterrbacconfigs", "istio.rbac.v1alpha1.RbacConfig"},
 }
 
-// Kinds returns all kinds. It is the caller's.
+// Kinds returns a copy of all kinds.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// URL is the name of the type of a kind in MCP-over-xDS.
+// URL returns the name of a kind's type in MCP-over-xDS.
 func (k Kind) URL() string { return k.Group + "/" + k.Version + "/" + k.Name }
 
-// ByURL finds a kind by the name of its type in MCP-over-xDS, whatever version of
-// the group that names.
+// ByURL finds a kind by the name of its type in MCP-over-xDS, with any version of the
+// group.
 func ByURL(url string) (Kind, bool) {
 	group, rest, _ := strings.Cut(url, "/")
 	version, name, ok := strings.Cut(rest, "/")

@@ -1,8 +1,7 @@
-// Package plain makes text that others wrote fit to be looked at: what a client
-// or a registry says must not move an operator's cursor, hide a word, or forge
-// a line. Characters that are not printed as themselves are shown by their
-// number, as in Go's strings: control characters, also those beyond ASCII,
-// marks that turn the direction of writing, spaces that look like others, and
+// Package plain makes foreign text safe to display. The text of a client or a registry must
+// not move an operator's cursor, hide a word, or forge a line. Unprintable characters are
+// shown by their number, as in Go's strings. These are control characters, also beyond
+// ASCII, marks that change the direction of writing, spaces that look like others, and
 // bytes that are no text.
 package plain
 
@@ -18,7 +17,7 @@ import (
 // Text returns s as one line.
 func Text(s string) string { return escape(s, "") }
 
-// Lines returns s with its lines and tabs as they are.
+// Lines returns s with its lines and tabs unchanged.
 func Lines(s string) string { return escape(s, "\n\t") }
 
 func escape(s, keep string) string {
@@ -40,18 +39,17 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// unfit reports whether a character is to be shown by its number. The one that
-// stands for bytes that are no text is looked at in any case.
+// unfit reports whether a character is shown by its number. The replacement character is
+// checked by the caller.
 func unfit(r rune, keep string) bool {
 	return r == utf8.RuneError || !strconv.IsPrint(r) && !strings.ContainsRune(keep, r)
 }
 
-// JSON returns JSON text that says the same, with the characters that JSON lets
-// stand in strings as they are, and a terminal does not, escaped.
+// JSON returns equal JSON text, in which unprintable characters of strings are escaped.
 func JSON(text []byte) []byte { return escapeJSON(text, utf8.MaxRune) }
 
-// JSONForYAML is [JSON] for a reader of YAML, which knows no pairs of
-// surrogates: characters beyond 16 bits stay as they are.
+// JSONForYAML is [JSON] for a reader of YAML, which does not support surrogate pairs:
+// characters beyond 16 bits stay unescaped.
 func JSONForYAML(text []byte) []byte { return escapeJSON(text, 0xffff) }
 
 func escapeJSON(text []byte, upTo rune) []byte {
@@ -79,8 +77,8 @@ func appendEscaped(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\u%04x\u%04x`, high, low)
 }
 
-// JSONWriter returns a writer that passes on what [JSON] makes of each write,
-// which has to end where a value does.
+// JSONWriter returns a writer that applies [JSON] to each write. A write has to end where a
+// value does.
 func JSONWriter(w io.Writer) io.Writer { return jsonWriter{w} }
 
 type jsonWriter struct{ io.Writer }

@@ -3,7 +3,7 @@ package rate
 
 import "time"
 
-// Rate is so many a second, after a burst.
+// Rate is a number of events per second, after a burst.
 type Rate struct {
 	PerSecond float64
 	Burst     int
@@ -13,7 +13,7 @@ type Rate struct {
 // and no goroutine.
 type Bucket struct {
 	interval, slack time.Duration
-	next            time.Time // when the next event would come if all were evenly spaced
+	next            time.Time // when the next event would come at an even spacing
 }
 
 // New returns a bucket that keeps a rate.
@@ -22,8 +22,8 @@ func New(r Rate) Bucket {
 	return Bucket{interval: interval, slack: interval * time.Duration(max(r.Burst-1, 0))}
 }
 
-// Take makes events wait for the turn of the last of them, unless that would be
-// longer than most: then it is not ok, and none of them has happened.
+// Take reserves events and returns the wait until the last of them. If that is longer than
+// most, ok is false, and no event is reserved.
 func (b *Bucket) Take(now time.Time, events int, most time.Duration) (wait time.Duration, ok bool) {
 	last := b.next
 	if last.Before(now) {
@@ -37,5 +37,5 @@ func (b *Bucket) Take(now time.Time, events int, most time.Duration) (wait time.
 	return wait, true
 }
 
-// Rests reports whether a bucket is as good as new.
+// Rests reports whether a bucket is in its initial state.
 func (b *Bucket) Rests(now time.Time) bool { return !b.next.After(now) }

@@ -7,11 +7,11 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// CheckPattern says why a text is no pattern of identities: an identity of a workload in
+// CheckPattern returns why a text is no pattern of identities: an identity of a workload in
 // which the trust domain, the namespace or the account may be *.
 func CheckPattern(pattern string) error {
 	const want = "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT, where * stands for any DOMAIN, NAMESPACE or ACCOUNT"
-	parts := strings.Split(pattern, "/") // spiffe:, nothing, the domain, ns, …
+	parts := strings.Split(pattern, "/") // spiffe:, empty, the domain, ns, …
 	if len(parts) != 7 || parts[0] != "spiffe:" || parts[1] != "" || parts[3] != "ns" || parts[5] != "sa" {
 		return fmt.Errorf("%q is not of the form %s", pattern, want)
 	}

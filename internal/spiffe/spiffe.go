@@ -30,10 +30,9 @@ func Read(cert *x509.Certificate) (id spiffeid.ID, namespace string, err error) 
 	return id, path[2], nil
 }
 
-// NamespaceForm says what the name of a namespace is.
+// NamespaceForm describes the form of a namespace's name.
 const NamespaceForm = "a DNS label (RFC 1123): lower-case letters, digits and hyphens, beginning and ending with a letter or digit, at most 63"
 
-// IsNamespace reports whether Kubernetes takes a text as the name of a namespace.
-// The words ".", "*" and "~", with which exports and scopes stand for namespaces,
-// are none.
+// IsNamespace reports whether Kubernetes accepts a text as the name of a namespace. It
+// rejects ".", "*" and "~", the words for namespaces in exports and scopes.
 func IsNamespace(s string) bool { return len(content.IsDNS1123Label(s)) == 0 }

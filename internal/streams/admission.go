@@ -12,10 +12,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// admission decides which streams begin. It is asked three times: by address,
-// before anything of a stream is looked at ([carrier.admit]), then by proven
-// identity, then for all. So what one client does is spent before it counts
-// against all of them.
+// admission limits the rate and number of new streams. It is asked three times: by address,
+// before anything of a stream is processed ([carrier.admit]), then by proven identity, then
+// for all. The streams of one client therefore exhaust its own limits before the common
+// ones.
 type admission struct {
 	each Rate
 	most int // streams of all clients; 0 for any number
@@ -23,7 +23,7 @@ type admission struct {
 	mu      sync.Mutex
 	total   int
 	all     rate.Bucket
-	by      map[string]*rate.Bucket // by address and by proven identity, while one is not at rest
+	by      map[string]*rate.Bucket // by address and by proven identity, unless at rest
 	streams map[string]int          // by [Identity.Key]
 }
 
@@ -31,8 +31,8 @@ func newAdmission(l Limits) *admission {
 	return &admission{each: l.NewStreamsPerClient, most: l.Streams, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
 }
 
-// admit lets a stream begin, after a while if there is a rush. Who is let in
-// calls leave at the end.
+// admit lets a stream begin, after a wait if there is a rush. The caller calls leave at the
+// end of the stream.
 func (s *Server) admit(ctx context.Context, who Identity) (leave func(), err error) {
 	key := who.Key()
 	if err := s.admission.enter(key, s.limits.StreamsPerClient); err != nil {
@@ -46,8 +46,7 @@ func (s *Server) admit(ctx context.Context, who Identity) (leave func(), err err
 	return leave, nil
 }
 
-// await waits for the turn of a stream among those of its identity, and then
-// among all.
+// await waits for the rate limit of a stream's identity, and then for the common one.
 func (s *Server) await(ctx context.Context, who Identity) error {
 	left := s.options.PrimedWithin
 	if who.Name != "" {
@@ -69,8 +68,8 @@ func (s *Server) await(ctx context.Context, who Identity) error {
 	return nil
 }
 
-// take makes streams of one client wait for their turn, unless the last of them
-// would wait for longer than patience: then none of them has happened.
+// take makes new streams of one client wait for the rate limit. If the last of them would
+// wait for longer than patience, ok is false, and none is counted.
 func (a *admission) take(client string, streams int, patience time.Duration) (delay time.Duration, ok bool) {
 	now := time.Now()
 	a.mu.Lock()
@@ -91,8 +90,8 @@ func (a *admission) takeOfAll(patience time.Duration) (delay time.Duration, ok b
 	return a.all.Take(time.Now(), 1, patience)
 }
 
-// sweep forgets some clients whose buckets are as good as new. As it is called
-// before one is added, there are hardly more than are not.
+// sweep removes some buckets of clients at rest. It is called before one is added, so there
+// are hardly more than the active ones.
 func (a *admission) sweep(now time.Time) {
 	const some = 2
 	looked := 0
@@ -106,7 +105,7 @@ func (a *admission) sweep(now time.Time) {
 	}
 }
 
-// enter counts a stream of a client, unless there are as many as there may be.
+// enter counts a stream of a client, unless the maximum is reached.
 func (a *admission) enter(key string, most int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,20 +10,19 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// carrier is what HTTP/2 reads from and writes to: a connection without its TLS.
-// What a client sends may wait here before anybody looks at it.
+// carrier is the connection that HTTP/2 uses, without its TLS. A client's bytes may wait
+// here before they are processed.
 type carrier struct {
 	net.Conn
 	by     *connection
 	frames frames
 }
 
-// readyCarrier is a carrier without TLS, which waits for something to read
-// without a buffer: see [connection.ReadOnReady].
+// readyCarrier is a carrier without TLS, which waits for bytes without a buffer: see
+// [connection.ReadOnReady].
 type readyCarrier struct{ carrier }
 
-// carry returns what carries the streams of a connection; secured is what a
-// handshake has made of it.
+// carry returns the carrier of a connection; secured is the connection after the handshake.
 func carry(secured net.Conn, by *connection) net.Conn {
 	if secured == net.Conn(by) {
 		return &readyCarrier{carrier{Conn: secured, by: by}}
@@ -40,7 +39,7 @@ func (c *carrier) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadOnReady is as that of the connection.
+// ReadOnReady is like the connection's.
 func (c *readyCarrier) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	buffer, n, err := c.by.ReadOnReady(size, pool)
 	if buffer != nil && !c.admit((*buffer)[:n]) {
@@ -50,9 +49,9 @@ func (c *readyCarrier) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int,
 	return buffer, n, err
 }
 
-// admit has what a client says wait if it opens streams faster than those of one
-// address may, whether or not it resets them at once. It reports whether the
-// connection goes on: one that would have to wait for too long is closed.
+// admit delays a client's bytes if it opens streams faster than the limit of one address,
+// whether or not it resets them at once. It reports whether the connection goes on: one
+// that would have to wait for too long is closed.
 func (c *carrier) admit(text []byte) bool {
 	opened := c.frames.opened(text)
 	if opened == 0 {
@@ -70,7 +69,7 @@ func (c *carrier) admit(text []byte) bool {
 	return c.by.rest(wait)
 }
 
-// rest waits for so long, or until the connection is closed; then it is false.
+// rest waits for a duration, or until the connection is closed; then it returns false.
 func (c *connection) rest(d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -86,15 +85,15 @@ func (c *connection) rest(d time.Duration) bool {
 	}
 }
 
-// tooManyPings is how gRPC ends a connection on which a client pings too often:
-// the whole of a GOAWAY frame but for the last stream, which is of the kind 7 and
-// has the code 11. gRPC tells nobody else of it.
+// tooManyPings is the end of gRPC's GOAWAY frame for a client that pings too often. It is
+// the whole frame except the last stream; the frame is of the kind 7 and has the code 11.
+// gRPC reports the event in no other way.
 var (
 	tooManyPings    = []byte("\x00\x00\x00\x0btoo_many_pings")
 	tooManyPingsMin = 9 + 4 + len(tooManyPings)
 )
 
-// Write implements [net.Conn]. That it looks for the last words costs a comparison.
+// Write implements [net.Conn]. The check for the GOAWAY frame costs a comparison.
 func (c *carrier) Write(b []byte) (int, error) {
 	if len(b) >= tooManyPingsMin && bytes.HasSuffix(b, tooManyPings) {
 		_ = c.by.server.Reject(tooManyPing, grpcstatus.Errorf(codes.ResourceExhausted,

@@ -14,22 +14,22 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
-// connections are those of a server that are open. It counts each when it
-// is accepted, when a stream begins on it, and when it is closed.
+// connections is the open connections of a server. It counts each when it is accepted, when
+// a stream begins on it, and when it is closed.
 type connections struct {
 	mu   sync.Mutex
 	open map[*connection]struct{}
 	// streamless are connections on which no stream has begun yet, by address.
 	streamless map[string]int
-	closed     bool // no connection is taken in any more
+	closed     bool // no connection is accepted any more
 }
 
 func newConnections() *connections {
 	return &connections{open: map[*connection]struct{}{}, streamless: map[string]int{}}
 }
 
-// enter takes in a connection, unless most of its address have not shown yet
-// what they are for. A closed set takes in none, and stopping is true.
+// enter adds a connection, unless its address already has the most connections without
+// streams. A closed set accepts none, and stopping is true.
 func (all *connections) enter(c *connection, most int) (entered, stopping bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -41,8 +41,8 @@ func (all *connections) enter(c *connection, most int) (entered, stopping bool) 
 	return true, false
 }
 
-// closeStreamless closes the connections without a stream, and all that come later. gRPC
-// waits for each handshake before it stops, and a silent peer never ends its own.
+// closeStreamless closes the connections without a stream, and all later ones. gRPC waits
+// for each handshake before it stops, and a silent peer never ends its own.
 func (all *connections) closeStreamless() {
 	all.mu.Lock()
 	all.closed = true
@@ -58,7 +58,7 @@ func (all *connections) closeStreamless() {
 	}
 }
 
-// begin notes that a stream has begun on a connection.
+// begin records that a stream has begun on a connection.
 func (all *connections) begin(c *connection) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -68,7 +68,7 @@ func (all *connections) begin(c *connection) {
 	}
 }
 
-// leave notes that a connection is closed, and reports whether it was for nothing.
+// leave records that a connection is closed, and reports whether it had no stream.
 func (all *connections) leave(c *connection) (inVain bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -83,14 +83,14 @@ func (all *connections) leave(c *connection) (inVain bool) {
 	return true
 }
 
-// forget counts a connection as new no longer.
+// forget no longer counts a connection as streamless.
 func (all *connections) forget(c *connection) {
 	if all.streamless[c.address]--; all.streamless[c.address] == 0 {
 		delete(all.streamless, c.address)
 	}
 }
 
-// proven returns the connections whose clients have shown a certificate.
+// proven returns the connections with a client certificate.
 func (all *connections) proven() (list []*connection) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -102,7 +102,7 @@ func (all *connections) proven() (list []*connection) {
 	return list
 }
 
-// connection is what streams are carried by.
+// connection is the connection of some streams.
 type connection struct {
 	net.Conn
 
@@ -111,7 +111,7 @@ type connection struct {
 	address string // of the client; empty on this machine
 	since   time.Time
 	began   bool                // a stream has begun; guarded by connections
-	chain   []*x509.Certificate // what the client has shown and the handshake verified; likewise
+	chain   []*x509.Certificate // the verified client certificate chain; guarded likewise
 	proof   proof               // owned by the guard
 
 	closed chan struct{} // closed with the connection
@@ -132,10 +132,10 @@ func (s *Server) newConnection(conn net.Conn) *connection {
 	return c
 }
 
-// from says where a connection comes from, for people.
+// from returns the origin of a connection, for people.
 func (c *connection) from() string { return cmp.Or(c.address, "this machine") }
 
-// shows notes what certificates the client has shown.
+// shows records the client's certificates.
 func (c *connection) shows(chain []*x509.Certificate) {
 	c.server.connections.mu.Lock()
 	defer c.server.connections.mu.Unlock()
@@ -153,9 +153,8 @@ func (c *connection) Close() error {
 	return c.close()
 }
 
-// dismiss ends the streams of a connection for a reason, which their clients
-// get, and then the connection itself: a client that came back on it would
-// still show what it has shown.
+// dismiss ends the streams of a connection with a reason, which their clients get, and then
+// the connection itself. A client that came back on it would still use the old certificate.
 func (c *connection) dismiss(why error) {
 	c.end(why)
 	time.AfterFunc(closeDelay, func() { _ = c.Close() })
@@ -164,8 +163,7 @@ func (c *connection) dismiss(why error) {
 // closeDelay is how long streams have to tell their clients why they end.
 const closeDelay = time.Second
 
-// guarded is a listener that limits how many connections of one address may
-// be open without a purpose.
+// guarded is a listener that limits the open connections of one address without streams.
 type guarded struct {
 	net.Listener
 	server *Server

@@ -1,12 +1,12 @@
 package streams
 
-// frames walks over what a client sends on a connection, frame by frame, and
-// counts the streams that it opens. It looks at nothing but the kind and the
-// length of each frame, so it costs next to nothing, and it keeps neither.
+// frames parses a client's bytes on a connection, frame by frame, and counts the opened
+// streams. It reads only the kind and the length of each frame, so it costs next to
+// nothing, and it keeps neither.
 type frames struct {
 	begun bool
-	left  int     // bytes of the preface, or of a frame's contents, that are yet to come
-	head  [9]byte // of the next frame, as far as it has come
+	left  int     // bytes of the preface, or of a frame's contents, still to come
+	head  [9]byte // of the next frame, as received so far
 	n     int     // bytes of it
 }
 

@@ -14,17 +14,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
-// Identity is who is at the other end of a connection, as far as that does not
-// depend on what it says about itself.
+// Identity is the peer of a connection, by properties that do not depend on its own
+// declarations.
 type Identity struct {
 	Name      string // its SPIFFE identity; empty if nothing is proven
-	Namespace string // that the identity stands for
+	Namespace string // of the identity
 	Address   string // empty on this machine
 	From      string // its address and port, for people
 	by        *connection
 }
 
-// Key is what streams are counted by; empty if they are not.
+// Key returns the key by which streams are counted; empty if they are not.
 func (who Identity) Key() string {
 	if who.Name != "" {
 		return who.Name
@@ -32,9 +32,9 @@ func (who Identity) Key() string {
 	return who.Address
 }
 
-// identify reads what the connection proves. A certificate without an identity
-// that we understand grants nothing, not even what is for everybody: it was
-// meant for something else.
+// identify reads the identity that the connection proves. A certificate without a known
+// form of identity grants nothing, not even public access: it was issued for another
+// purpose.
 func (s *Server) identify(ctx context.Context) (Identity, error) {
 	var who Identity
 	other, ok := peer.FromContext(ctx)

@@ -13,7 +13,7 @@ import (
 // its own.
 type Message struct{ buffers mem.BufferSlice }
 
-// Encode lays out a response; tail has its fields other than its resources.
+// Encode lays out a response; tail is its encoded fields other than its resources.
 func Encode(r *push.Response, tail []byte) *Message {
 	m := &Message{make(mem.BufferSlice, 0, 2*len(r.Resources)+1)}
 	for _, res := range r.Resources {
@@ -35,11 +35,11 @@ func AppendString(b []byte, field protowire.Number, s string) []byte {
 	return protowire.AppendString(b, s)
 }
 
-// Raw is a message as it came, for who has to measure it before it is decoded.
+// Raw is a message as received, to be measured before it is decoded.
 type Raw struct{ Text []byte }
 
-// Codec writes responses as they are, hands out raw messages as they came, and leaves
-// all others to gRPC's own.
+// Codec writes responses in their encoded form, returns raw messages as received, and
+// leaves all others to gRPC's codec.
 type Codec struct{ encoding.CodecV2 }
 
 // NewCodec returns the codec of the streams of either direction.

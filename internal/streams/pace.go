@@ -9,15 +9,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// Pace is how fast a stream's requests are taken in. The receiving goroutine owns it.
+// Pace limits how fast a stream's requests are received. The receiving goroutine owns it.
 type Pace struct {
 	rejected        *rejections
 	log             *slog.Logger // of the stream
 	requests, nacks rate.Bucket
-	loud, slowed    rate.Bucket // of what is logged of NACKs, and of waiting
+	loud, slowed    rate.Bucket // rates of logged NACKs, and of logged delays
 }
 
-// NewPace returns the pace of a stream, which logs what it slows down.
+// NewPace returns the pace of a stream, which logs delays.
 func (s *Server) NewPace(log *slog.Logger) Pace {
 	return Pace{
 		rejected: s.rejections, log: log, requests: rate.New(s.limits.Requests), nacks: rate.New(s.limits.NACKs),
@@ -26,9 +26,9 @@ func (s *Server) NewPace(log *slog.Logger) Pace {
 	}
 }
 
-// Await has a request wait if it is too early; dear says that it is a NACK or costs as
-// much. Those behind it wait with it: they stay in the transport, whose window is
-// bounded, until the client waits, too.
+// Await delays an early request; dear means that it is a NACK or as expensive. Later
+// requests wait with it. They stay in the transport, whose window is bounded, until the
+// client waits, too.
 func (p *Pace) Await(ctx context.Context, dear bool) {
 	delay, why := p.delay(time.Now(), dear)
 	if delay <= 0 {
@@ -41,7 +41,7 @@ func (p *Pace) Await(ctx context.Context, dear bool) {
 	wait.Sleep(ctx, delay)
 }
 
-// delay is how long a request has to wait, and by which limit.
+// delay returns how long a request has to wait, and the limit that requires it.
 func (p *Pace) delay(now time.Time, dear bool) (wait time.Duration, why Cause) {
 	const forEver = 1<<63 - 1
 	wait, _ = p.requests.Take(now, 1, forEver)

@@ -15,13 +15,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 )
 
-// handshake lets streams know the connection that carries them, and the
-// connection what its client has shown.
+// handshake gives streams access to their connection, and the connection to the client's
+// certificate.
 type handshake struct {
 	credentials.TransportCredentials
 }
 
-// carried is what gRPC knows of the peer of a stream.
+// carried is gRPC's information about the peer of a stream.
 type carried struct {
 	credentials.AuthInfo
 	by *connection
@@ -44,24 +44,24 @@ func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	return carry(secured, by), carried{info, by}, nil
 }
 
-// failed notes that a handshake went wrong. One that took too long has been
-// noted as it was closed, and who only looks whether somebody listens, as probes
-// of load balancers do, is not worth a word.
+// failed reports a failed handshake. A handshake that took too long was reported when it
+// was closed. A connection closed without a byte, such as a probe of a load balancer, is
+// not reported.
 func (c *connection) failed(err error) {
 	if time.Since(c.since) < c.server.limits.Handshake && !errors.Is(err, io.EOF) {
 		_ = c.server.Reject(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
 	}
 }
 
-// proof is how long, and under which authorities, what a client has shown is
-// known to hold.
+// proof is the validity of a client's certificate: the authorities and the time up to which
+// it was verified.
 type proof struct {
 	under *x509.CertPool
 	until time.Time
 }
 
-// guard ends connections whose certificates hold no longer: they have expired,
-// or no authority of now vouches for them. It returns when stop is closed.
+// guard ends connections with certificates that have expired, or that no current authority
+// vouches for. It returns when stop is closed.
 func (s *Server) guard(stop <-chan struct{}) {
 	tick := time.NewTicker(s.limits.Recheck)
 	defer tick.Stop()
@@ -80,8 +80,8 @@ func (s *Server) guard(stop <-chan struct{}) {
 	}
 }
 
-// prove says why a client's certificate no longer holds; nil if it does. To
-// verify it costs a signature, so that is done only if the outcome can differ.
+// prove returns why a client's certificate is no longer valid; nil if it is. Verification
+// costs a signature, so it is done only if the outcome can differ.
 func (c *connection) prove(authorities *x509.CertPool, now time.Time) error {
 	if c.proof.under == authorities && now.Before(c.proof.until) || context.Cause(c.life) != nil {
 		return nil
@@ -94,7 +94,7 @@ func (c *connection) prove(authorities *x509.CertPool, now time.Time) error {
 	return nil
 }
 
-// welcome takes note of a stream on a connection, unless that has been dismissed.
+// welcome records a stream on a connection, unless the connection has been dismissed.
 func (s *Server) welcome(by *connection) error {
 	if why := by.dismissed(); why != nil {
 		return s.Reject(untrusted, why)
@@ -105,7 +105,7 @@ func (s *Server) welcome(by *connection) error {
 	return nil
 }
 
-// dismissed is why the connection of a stream is not served any more; nil if it is.
+// dismissed returns why the connection of a stream is no longer served; nil if it is.
 func (c *connection) dismissed() error {
 	if c == nil {
 		return nil

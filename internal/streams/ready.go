@@ -7,11 +7,11 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// arrival is a read that waits for something to read before it takes a buffer.
-// Of tens of thousands of connections nearly all say nothing at any time, and
-// none of these has a buffer. It belongs to the one goroutine that reads.
+// arrival is a read that waits for bytes before it takes a buffer. Of tens of thousands of
+// connections nearly all are silent at any time, and none of these has a buffer. It belongs
+// to the one goroutine that reads.
 type arrival struct {
-	raw syscall.RawConn // nil if one cannot wait for this connection without a buffer
+	raw syscall.RawConn // nil if this connection cannot be waited for without a buffer
 	try func(fd uintptr) bool
 
 	size   int
@@ -21,9 +21,9 @@ type arrival struct {
 	err    error
 }
 
-// ReadOnReady is what gRPC looks for in a connection to read into buffers of a
-// pool. It has it for TCP connections by itself, but not for what wraps one. A
-// connection with TLS is not read through this: that keeps records of its own.
+// ReadOnReady is the method by which gRPC reads into buffers of a pool. gRPC implements it
+// for TCP connections, but not for their wrappers. A connection with TLS does not use this
+// method, because TLS keeps records of its own.
 func (c *connection) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	a := &c.arrival
 	if a.raw == nil {
@@ -44,7 +44,7 @@ func (c *connection) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, e
 	return buffer, n, err
 }
 
-// take reads what is there into a buffer. It returns false if nothing is.
+// take reads the available bytes into a buffer. It returns false if there are none.
 func (a *arrival) take(fd uintptr) bool {
 	a.buffer = a.pool.Get(a.size)
 	if a.n, a.err = readFrom(fd, *a.buffer); a.err == nil {

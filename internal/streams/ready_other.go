@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// rawOf returns nil: here one cannot wait for a connection without a buffer.
+// rawOf returns nil: this system cannot wait for a connection without a buffer.
 func rawOf(net.Conn) syscall.RawConn { return nil }
 
 func readFrom(uintptr, []byte) (int, error) { return 0, syscall.EINVAL }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// rawOf returns what one waits for a connection with; nil if there is no such thing.
+// rawOf returns the raw connection for waiting; nil if there is none.
 func rawOf(conn net.Conn) syscall.RawConn {
 	switch conn := conn.(type) {
 	case *net.TCPConn:
@@ -17,7 +17,7 @@ func rawOf(conn net.Conn) syscall.RawConn {
 	case *net.UnixConn:
 		raw, _ := conn.SyscallConn()
 		return raw
-	default: // what wraps a connection may read otherwise than that does
+	default: // a wrapper of a connection may read in another way
 		return nil
 	}
 }

@@ -11,22 +11,22 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// Cause is why something was not served, not any longer, or not at once.
+// Cause is why a stream, connection or request was rejected, ended or delayed.
 type Cause int
 
-// The causes. Those from slowRequests on are of what has to wait.
+// The causes. From slowRequests on they are of delayed requests.
 const (
-	NotWho             Cause = iota // a stream is not proven to be who it says, or who it has to be
+	NotWho             Cause = iota // the peer's identity is missing, not proven or another than required
 	tooMany                         // streams
 	TooMuch                         // in one request or subscription
 	tooSilent                       // a stream has no first request
-	stalled                         // a request was begun and did not come
-	NotHere                         // a stream asks a service for what that does not serve
-	untrusted                       // a stream's certificate has ceased to hold
+	stalled                         // a request was begun and not completed
+	NotHere                         // a stream asks a service for content that it does not serve
+	untrusted                       // a stream's certificate is no longer valid
 	tooManyConnections              // of one address, without a stream
 	tooManyPing                     // on a connection
-	badConnection                   // its handshake failed, or no stream came of it
-	panicked                        // a fault of ours
+	badConnection                   // its handshake failed, or it had no stream
+	panicked                        // an internal fault
 	slowRequests                    // came too fast and had to wait
 	slowNACKs                       // likewise
 	causes
@@ -38,24 +38,24 @@ var causeNames = [causes]string{
 	slowRequests: "requests", slowNACKs: "refusals",
 }
 
-// rejections count what was not served, and log it.
+// rejections count and log rejected streams and requests.
 type rejections struct {
 	counts [causes]atomic.Uint64
 	log    *slog.Logger // limited
 }
 
-// Reject takes note of why a stream ends and returns it.
+// Reject counts and logs the reason why a stream ends, and returns it.
 func (r *rejections) Reject(c Cause, err error) error {
 	r.counts[c].Add(1)
 	r.log.Warn("a stream was not served", "err", grpcstatus.Convert(err).Message())
 	return err
 }
 
-// Rejected yields how many streams and connections were not served, by cause.
+// Rejected yields the number of rejected streams and connections, by cause.
 func (r *rejections) Rejected() iter.Seq2[string, uint64] { return r.tally(0, slowRequests) }
 
-// Delayed yields how many requests had to wait because their stream says too
-// much, by cause.
+// Delayed yields the number of requests that had to wait because of their stream's rate, by
+// cause.
 func (r *rejections) Delayed() iter.Seq2[string, uint64] { return r.tally(slowRequests, causes) }
 
 func (r *rejections) tally(from, to Cause) iter.Seq2[string, uint64] {
@@ -68,8 +68,8 @@ func (r *rejections) tally(from, to Cause) iter.Seq2[string, uint64] {
 	}
 }
 
-// Survive makes of a panic the end of the one stream it happened in. It is to
-// be deferred, in each of a stream's goroutines.
+// Survive turns a panic into the end of its stream. It is to be deferred in each of a
+// stream's goroutines.
 func (r *rejections) Survive(err *error) {
 	p := recover()
 	if p == nil {
@@ -85,7 +85,7 @@ var (
 	errStopping = grpcstatus.Error(codes.Unavailable, "this Isthmus is stopping; connect to another")
 )
 
-// TooLarge is the status of a stream that says more than it may.
+// TooLarge returns the status of a stream that exceeds a limit.
 func TooLarge(format string, args ...any) error {
 	return grpcstatus.Errorf(codes.ResourceExhausted, format, args...)
 }

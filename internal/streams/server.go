@@ -23,15 +23,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Options are what a server needs from the program around it.
+// Options are a server's settings from the program.
 type Options struct {
 	// PrimedWithin is how long a stream waits for the first complete listing
 	// before it is rejected; default 5 s.
 	PrimedWithin time.Duration
-	// TLS is what the listener shows and demands; nil serves plaintext.
+	// TLS is the listener's certificate and its demands on clients; nil serves plaintext.
 	TLS *tls.Config
-	// ClientCAs returns the authorities that clients are to be of now, the same
-	// pointer while they stay the same; nil leaves streams alone once they began.
+	// ClientCAs returns the current authorities of clients, the same pointer while they stay
+	// the same. Nil means that open streams are not checked.
 	ClientCAs func() *x509.CertPool
 	// TrustDomains are as in [TLS].
 	TrustDomains []string
@@ -52,15 +52,14 @@ func (o *Options) Secure(keeper *certs.Keeper, settings TLS) {
 	}
 }
 
-// Server serves streams of one engine, or guards streams that need none. Make one with
-// [New].
+// Server serves streams of one engine, or guards streams that need none. [New] makes one.
 type Server struct {
 	*rejections
-	// GRPC is what services are registered with.
+	// GRPC is the server that services are registered with.
 	GRPC *grpc.Server
 	Log  *slog.Logger // limited
 
-	engine      *push.Engine // nil if the streams are not those of subscribers
+	engine      *push.Engine // nil if the streams have no subscribers
 	options     Options
 	limits      Limits
 	admission   *admission
@@ -72,33 +71,33 @@ type Server struct {
 }
 
 const (
-	// pingsFrom is how often a client may ping. Proxies do so every few seconds, to find
-	// out soon that we are gone. It leaves room for those that ping every 2 s, and are
-	// early now and then.
+	// pingsFrom is the shortest interval between a client's pings. Proxies ping every few
+	// seconds, to detect soon that the server is gone. It leaves room for clients that ping
+	// every 2 s, and are early now and then.
 	pingsFrom = time.Second
 	// PingTimeout is how long a peer has to answer a ping.
 	PingTimeout = 10 * time.Second
-	// buffers are per connection, and there may be tens of thousands of those.
+	// buffers is the bytes of a buffer per connection; there may be tens of thousands of them.
 	buffers = 16 << 10
-	// Window bounds what a peer may have under way to us on a connection. It is fixed,
-	// since gRPC would find it out with a ping after every acknowledgement.
+	// Window bounds a peer's unread bytes on a connection. It is fixed, since gRPC would
+	// otherwise measure it with a ping after every acknowledgement.
 	Window = 1 << 20
-	// StreamWindow bounds it for each stream that nobody reads from at the time: whoever
-	// reads makes room for the rest of a message.
+	// StreamWindow bounds the unread bytes of each stream without a reader at the time. A
+	// reader makes room for the rest of a message.
 	StreamWindow = intake.Window
-	// headers bounds those of one stream.
+	// headers bounds the bytes of one stream's headers.
 	headers = 64 << 10
-	// decoded bounds the bytes of requests that are decoded at a time, by many
-	// streams at once: what they become takes some times as much.
+	// decoded bounds the bytes of requests that are decoded concurrently: a decoded request
+	// takes a multiple of its bytes.
 	decoded = 4 << 20
-	// drainGrace is how long streams of a connection that is too old go on: as
-	// streams of these protocols never end by themselves, that is all.
+	// drainGrace is how long streams of a connection that is too old go on. Streams of these
+	// protocols never end by themselves, so a longer grace would not help.
 	drainGrace = 5 * time.Second
 )
 
-// New returns a server of an engine. Advice is what to do instead of sending a larger
-// request. Without an engine its streams are only guarded: [Stream.Connect] and
-// [Server.Run] are not for them.
+// New returns a server of an engine. Advice is the alternative to sending a larger request.
+// Without an engine its streams are only guarded: they must not use [Stream.Connect] and
+// [Server.Run].
 func New(engine *push.Engine, o Options, l Limits, advice string) *Server {
 	if o.PrimedWithin == 0 {
 		o.PrimedWithin = 5 * time.Second
@@ -106,7 +105,7 @@ func New(engine *push.Engine, o Options, l Limits, advice string) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.Log = slog.New(loglimit.New(o.Log.Handler())) // each of its lines is caused by a client
+	o.Log = slog.New(loglimit.New(o.Log.Handler())) // a client causes each of its lines
 	l = l.WithDefaults()
 	s := &Server{
 		rejections: &rejections{log: o.Log}, Log: o.Log, engine: engine, options: o, limits: l,
@@ -150,7 +149,7 @@ func (s *Server) credentials() credentials.TransportCredentials {
 }
 
 // Run runs the engine, and serves on a listener unless that is nil, until ctx ends.
-// Readiness has gone by then; streams are ended one after the other within drain, so that
+// Readiness has ended by then. Streams are ended one after the other within drain, so that
 // their clients do not all come to another server at once.
 func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) error {
 	parts, ctx := errgroup.WithContext(ctx)
@@ -192,7 +191,7 @@ func (s *Server) Close() {
 	s.GRPC.Stop()
 }
 
-// Stop lets no new stream in, ends those there are over four fifths of the time until ctx
+// Stop rejects new streams. It ends the open ones over four fifths of the time until ctx
 // ends, and then closes the rest.
 func (s *Server) Stop(ctx context.Context) {
 	s.halt()

@@ -12,23 +12,23 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
-// TLS says what a listener shows, and what it demands of clients.
+// TLS is a listener's certificate, and its demands on clients.
 type TLS struct {
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
-	// ClientCAFile, if set, makes clients prove who they are.
+	// ClientCAFile, if set, makes clients prove their identity.
 	ClientCAFile string `json:"clientCAFile"`
-	// TrustDomains are those a client's identity may be of; empty means any
-	// that the client's authorities vouch for.
+	// TrustDomains are the allowed trust domains of client identities; empty means any that
+	// the client's authorities vouch for.
 	TrustDomains []string `json:"trustDomains"`
 }
 
-// Enabled reports whether anything of it is set.
+// Enabled reports whether any field is set.
 func (t TLS) Enabled() bool {
 	return t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != "" || len(t.TrustDomains) > 0
 }
 
-// Validate says what of it makes no sense.
+// Validate reports contradictory or invalid fields.
 func (t TLS) Validate() error {
 	if !t.Enabled() {
 		return nil
@@ -51,8 +51,8 @@ func (t TLS) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Certificates returns what the listener shows and demands; nil without TLS.
-// It fails if the files cannot be used, with the field at fault.
+// Certificates returns the keeper of the listener's files; nil without TLS. It fails if the
+// files cannot be used, with the field at fault.
 func (t TLS) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	if !t.Enabled() {
 		return nil, nil
@@ -64,12 +64,12 @@ func (t TLS) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	return keeper, nil
 }
 
-// Files are the paths in it.
+// Files returns the paths in it.
 func (t *TLS) Files() []*string { return []*string{&t.CertFile, &t.KeyFile, &t.ClientCAFile} }
 
-// ValidListen says why nobody may listen on an address, a host and port or
-// unix:///path. Without TLS it has to be of this machine, unless insecure is set.
-// Example and socket are such as are meant.
+// ValidListen returns why an address, a host and port or unix:///path, is not allowed.
+// Without TLS it has to be of this machine, unless insecure is set. Example and socket are
+// valid values for the error texts.
 func ValidListen(address string, t TLS, insecure bool, example, socket string) error {
 	if path, unix := strings.CutPrefix(address, "unix://"); unix {
 		if path == "" {

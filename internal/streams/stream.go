@@ -15,24 +15,24 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Wire is what the streams of both directions have.
+// Wire is the common part of the streams of both directions.
 type Wire interface {
 	Context() context.Context
 	SendMsg(m any) error
 	RecvMsg(m any) error
 }
 
-// Stream is a stream that was let in, or one that we have opened.
+// Stream is an admitted stream, or one that this process has opened.
 type Stream struct {
 	Wire
 	Who Identity
 
 	server *Server
-	inlet  *intake.Inlet // nil if we have opened it
+	inlet  *intake.Inlet // nil if this process opened the stream
 }
 
-// Handler returns what gRPC has serve a stream: it lets the stream in, has serve serve
-// it, and says how it ended.
+// Handler returns a gRPC handler. It admits the stream, calls serve, and returns how it
+// ended.
 func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 	return func(_ any, wire grpc.ServerStream) (err error) {
 		defer s.Survive(&err)
@@ -59,19 +59,19 @@ func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 	}
 }
 
-// Opened is a stream that we have opened, to one who need not prove who it is: it has
-// been chosen. Who says how it is counted and shown.
+// Opened returns a stream that this process has opened, to a configured peer, which need
+// not prove its identity. who is the identity by which it is counted and shown.
 func (s *Server) Opened(wire Wire, who Identity) *Stream {
 	return &Stream{Wire: wire, Who: who, server: s}
 }
 
-// Connect enters a client in the engine, once there is something to serve.
+// Connect enters a client in the engine, once the engine is primed.
 func (st *Stream) Connect(info push.Info, client push.Client) (*push.Subscriber, error) {
 	if err := st.server.awaitPrimed(st.Context()); err != nil {
 		return nil, err
 	}
 	info.Since, info.Budget = time.Now(), st.Who.Key()
-	if st.Who.Name != "" { // what is proven takes the place of what is claimed
+	if st.Who.Name != "" { // the proven identity replaces the claimed one
 		info.Identity, info.Proven = st.Who.Name, true
 	}
 	subscriber := st.server.engine.Connect(info, client)
@@ -85,8 +85,8 @@ func (st *Stream) Connect(info push.Info, client push.Client) (*push.Subscriber,
 	return subscriber, nil
 }
 
-// Run serves a stream to its end: receive and send return when it has come, send also
-// when the subscriber is closed.
+// Run serves a stream to its end. receive and send return at the end of the stream, send
+// also when the subscriber is closed.
 func (st *Stream) Run(subscriber *push.Subscriber, receive, send func() error) error {
 	defer subscriber.Close()
 	by := st.Who.by
@@ -122,14 +122,14 @@ func (st *Stream) Run(subscriber *push.Subscriber, receive, send func() error) e
 	}
 }
 
-// surviving makes an error of a panic.
+// surviving returns a panic as an error.
 func (s *Server) surviving(f func() error) (err error) {
 	defer s.Survive(&err)
 	return f()
 }
 
-// Receive waits for the next request of a stream, and decodes it while few others are.
-// The text that decode is given is its own until it returns.
+// Receive waits for the next request of a stream, and decodes it under the limit of
+// concurrent decoding. decode must not keep its text.
 func Receive[M any](st *Stream, decode func(text []byte) (M, error)) (m M, err error) {
 	if st.inlet == nil {
 		var r Raw
@@ -146,8 +146,8 @@ func Receive[M any](st *Stream, decode func(text []byte) (M, error)) (m M, err e
 	return decodeIn(st.server, text, decode)
 }
 
-// Text waits for the next request of a stream that was let in, and returns its bytes, which
-// belong to the caller. A caller has named [Stream.OnStall] before.
+// Text waits for the next request of an admitted stream, and returns its bytes. The caller
+// owns them. The caller has called [Stream.OnStall] before.
 func (st *Stream) Text() ([]byte, error) {
 	text, release, err := st.inlet.Next()
 	if err != nil {
@@ -158,14 +158,14 @@ func (st *Stream) Text() ([]byte, error) {
 	return text.Materialize(), nil
 }
 
-// OnStall says what happens when a request was begun and does not come in time.
+// OnStall sets the function that is called when a request does not complete in time.
 func (st *Stream) OnStall(end func(error)) { st.inlet.OnExpiry(end) }
 
 // decodeIn decodes a message and frees it.
 func decodeIn[M any](s *Server, text mem.BufferSlice, decode func(text []byte) (M, error)) (M, error) {
 	defer text.Free()
 	size := min(int64(text.Len()), decoded)
-	_ = s.decoding.Acquire(context.Background(), size) // no decoding waits for anything, so this ends
+	_ = s.decoding.Acquire(context.Background(), size) // decoding waits for nothing, so this ends
 	defer s.decoding.Release(size)
 	buffer := text.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
@@ -176,8 +176,8 @@ func decodeIn[M any](s *Server, text mem.BufferSlice, decode func(text []byte) (
 	return m, nil
 }
 
-// First waits for the first request of a stream, but not for ever: who has
-// nothing to say takes the place of others.
+// First waits for the first request of a stream, for a limited time: a silent stream takes
+// the place of others.
 func First[M any](st *Stream, decode func(text []byte) (M, error)) (M, error) {
 	type arrival struct {
 		m   M
@@ -209,10 +209,9 @@ func First[M any](st *Stream, decode func(text []byte) (M, error)) (M, error) {
 	}
 }
 
-// awaitPrimed waits a little for the first complete listing, less than clients
-// wait before they take silence for absence, and then rejects the stream. If
-// something is there to serve by then, the types of that are served, and a producer
-// that has nothing to say yet keeps nobody from them.
+// awaitPrimed waits a little for the first complete listing, and then rejects the stream.
+// The wait is shorter than the time after which clients take silence for absence. If any
+// producer serves by then, its types are served, even if other producers have nothing yet.
 func (s *Server) awaitPrimed(ctx context.Context) error {
 	select {
 	case <-s.engine.Primed():

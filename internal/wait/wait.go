@@ -1,8 +1,8 @@
-// Package wait has the one sleep that a context cuts short, and the one rule of
-// how long to wait before something that failed is tried again.
+// Package wait has a sleep that a context interrupts, and the rule for the wait before a
+// retry.
 //
-// It starts no goroutine, keeps no state and draws no random number: whoever
-// retries counts the failures, and may be tested without a clock.
+// It starts no goroutine, keeps no state and draws no random number: the caller counts the
+// failures, and may be tested without a clock.
 package wait
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Sleep waits for so long, or until ctx ends. It reports whether ctx goes on.
+// Sleep waits for a duration, or until ctx ends. It reports whether ctx goes on.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -25,14 +25,14 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Backoff bounds the wait before something that failed is tried again. Min is
-// more than nothing, and Max is not below it.
+// Backoff bounds the wait before a failed action is retried. Min is positive, and Max is
+// not below it.
 type Backoff struct{ Min, Max time.Duration }
 
-// After returns the wait after so many failures in a row. The longest it may be
-// is twice Min after the first, and doubles with every other one up to Max.
-// Random is in [0, 1) and chooses from the upper half of that, so that those
-// who fail together do not return together. No wait is shorter than Min.
+// After returns the wait after so many failures in a row. The longest possible wait is
+// twice Min after the first failure, and doubles with each further one up to Max. random is
+// in [0, 1) and chooses from the upper half of that range: clients that fail together do
+// not return together. No wait is shorter than Min.
 func (b Backoff) After(failures int, random float64) time.Duration {
 	longest := b.Min
 	for ; failures > 0 && longest < b.Max; failures-- {

@@ -2,11 +2,11 @@ package yamlpos
 
 import "unicode/utf8"
 
-// Values that did not come from a text become nodes as well, so that whoever
-// judges nodes judges them the same. Such nodes have no line.
+// Values that did not come from a text become nodes as well, so that the same code
+// validates them. Such nodes have no line.
 
-// NewScalar returns the node of a Bool, Number or String; text is as [Node.Text]
-// has it.
+// NewScalar returns the node of a Bool, Number or String, with a text in the form of
+// [Node.Text].
 func NewScalar(kind Kind, text string) Node {
 	n := Node{kind: kind, text: text}
 	if !utf8.ValidString(text) {
@@ -18,8 +18,8 @@ func NewScalar(kind Kind, text string) Node {
 // NewList returns the node of a list. It keeps the slice.
 func NewList(items []Node) Node { return Node{kind: List, items: items} }
 
-// NewMap returns the node of a map whose entries have these names. It keeps the
-// slices, which are of one length; of entries of one name the first stays.
+// NewMap returns the node of a map with entries of these names. It keeps the slices, which
+// are of one length. Of entries with the same name, the first stays.
 func NewMap(names []string, items []Node) Node {
 	n := Node{kind: Map, keys: make([]Key, 0, len(names)), items: make([]Node, 0, len(names))}
 	m := mapping{node: &n}

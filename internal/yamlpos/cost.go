@@ -2,25 +2,25 @@ package yamlpos
 
 import "fmt"
 
-// What a value takes, by measurement. The YAML parser's own tree takes most of it,
-// and ours, which stands beside it for a moment, the rest.
+// The measured memory of a value. The YAML parser's own tree takes most of it, and the node
+// tree, which exists beside it for a moment, the rest.
 const (
 	yamlCost  = 320 // bytes of memory, for a value or a key in YAML
 	jsonCost  = 160 // for a value in JSON
-	aliasCost = 160 // for one that an alias adds
+	aliasCost = 160 // for a value that an alias adds
 )
 
-// A document may take perByte bytes of memory for each of its own, and spare beside
-// these. A usual manifest takes 40 to 50 for each byte in YAML, and 20 in JSON.
+// A document may take perByte bytes of memory for each of its own bytes, and spare bytes in
+// addition. A usual manifest takes 40 to 50 for each byte in YAML, and 20 in JSON.
 const (
 	perByte = 64
 	spare   = 8 << 20
 )
 
-// Allowance is how many bytes of memory a document of a size may take to read.
+// Allowance returns the bytes of memory that a document of a size may take to read.
 func Allowance(size int) int64 { return perByte*int64(size) + spare }
 
-// checkCost says why a document would take too much memory to read; nil if it does not.
+// checkCost returns why a document would take too much memory to read; nil if it does not.
 func checkCost(size int, cost, memory int64, line int) *Problem {
 	allowed := min(Allowance(size), memory)
 	if cost <= allowed {
@@ -35,7 +35,7 @@ func checkCost(size int, cost, memory int64, line int) *Problem {
 		(size+1023)>>10, cost>>20, allowed>>20, remedy)}
 }
 
-// census is how many values there are in a text that is known to be JSON.
+// census is the number of values in a text that is known to be JSON.
 type census struct {
 	values  int64
 	entries []int32 // of each list and map, in the order in which they begin
@@ -46,7 +46,7 @@ func (c census) cost() int64 { return c.values * jsonCost }
 func censusOfJSON(text []byte) census {
 	c := census{values: 1}
 	var open []int // places in entries
-	empty := false // nothing was seen of what was opened last
+	empty := false // the list or map opened last has no entry so far
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case ' ', '\t', '\r', '\n':
@@ -73,7 +73,7 @@ func censusOfJSON(text []byte) census {
 	return c
 }
 
-// endOfString is where the string ends that begins at i.
+// endOfString returns the end of the string that begins at i.
 func endOfString(text []byte, i int) int {
 	for i++; text[i] != '"'; i++ {
 		if text[i] == '\\' {
@@ -83,12 +83,11 @@ func endOfString(text []byte, i int) int {
 	return i
 }
 
-// costOfYAML counts what may be values and keys in a text, without parsing it. In
-// quotes and texts of several lines it counts what is none, which is why so much is
-// allowed. It never counts less than three quarters of what there is: each item
-// of a list has its dash, its bracket or its comma, and each entry of a map its
-// colon, its question mark, its brace or its comma. An entry without a colon is two
-// values. Comments are kept as texts by the parser.
+// costOfYAML estimates the number of values and keys in a text, without parsing it. In
+// quotes and multi-line texts it counts too many, so the allowance is generous. It never
+// counts less than three quarters of the real number. Each item of a list has its dash, its
+// bracket or its comma. Each entry of a map has its colon, its question mark, its brace or
+// its comma. An entry without a colon is two values. The parser keeps comments as texts.
 func costOfYAML(text []byte) int64 {
 	var items, colons, flow int64
 	for i, c := range text {
@@ -113,7 +112,7 @@ func costOfYAML(text []byte) int64 {
 	return (1 + items + 2*colons + flow + max(flow-colons, 0)) * yamlCost
 }
 
-// ends reports whether an indicator before position i may be one.
+// ends reports whether the character before position i may be an indicator.
 func ends(text []byte, i int) bool {
 	if i >= len(text) {
 		return true
@@ -126,6 +125,6 @@ func ends(text []byte, i int) bool {
 	}
 }
 
-// closes reports whether a key before a colon may end so: after such a key the
-// colon needs no space in a map in braces.
+// closes reports whether a key before a colon may end with c. After such a key the colon
+// needs no space in a map in braces.
 func closes(c byte) bool { return c == '"' || c == '\'' || c == ']' || c == '}' }

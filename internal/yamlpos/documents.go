@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is read. They are far above what anybody writes, and low
-// enough that a hostile file costs no more than an honest one of its size.
+// Bounds of the input. They are far above the size of real files, and low enough that a
+// hostile file costs no more than an honest one of its size.
 const (
 	MaxSize   = 64 << 20  // bytes of a file
 	MaxDepth  = 100       // maps and lists within each other
@@ -22,20 +22,20 @@ type Document struct {
 	Broken *Problem // the text is not YAML; Root is nil
 }
 
-// Problem is something wrong with a document.
+// Problem is a fault of a document.
 type Problem struct {
 	Line   int    // in the file, from 1
 	Field  string // a path, as in [Path]; empty for the whole
-	Reason string // what is wrong and how to fix it
+	Reason string // the fault and how to fix it
 }
 
-// Documents yields the documents of a file in order. Empty ones are left out.
-// A file that cannot be read at all yields a single broken document. They are read
-// one at a time: what a document took is free again once nobody keeps its Root.
+// Documents yields the documents of a file in order. Empty ones are left out. A file that
+// cannot be read at all yields a single broken document. They are read one at a time: the
+// memory of a document is free once its Root is dropped.
 func Documents(text []byte) iter.Seq[Document] { return DocumentsWithin(text, MaxMemory) }
 
-// DocumentsWithin is Documents for a reader that has so many bytes of memory for
-// each. A document that would take more is broken, and nothing of it is read.
+// DocumentsWithin is Documents for a reader with so many bytes of memory for each document.
+// A document that would take more is broken, and nothing of it is read.
 func DocumentsWithin(text []byte, memory int64) iter.Seq[Document] {
 	return func(yield func(Document) bool) {
 		if p := reject(text); p != nil {
@@ -54,7 +54,7 @@ func DocumentsWithin(text []byte, memory int64) iter.Seq[Document] {
 	}
 }
 
-// reject says why a file is not worth looking at; nil if it is.
+// reject returns why a file cannot be read at all; nil if it can.
 func reject(text []byte) *Problem {
 	if len(text) > MaxSize {
 		return &Problem{Line: 1, Reason: fmt.Sprintf(
@@ -74,9 +74,9 @@ func reject(text []byte) *Problem {
 	return &Problem{Line: line, Reason: "the text is not UTF-8: save the file in that encoding"}
 }
 
-// read tries JSON first where a document looks like it. JSON is YAML, but
-// reading it as what it is costs a fraction and knows more of its escapes;
-// whatever is not quite JSON is left to YAML, whose judgement then holds.
+// read tries JSON first if a document looks like it. JSON is YAML, but the JSON reader
+// costs a fraction and supports more escapes. Invalid JSON is left to YAML, whose result
+// then counts.
 func (p part) read(memory int64) Document {
 	if text, line, ok := p.json(); ok && json.Valid(text) {
 		census := censusOfJSON(text)

@@ -9,9 +9,9 @@ import (
 
 var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// problem says in the file's terms what the YAML parser said in its own. The
-// parser counts lines from the document's first, is one short when the fault
-// lies in how tokens follow each other, and gives no line at all for a few.
+// problem converts an error of the YAML parser into a problem with a line of the file. The
+// parser counts lines from the document's first line. It is one short when the fault is in
+// the sequence of tokens, and gives no line at all for a few.
 func (p part) problem(err error) *Problem {
 	found := parserError.FindStringSubmatch(strings.SplitN(err.Error(), "\n", 2)[0])
 	if found == nil {
@@ -32,8 +32,7 @@ func (p part) problem(err error) *Problem {
 	return &Problem{Line: line, Reason: "not YAML: " + reason + ": " + remedy(reason)}
 }
 
-// grammatical reports whether the fault lies in how tokens follow each other,
-// not in a token.
+// grammatical reports whether the fault is in the sequence of tokens, not in a token.
 func grammatical(reason string) bool {
 	rest, ok := strings.CutPrefix(reason, "did not find expected ")
 	if !ok {
@@ -47,7 +46,7 @@ func grammatical(reason string) bool {
 	return false
 }
 
-// search finds the line of a fault for which the parser gives none; 1 if there is no telling.
+// search finds the line of a fault for which the parser gives none; 1 if it is unknown.
 func (p part) search(reason string) int {
 	at := -1
 	if name, ok := strings.CutPrefix(reason, "unknown anchor '"); ok {
@@ -70,7 +69,7 @@ func (p part) firstTab(from int) int {
 	return from
 }
 
-// remedies tell how to fix what the parser says, by how its words begin.
+// remedies are the fixes for the parser's errors, by the prefix of the error.
 var remedies = [...]struct{ prefix, remedy string }{
 	{"found a tab character", "indent with spaces"},
 	{"found character that cannot start any token", "indent with spaces, or quote the value"},

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// JSON reads a text that is one JSON value. Unlike [Documents], it takes
-// nothing else for it.
+// JSON reads a text that is one JSON value. Unlike [Documents], it accepts nothing else.
 func JSON(text []byte) Document {
 	if p := reject(text); p != nil {
 		return Document{Broken: p}
@@ -24,7 +23,7 @@ func JSON(text []byte) Document {
 		if root, ok := readJSON(text, 1, census); ok {
 			return Document{Root: root}
 		}
-		// It is deeper than is read.
+		// The text is deeper than MaxDepth.
 		return Document{Broken: &Problem{Line: 1, Reason: fmt.Sprintf(
 			"more than %d maps and lists within each other: flatten it", MaxDepth)}}
 	}
@@ -37,8 +36,8 @@ func JSON(text []byte) Document {
 	}}
 }
 
-// readJSON reads a text that is known to be JSON, which is why it is taken apart
-// without a single check. It reports false for one that is deeper than is read.
+// readJSON reads a text that is known to be valid JSON, so it needs no checks. It reports
+// false for a text deeper than MaxDepth.
 func readJSON(text []byte, line int, c census) (*Node, bool) {
 	r := jsonReader{text: text, line: line, counts: c.entries}
 	root := r.value(0)
@@ -46,10 +45,10 @@ func readJSON(text []byte, line int, c census) (*Node, bool) {
 }
 
 type jsonReader struct {
-	text   []byte  // what is left
-	counts []int32 // of the entries of lists and maps that are left
+	text   []byte  // the unread rest
+	counts []int32 // number of entries of the lists and maps still to be read
 	line   int     // on which it begins
-	deep   bool    // more is nested than is read
+	deep   bool    // the nesting exceeds MaxDepth
 }
 
 // next moves to the next token and returns its first byte.
@@ -58,7 +57,7 @@ func (r *jsonReader) next() byte {
 		switch c {
 		case '\n':
 			r.line++
-		case ' ', '\t', '\r', ',', ':': // in JSON these say nothing that we do not know
+		case ' ', '\t', '\r', ',', ':': // in valid JSON these carry no information
 		default:
 			r.text = r.text[i:]
 			return c
@@ -74,7 +73,7 @@ func (r *jsonReader) value(depth int) Node {
 	case '{', '[':
 		r.text = r.text[1:]
 		if depth >= MaxDepth {
-			r.deep = true // YAML's reader says so with the line
+			r.deep = true // YAML's reader reports it with the line
 		}
 		if c == '{' {
 			r.entries(&n, depth+1)
@@ -93,7 +92,7 @@ func (r *jsonReader) value(depth int) Node {
 	return n
 }
 
-// expect returns how many entries the list or map has that begins here.
+// expect returns the number of entries of the list or map that begins here.
 func (r *jsonReader) expect() int {
 	n := r.counts[0]
 	r.counts = r.counts[1:]
@@ -136,7 +135,7 @@ func (r *jsonReader) string() string {
 		return string(token[1:end])
 	}
 	var s string
-	if err := json.Unmarshal(token, &s); err != nil { // it is part of valid JSON
+	if err := json.Unmarshal(token, &s); err != nil { // the token is part of valid JSON
 		panic(err)
 	}
 	return s

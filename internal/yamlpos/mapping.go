@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mapping fills a map node and sees to it that no key comes twice: the first
-// stays, the second is a fault.
+// mapping fills a map node and checks for duplicate keys: the first stays, the second is a
+// fault.
 type mapping struct {
 	node *Node
 	seen map[string]int // index by name, once there are more than a few
@@ -51,8 +51,8 @@ func (n *Node) fault(reason string) {
 	n.faults = append(n.faults, Problem{Line: n.line, Reason: reason})
 }
 
-// entries fills n from a YAML map. Merge keys (<<) give way to the keys of the
-// map itself, wherever those stand.
+// entries fills n from a YAML map. The map's own keys take precedence over merge keys (<<),
+// in any order.
 func (b *builder) entries(n *Node, y *yaml.Node, depth int) {
 	m := mapping{node: n}
 	own := b.ownNames(y)
@@ -88,8 +88,8 @@ func (b *builder) ownNames(y *yaml.Node) map[string]bool {
 	return names
 }
 
-// merge adds what a merge key brings: the entries of a map, or of several, of
-// which an earlier one wins.
+// merge adds the entries of a merge key: of a map, or of several, where an earlier one
+// wins.
 func (b *builder) merge(m *mapping, own map[string]bool, from Node) {
 	switch from.kind {
 	case List:

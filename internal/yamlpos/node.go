@@ -2,7 +2,7 @@ package yamlpos
 
 import "iter"
 
-// Kind is what a node holds, in JSON's terms.
+// Kind is the kind of a node's value, in JSON's terms.
 type Kind uint8
 
 // The kinds of nodes.
@@ -30,13 +30,13 @@ type Node struct {
 	faults []Problem // fields relative to this node
 }
 
-// Key is the name of a map's entry and where it stands.
+// Key is the name of a map's entry and its line.
 type Key struct {
 	Name string
 	Line int
 }
 
-// Kind is what the node holds.
+// Kind returns the kind of the node's value.
 func (n *Node) Kind() Kind {
 	if n == nil {
 		return Null
@@ -44,8 +44,8 @@ func (n *Node) Kind() Kind {
 	return n.kind
 }
 
-// Line is where the node begins in the file, from 1; zero if it is absent. A
-// value that came by an alias stands where the alias stands.
+// Line returns the first line of the node in the file, from 1; zero if it is absent. A
+// value that came by an alias has the line of the alias.
 func (n *Node) Line() int {
 	if n == nil {
 		return 0
@@ -53,8 +53,8 @@ func (n *Node) Line() int {
 	return n.line
 }
 
-// Text is the content of a scalar: a string as it is, a number as JSON writes
-// it, "true" or "false"; empty for anything else.
+// Text returns the content of a scalar: a string unchanged, a number in JSON's form, "true"
+// or "false"; empty for other kinds.
 func (n *Node) Text() string {
 	if n == nil {
 		return ""
@@ -62,7 +62,7 @@ func (n *Node) Text() string {
 	return n.text
 }
 
-// Len is the number of entries of a map or a list.
+// Len returns the number of entries of a map or a list.
 func (n *Node) Len() int {
 	if n == nil {
 		return 0
@@ -126,9 +126,9 @@ func (n *Node) Items() iter.Seq2[int, *Node] {
 	}
 }
 
-// Problems returns what was wrong with the node and all below it although the
-// text is well-formed, such as keys given twice, in the order of the file.
-// Fields are relative to the node. There are at most MaxProblems.
+// Problems returns the faults of the node and all below it in well-formed text, such as
+// duplicate keys, in the order of the file. Fields are relative to the node. There are at
+// most MaxProblems.
 func (n *Node) Problems() []Problem {
 	if n == nil || !n.faulty() {
 		return nil
@@ -138,11 +138,11 @@ func (n *Node) Problems() []Problem {
 	return found
 }
 
-// MaxProblems is how many problems of a document are noted. Nobody reads more,
-// and a text may have one for every few bytes.
+// MaxProblems bounds the noted problems of a document. More are of no use to a reader, and
+// a text may have one for every few bytes.
 const MaxProblems = 1000
 
-// faulty is for the usual case, in which there is no problem to be found.
+// faulty reports whether there is any problem; usually there is none.
 func (n *Node) faulty() bool {
 	if len(n.faults) > 0 {
 		return true

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Path writes a field path from names and indexes: Path("spec", "ports", 0,
-// "number") is "spec.ports[0].number". A name that would be mistaken for
-// something else is quoted: metadata.labels["example.com/tier"].
+// Path writes a field path from names and indexes: Path("spec", "ports", 0, "number") is
+// "spec.ports[0].number". An ambiguous name is quoted: metadata.labels["example.com/tier"].
 func Path(steps ...any) string {
 	var b strings.Builder
 	for _, step := range steps {
@@ -44,9 +43,9 @@ func isLetterOrDigit(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// LineOf returns the line of the field that path names: that of its key in a
-// map, that of its value in a list. A field that is not there is at the
-// nearest of its parents that is, which is where it has to be added.
+// LineOf returns the line of the field that path names: the key's line in a map, the
+// value's line in a list. For a missing field it returns the line of the nearest existing
+// parent, where the field has to be added.
 func (n *Node) LineOf(path string) int {
 	line := n.Line()
 	for n != nil && path != "" {
@@ -60,7 +59,7 @@ func (n *Node) LineOf(path string) int {
 	return line
 }
 
-// step goes one step down; the line stays what it was if there is nothing.
+// step goes one step down; the line is unchanged if there is no such field.
 func (n *Node) step(name string, index, line int) (*Node, int) {
 	if index >= 0 {
 		if n.kind != List || index >= len(n.items) {
@@ -75,8 +74,8 @@ func (n *Node) step(name string, index, line int) (*Node, int) {
 	return &n.items[i], n.keys[i].Line
 }
 
-// cutStep takes the first step off a path: a name, or an index that is not
-// negative. It reports false if the path is malformed.
+// cutStep cuts the first step off a path: a name, or an index that is not negative. It
+// reports false if the path is malformed.
 func cutStep(path string) (name string, index int, rest string, ok bool) {
 	if !strings.HasPrefix(path, "[") {
 		path = strings.TrimPrefix(path, ".")

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON renders the node so that every token stands on its own line of the
-// file, less the lines before first: line 1 of text is line first of the
-// file. A decoder's "line 3" is then line first+2 of the file.
+// JSON renders the node so that every token is on its own line of the file, without the
+// lines before first: line 1 of text is line first of the file. A decoder's "line 3" is
+// then line first+2 of the file.
 func (n *Node) JSON() (text []byte, first int) {
 	if n == nil {
 		return []byte("null"), 1
@@ -22,8 +22,8 @@ type renderer struct {
 	line int
 }
 
-// move goes on to a line. Nodes are in the order of the file, so it is never
-// an earlier one.
+// move advances to a line. Nodes are in the order of the file, so it is never an earlier
+// one.
 func (r *renderer) move(line int) {
 	for ; r.line < line; r.line++ {
 		r.out = append(r.out, '\n')

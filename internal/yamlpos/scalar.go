@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scalar fills n from a YAML scalar, by the rules Kubernetes follows: those of
-// YAML 1.1, where a bare yes is a boolean and a date is a string.
+// scalar fills n from a YAML scalar, by Kubernetes' rules: the rules of YAML 1.1, where a
+// bare yes is a boolean and a date is a string.
 func (b *builder) scalar(n *Node, y *yaml.Node) {
 	switch tag := y.ShortTag(); tag {
 	case "!!str", "!!timestamp", "!!merge":
@@ -36,7 +36,7 @@ func (b *builder) scalar(n *Node, y *yaml.Node) {
 	}
 }
 
-// oldBool recognises the booleans that YAML 1.1 has beside true and false.
+// oldBool recognises the booleans of YAML 1.1 beside true and false.
 func oldBool(y *yaml.Node) (string, bool) {
 	if y.Style != 0 || len(y.Value) > 3 {
 		return "", false
@@ -50,7 +50,7 @@ func oldBool(y *yaml.Node) (string, bool) {
 	return "", false
 }
 
-// number returns a YAML number as JSON writes it: as it stands if possible.
+// number returns a YAML number in JSON's form: unchanged if possible.
 func number(y *yaml.Node) (string, bool) {
 	if s := y.Value; s != "" && (s[0] == '-' || '0' <= s[0] && s[0] <= '9') && json.Valid([]byte(s)) {
 		return s, true
@@ -71,7 +71,7 @@ func number(y *yaml.Node) (string, bool) {
 	return string(text), err == nil
 }
 
-// key returns the name and place of a map's entry, or why it cannot be one.
+// key returns the name and line of a map's entry, or why it is invalid.
 func (b *builder) key(y *yaml.Node) (key Key, reason string) {
 	key.Line = b.line(y)
 	if y.Kind == yaml.AliasNode {

@@ -2,16 +2,16 @@ package yamlpos
 
 import "bytes"
 
-// part is the text of one document, from its marker line on if it has one.
+// part is the text of one document, with its marker line if it has one.
 type part struct {
 	line int // of its first line in the file, from 1
 	text []byte
 }
 
-// split cuts text before every line that begins with the marker "---" and
-// after every line that begins with "...". Both are markers wherever they
-// stand at the start of a line: YAML allows them in no scalar, not even a
-// block scalar, so no parsing is needed to find them, and none can go wrong.
+// split cuts text before every line that begins with the marker "---" and after every line
+// that begins with "...". Both are markers at any start of a line: YAML allows them in no
+// scalar, not even a block scalar. Finding them therefore needs no parsing, and cannot
+// fail.
 func split(text []byte) []part {
 	var parts []part
 	start, startLine := 0, 1
@@ -37,7 +37,7 @@ func split(text []byte) []part {
 	return parts
 }
 
-// lineLen is the length of the first line of text, its end included.
+// lineLen returns the length of the first line of text, its end included.
 func lineLen(text []byte) int {
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {
 		return i + 1
@@ -50,9 +50,9 @@ func isMarker(line []byte, marker string) bool {
 	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// empty reports whether the part holds nothing but blank lines, comments and
-// directives. (Directives stand before the marker they belong to; the only
-// one in use says which version of YAML this is.)
+// empty reports whether the part contains only blank lines, comments and directives.
+// (Directives precede the marker they belong to; the only one in use gives the version of
+// YAML.)
 func (p part) empty() bool {
 	text := p.text
 	if isMarker(text, "---") {
@@ -68,7 +68,7 @@ func (p part) empty() bool {
 	return true
 }
 
-// json returns what follows the marker if it looks like JSON, and the line it starts on.
+// json returns the text after the marker if it looks like JSON, and its first line.
 func (p part) json() (text []byte, line int, ok bool) {
 	text = p.text
 	if isMarker(text, "---") {

@@ -9,11 +9,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readYAML reads a document with the YAML parser. Its aliases may take so many
-// bytes of memory beside what the text takes by itself.
+// readYAML reads a document with the YAML parser. spare is the bytes of memory for its
+// aliases, beside the memory for the text itself.
 func (p part) readYAML(spare int64) (doc Document) {
-	// The parser has panicked on hostile text before. Whatever it does here
-	// must not reach the documents beside this one.
+	// The parser has panicked on hostile text before. A panic must not affect the other
+	// documents.
 	defer func() {
 		if v := recover(); v != nil {
 			doc = Document{Broken: &Problem{Line: p.line, Reason: fmt.Sprintf(
@@ -42,8 +42,7 @@ func (p part) readYAML(spare int64) (doc Document) {
 	return Document{Root: &root}
 }
 
-// rest makes sure that nothing follows the document: the parser would pass
-// over it in silence.
+// rest checks that nothing follows the document: the parser would ignore it silently.
 func rest(decoder *yaml.Decoder) error {
 	var more yaml.Node
 	switch err := decoder.Decode(&more); {
@@ -56,22 +55,22 @@ func rest(decoder *yaml.Decoder) error {
 	}
 }
 
-// Aliases may add a value for each byte of a document, as far as that fits into its
-// [Allowance], and these in any case. That is plenty for a map of labels shared by
-// thousands of endpoints, and keeps the cost of a file proportional to its size.
+// Aliases may add a value for each byte of a document, as far as its [Allowance] permits,
+// and aliasBase values in any case. That suffices for a map of labels shared by thousands
+// of endpoints, and keeps the cost of a file proportional to its size.
 const aliasBase = 1000
 
-// builder turns the parser's tree into ours.
+// builder converts the parser's tree into nodes.
 type builder struct {
-	shift  int                 // lines of the file before the parser's first
+	shift  int                 // lines of the file before the parser's first line
 	last   int                 // line of the document
 	budget int                 // values that aliases may still add
-	spent  bool                // and that was said
+	spent  bool                // the exhausted budget was reported
 	open   map[*yaml.Node]bool // anchors being expanded, to see cycles
 	at     int                 // the line of the alias being expanded; zero outside
 }
 
-// line is where y stands in the file: at the outermost alias it came by, if any.
+// line returns the line of y in the file: of the outermost alias it came by, if any.
 func (b *builder) line(y *yaml.Node) int {
 	if b.at > 0 {
 		return b.at
@@ -83,7 +82,7 @@ func (b *builder) node(y *yaml.Node, depth int) Node {
 	n := Node{line: b.line(y)}
 	if b.at > 0 {
 		if b.budget--; b.budget < 0 {
-			return n // the alias that began it bears the blame
+			return n // the outermost alias gets the fault
 		}
 	}
 	if depth >= MaxDepth && y.Kind != yaml.ScalarNode {

@@ -10,20 +10,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Config says where to write, and how.
+// Config defines the destination and the manner of the writes.
 type Config struct {
-	// Kubeconfig is a file as of kubectl. Empty means the cluster that Isthmus runs
-	// in, or else what kubectl would take: $KUBECONFIG, then ~/.kube/config.
+	// Kubeconfig is a file in kubectl's format. Empty means the cluster that Isthmus runs in,
+	// or otherwise kubectl's default: $KUBECONFIG, then ~/.kube/config.
 	Kubeconfig string `json:"kubeconfig"`
-	// Context is one of the kubeconfig; empty means its current one.
+	// Context is a context of the kubeconfig; empty means its current one.
 	Context string `json:"context"`
-	// Sources are the names of those that are written. None means all but those
-	// that read the same API server.
+	// Sources are the names of the written sources. Empty means all but the sources that read
+	// the same API server.
 	Sources []string `json:"sources"`
-	// Debounce makes one write of a burst of changes of a service.
+	// Debounce joins a burst of changes of a service into one write.
 	Debounce       push.Debounce  `json:"debounce"`
 	LeaderElection LeaderElection `json:"leaderElection"`
-	// QPS bounds the writes per second, and Burst how many may come at once.
+	// QPS bounds the writes per second, and Burst the number that may come at once.
 	QPS   float64 `json:"qps"`
 	Burst int     `json:"burst"`
 	// ShardSize is the number of endpoints above which a service is written as
@@ -31,21 +31,21 @@ type Config struct {
 	ShardSize int `json:"shardSize"`
 	// Endpoints is the form of the endpoints of a service.
 	Endpoints Form `json:"endpoints"`
-	// Sidecars has the scopes of the sources written as well.
+	// Sidecars enables writing the scopes of the sources.
 	Sidecars bool `json:"sidecars"`
 
-	above int // how large a service is for [Auto]; autoAbove if it is zero
+	above int // size from which [Auto] counts a service as large; autoAbove if it is zero
 }
 
-// LeaderElection has one of several replicas write.
+// LeaderElection lets only one of several replicas write.
 type LeaderElection struct {
 	Enabled bool `json:"enabled"`
-	// Namespace and Name are those of the Lease.
+	// Namespace and Name are the namespace and name of the Lease.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-// DefaultConfig is the configuration of which nothing is set.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		Debounce:       push.Debounce{Quiet: time.Second, Max: 10 * time.Second, Events: 1000},
@@ -64,17 +64,17 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
-// Check implements [output.Settings]. It speaks to nobody.
+// Check implements [output.Settings]. It opens no connection.
 func (c *Config) Check() error {
 	if c.Kubeconfig == "" && c.Context == "" {
-		return nil // which one it is is not known before it is used
+		return nil // the cluster is not known before it is used
 	}
 	_, err := c.target()
 	return err
 }
 
-// mostEndpoints is how many a shard may be set to hold. Istio's schema allows
-// 4096 in an object; endpoints are spread by hash, so some shards hold more than others.
+// mostEndpoints is the largest allowed shard size. Istio's schema allows 4096 endpoints in
+// an object. They are spread by hash, so some shards exceed the size.
 const mostEndpoints = 3000
 
 // Validate implements [output.Settings].
@@ -92,7 +92,7 @@ func (c *Config) Validate() error {
 	)
 }
 
-// wrong is what a field says if something holds.
+// wrong returns the error of a field if a condition holds.
 func wrong(holds bool, format string, args ...any) error {
 	if !holds {
 		return nil

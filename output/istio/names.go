@@ -4,16 +4,16 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// What marks an object as ours. All of it is API: see docs/reference/istio.md.
+// The marks of an own object. All of them are API: see docs/reference/istio.md.
 const (
 	labelManagedBy = convert.LabelManagedBy
 	managedBy      = convert.ManagedBy
 	labelInstance  = "isthmus.io/instance"
-	labelService   = convert.LabelService // of WorkloadEntry objects, which are selected by it
+	labelService   = convert.LabelService // of WorkloadEntry objects, which it selects
 
-	annotationSources = "isthmus.io/sources"    // whose records the object is made of
+	annotationSources = "isthmus.io/sources"    // the sources of the object's records
 	annotationService = "isthmus.io/service"    // the host, for the objects of a service
-	annotationPorts   = "isthmus.io/port-names" // that ports keep, see [portNames]
+	annotationPorts   = "isthmus.io/port-names" // the port names that ports keep, see [portNames]
 
 	fieldManager = "isthmus"
 )
@@ -28,15 +28,15 @@ const (
 	Sidecar       = convert.Sidecar
 )
 
-// Key names what is brought to its desired state as one: all objects of a
-// service, or the one of a scope.
+// Key names objects that are reconciled together: all objects of a service, or the object
+// of a scope.
 type Key struct {
 	Kind      Kind
 	Namespace string
 	Name      string // the host, or the name of the scope's object
 }
 
-// kinds are those of the objects that belong to the key.
+// kinds returns the kinds of the objects that belong to the key.
 func (k Key) kinds() []Kind {
 	if k.Kind == ServiceEntry {
 		return []Kind{ServiceEntry, WorkloadEntry}
@@ -46,7 +46,7 @@ func (k Key) kinds() []Kind {
 
 func (k Key) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }
 
-// marks are the labels of all that an instance writes.
+// marks returns the labels of all objects that an instance writes.
 func marks(instance string) map[string]string {
 	return map[string]string{labelManagedBy: managedBy, labelInstance: instance}
 }

@@ -16,7 +16,7 @@ var (
 	_ output.Planner       = opened{}
 )
 
-// OutputKind is the row by which this output is known.
+// OutputKind returns the row of this output.
 func OutputKind() output.Kind {
 	return output.Kind{Name: "istio", New: func() output.Settings {
 		c := DefaultConfig()
@@ -46,7 +46,7 @@ func (c *Config) Open(_ context.Context, env output.Env) (output.Output, error) 
 	return opened{w}, nil
 }
 
-// opened is a writer as the application knows it.
+// opened is a writer as an output.
 type opened struct{ *Writer }
 
 // Run implements [output.Output].

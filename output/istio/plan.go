@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Verb says what is done to an object.
+// Verb is an action on an object.
 type Verb string
 
-// The verbs, in the order in which they are carried out for one key: what comes
-// is there before what it replaces goes.
+// The verbs, in the order in which they are carried out for one key: an object is created
+// before the objects that it replaces are deleted.
 const (
 	Create Verb = "create"
 	Update Verb = "update"
@@ -17,24 +17,24 @@ const (
 	Leave  Verb = "leave"
 )
 
-// Action is what is to be done to one object, and why.
+// Action is the planned action on one object, with its reason.
 type Action struct {
 	Verb Verb
 	Ref
 	Reason string
-	// Diff is what the writing changes in the specification: lines that begin with
-	// a minus go, those that begin with a plus come. Only [Writer.Plan] tells it.
+	// Diff is the change of the specification: lines that begin with a minus are removed,
+	// lines that begin with a plus added. Only [Writer.Plan] sets it.
 	Diff []string
-	// HandOver is what would be done to an object of the earlier bridge, which is left
-	// alone, if it had our labels: Update or Delete. Only [Writer.Plan] tells it.
+	// HandOver is the action on an object of the earlier bridge if it had our labels: Update
+	// or Delete. Without them the object is left alone. Only [Writer.Plan] sets it.
 	HandOver Verb
 
 	want Object   // unless the verb is Delete
 	have Observed // unless the verb is Create
-	wait wait     // what it is left for, if it is not as it should be
+	wait wait     // why the object is left unchanged, if it differs from the desired one
 }
 
-// key is the one that the action is a part of.
+// key returns the key that the action belongs to.
 func (a Action) key() Key {
 	switch {
 	case a.Kind == Sidecar:
@@ -45,20 +45,20 @@ func (a Action) key() Key {
 	return Key{ServiceEntry, a.Namespace, a.want.Annotations[annotationService]}
 }
 
-// wait is why an object is left though it should change or go; it has no reason
-// if nothing speaks against that.
+// wait is why an object that should change or be deleted is left; the reason is empty if
+// the action may proceed.
 type wait struct {
 	reason    string
-	endpoints int       // that it would lose
-	since     time.Time // zero if that is not known
+	endpoints int       // number of endpoints that the object would lose
+	since     time.Time // zero if it is unknown
 }
 
-// plan compares what there should be of one key with what there is. waits tells
-// why an object may neither be deleted nor changed, for a change may take
-// something away. Nor is one deleted while another of the key is kept from
-// changing: endpoints that move would be in neither.
+// plan compares the desired objects of one key with the existing ones. waits returns why an
+// object may neither be deleted nor changed, because a change may remove endpoints. No
+// object is deleted while another of the key may not change: moving endpoints would be in
+// neither.
 func plan(want []Object, have []Observed, waits func(Observed) wait) []Action {
-	var held wait // why an object that should change stays as it is
+	var held wait // why an object that should change is left
 	there, wanted := make(map[Ref]int, len(have)), make([]bool, len(have))
 	for i := range have {
 		there[have[i].Ref] = i
@@ -85,12 +85,12 @@ func plan(want []Object, have []Observed, waits func(Observed) wait) []Action {
 	return all.actions()
 }
 
-// superfluous is what is done to an object that there should not be, while another of
-// the key is held.
+// superfluous returns the action on an existing object that is not desired. held is why
+// another object of the key may not change.
 func superfluous(h Observed, held wait, waits func(Observed) wait) Action {
 	a := Action{Verb: Delete, Ref: h.Ref, Reason: "nothing speaks of it any more", have: h}
 	if a.wait = waits(h); a.wait.reason == "" && held.reason != "" {
-		a.wait = wait{reason: held.reason, since: held.since} // the other may have to take in what is in this one
+		a.wait = wait{reason: held.reason, since: held.since} // the other object may have to take in this one's endpoints
 	}
 	if a.wait.reason != "" {
 		a.Verb, a.Reason = Leave, a.wait.reason
@@ -98,10 +98,10 @@ func superfluous(h Observed, held wait, waits func(Observed) wait) Action {
 	return a
 }
 
-// sorted are actions by what is done. There may be thousands, most of which are none.
+// sorted are actions by their verb. There may be thousands; most of them are Leave.
 type sorted struct {
 	creates, updates, deletes []Action
-	definitions               []Action // that are deleted: while others are there they count
+	definitions               []Action // deleted definitions: last, since they count while other objects exist
 	leaves                    []Action
 }
 

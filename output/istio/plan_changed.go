@@ -8,9 +8,9 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// changed compares what there should be of a service with what there is, of the objects
-// that may have changed since it was last looked at: all others are as they should be. It
-// reports false if the whole has to be looked at.
+// changed compares the desired and existing objects of a service, restricted to objects
+// that may have changed since the last reconciliation: all others are in order. It reports
+// false if the whole service has to be compared.
 func (w *Writer) changed(world *world, key Key) (t Translation, actions []Action, ok bool) {
 	one := w.followed.of(key)
 	service, there := world.Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})
@@ -27,7 +27,7 @@ func (w *Writer) changed(world *world, key Key) (t Translation, actions []Action
 	}
 	open := w.followed.take(one)
 	defer func() {
-		if !ok { // or there was a panic, and what was open is not known any more
+		if !ok { // also after a panic, when the open objects are unknown
 			w.followed.forget(key)
 		}
 	}()
@@ -45,13 +45,13 @@ func (w *Writer) changed(world *world, key Key) (t Translation, actions []Action
 	return t, actions, true
 }
 
-// isInForm reports whether a service has a form still, and is to have it.
+// isInForm reports whether a service has its form, and should keep it.
 func (w *Writer) isInForm(key Key, s *catalog.Service, selects bool) bool {
 	_, is := w.selects(key)
 	return is == selects && w.config.isWorkloads(s, selects) == selects
 }
 
-// followedObjects are those among some that there should be, as they should be.
+// followedObjects returns the desired objects among some names.
 func (c Config) followedObjects(instance string, one *followed, open map[Ref]struct{}) []Object {
 	names := make([]convert.PartName, 0, len(open))
 	for ref := range open {
@@ -67,8 +67,8 @@ func (c Config) followedObjects(instance string, one *followed, open map[Ref]str
 	return objects
 }
 
-// followedHave are those among some that there are. It reports false if one is not to be
-// there, and the reason may be more than that an endpoint has gone.
+// followedHave returns the existing objects among some names. It reports false if an object
+// is not desired, and the reason may be more than a removed endpoint.
 func (w *Writer) followedHave(key Key, one *followed, open map[Ref]struct{}, wanted []Object) ([]Observed, bool) {
 	named, is := convert.NamedAfter(key.Name), make(map[Ref]bool, len(wanted))
 	for i := range wanted {

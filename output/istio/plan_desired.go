@@ -9,7 +9,7 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// concerned returns the keys that a change from one snapshot to the next is about.
+// concerned returns the keys that a change from one snapshot to the next affects.
 func (w *Writer) concerned(before, s *catalog.Snapshot, c catalog.Change) []Key {
 	keys := make([]Key, 0, len(c.Services))
 	for key := range c.Services {
@@ -27,8 +27,7 @@ func (w *Writer) concerned(before, s *catalog.Snapshot, c catalog.Change) []Key 
 	return keys
 }
 
-// keys returns every key there is to look at: what there should be, and what
-// there is.
+// keys returns every key with a desired or an existing object.
 func (w *Writer) keys() []Key {
 	world := w.newest.Load()
 	all := w.view.keys()
@@ -45,7 +44,7 @@ func (w *Writer) keys() []Key {
 	})
 }
 
-// desired returns what there should be of a key, of which there is something.
+// desired returns the desired objects of a key with existing objects have.
 func (w *Writer) desired(world *world, key Key, have []Observed) Translation {
 	if key.Kind == Sidecar {
 		return w.config.sidecars(w.options.Instance, world.Snapshot, key)
@@ -59,7 +58,8 @@ func (w *Writer) desired(world *world, key Key, have []Observed) Translation {
 	return w.serviceObjects(key, service, have, w.waits(world))
 }
 
-// waits tells why an object may neither be deleted nor changed.
+// waits returns a function with the reason why an object may neither be deleted nor
+// changed.
 func (w *Writer) waits(world *world) func(Observed) wait {
 	return func(o Observed) wait {
 		if reason := w.unjudged(world, o); reason != "" {
@@ -69,8 +69,8 @@ func (w *Writer) waits(world *world) func(Observed) wait {
 	}
 }
 
-// actions compares what there should be of a key with what there is, as far as one of
-// them may have changed.
+// actions compares the desired and existing objects of a key, if possible only the ones
+// that may have changed.
 func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 	if w.config.isRetired(key.Kind) {
 		return Translation{}, removed(w.view.of(key))
@@ -89,7 +89,7 @@ func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 	return t, actions
 }
 
-// follow has a service followed from a look at the whole of it.
+// follow starts following a service after a complete comparison.
 func (w *Writer) follow(key Key, one *followed, t Translation, actions []Action) {
 	if t.draft == nil {
 		w.followed.forget(key)
@@ -99,23 +99,23 @@ func (w *Writer) follow(key Key, one *followed, t Translation, actions []Action)
 		w.followed.forget(key)
 	} else {
 		w.followed.settle(one, placement, actions)
-		w.known.keep(key, nil) // one memory is enough
+		w.known.keep(key, nil) // one cache is enough
 	}
 }
 
-// whole compares all that there should be of a key with all that there is.
+// whole compares all desired objects of a key with all existing ones.
 func (w *Writer) whole(world *world, key Key) (Translation, []Action) {
 	named, all := convert.NamedAfter(key.Name), w.view.of(key)
 	have := slices.DeleteFunc(all, func(o Observed) bool { return !named(o.Name) && w.leftToOwner(world, key, o) })
 	t := w.desired(world, key, have)
 	if len(have) < len(all) {
-		t.draft = nil // what becomes of those that were left is found out by looking at the whole
+		t.draft = nil // only a complete comparison detects changes of the skipped objects
 	}
 	known := make(map[Ref]bool, len(have))
 	for i := range have {
 		known[have[i].Ref] = true
 	}
-	for i := range t.Objects { // those that have lost the annotation by which they are found
+	for i := range t.Objects { // objects that have lost the annotation with their key
 		ref := t.Objects[i].Ref()
 		if known[ref] {
 			continue
@@ -127,9 +127,9 @@ func (w *Writer) whole(world *world, key Key) (Translation, []Action) {
 	return t, plan(t.Objects, have, w.waits(world))
 }
 
-// leftToOwner reports whether an object is wanted by another key than the one
-// that its annotation leads to. It was handed over without the annotation, or
-// somebody has changed it: its owner restores that, and is woken for it.
+// leftToOwner reports whether another key than the annotated one wants an object. It was
+// handed over without the annotation, or another writer has changed it. Its owner, which
+// restores the annotation, is enqueued.
 func (w *Writer) leftToOwner(world *world, key Key, o Observed) bool {
 	if key.Kind != ServiceEntry {
 		return false

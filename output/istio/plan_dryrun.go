@@ -12,10 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Plan lists what the API server has, compares it with what was published last,
-// and returns what would be done to each object, ordered by object. It writes
-// nothing and stands for no election. It takes the place of [Writer.Run], and
-// comes after the first [Writer.Publish].
+// Plan lists the API server's objects, compares them with the last published snapshot, and
+// returns the action on each object, ordered by object. It writes nothing and takes no part
+// in the election. It replaces [Writer.Run], and requires a [Writer.Publish] before.
 func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	w.rehearses = true
 	ctx, cancel := context.WithCancel(ctx)
@@ -74,8 +73,8 @@ func (w *Writer) awaitView(ctx context.Context) error {
 	}
 }
 
-// rehearse looks at the object itself, of which the view has only the
-// fingerprint: it may be in the way of a creation, and what goes is to be shown.
+// rehearse reads the object itself, because the view has only its fingerprint. The object
+// may block a creation, and removed content is shown.
 func (w *Writer) rehearse(ctx context.Context, a Action) Action {
 	switch a.Verb {
 	case Create:
@@ -97,8 +96,8 @@ func (w *Writer) rehearse(ctx context.Context, a Action) Action {
 	return a
 }
 
-// difference tells two specifications apart: by the elements of their lists,
-// since it does not matter where in a list an endpoint stands.
+// difference compares two specifications by the elements of their lists, since the position
+// of an endpoint in a list does not matter.
 func difference(have, want map[string]any) []string {
 	before, after := lines(have), lines(want)
 	count := map[string]int{}
@@ -123,7 +122,7 @@ func difference(have, want map[string]any) []string {
 	return diff
 }
 
-// lines writes each field, and each element of a list, on a line of its own.
+// lines writes each field, and each element of a list, on its own line.
 func lines(spec map[string]any) []string {
 	var out []string
 	for _, field := range slices.Sorted(maps.Keys(spec)) {
@@ -134,7 +133,7 @@ func lines(spec map[string]any) []string {
 		for _, item := range list {
 			text, err := json.Marshal(item)
 			if err != nil {
-				continue // it came out of JSON
+				continue // values decoded from JSON always encode
 			}
 			out = append(out, field+": "+string(text))
 		}

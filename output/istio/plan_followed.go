@@ -7,33 +7,33 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// followed is a large service that is kept up with, so that a look at it costs what may
-// have changed since the last one: where its endpoints stand, which of its objects may
-// not be as they should be, and what the catalog has said of it since. Whatever is not
-// clear has the whole service looked at, and followed anew from there.
+// followed is a large service that is reconciled incrementally: its cost is the changes
+// since the last reconciliation. It holds the placement of its endpoints, the objects that
+// may be out of order, and the catalog's changes since. In any unclear case the whole
+// service is compared, and followed anew from there.
 type followed struct {
-	placement *convert.Placement // nil before the first whole look has ended
+	placement *convert.Placement // nil before the first complete comparison has ended
 
-	// These are guarded by the mutex of all.
-	open  map[Ref]struct{} // objects that are not known to be as they should be
+	// The mutex of followedServices guards the following fields.
+	open  map[Ref]struct{} // objects not known to be in order
 	since []step
 	moved int // addresses in these steps
 }
 
-// step is a change of a service from one version to the next: at which addresses it
-// may have other endpoints.
+// step is a change of a service from one version to the next, with the addresses whose
+// endpoints may differ.
 type step struct {
 	from, to  *catalog.Service
 	addresses []string
 }
 
-// followedServices are all that are followed, in one term.
+// followedServices are all followed services of one term.
 type followedServices struct {
 	mu  sync.Mutex
 	all map[Key]*followed
 }
 
-// begin has a service followed, from before it is looked at as a whole.
+// begin starts following a service, before its complete comparison.
 func (f *followedServices) begin(key Key) *followed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,21 +45,21 @@ func (f *followedServices) begin(key Key) *followed {
 	return now
 }
 
-// forget ends it.
+// forget stops following a service.
 func (f *followedServices) forget(key Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.all, key)
 }
 
-// end forgets all of them: what there is of them is not followed without a term.
+// end forgets all services: without a term their changes are not tracked.
 func (f *followedServices) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = nil
 }
 
-// of is the service that is followed since it was looked at as a whole, if it is.
+// of returns the followed service, if its complete comparison has ended.
 func (f *followedServices) of(key Key) *followed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,8 +69,8 @@ func (f *followedServices) of(key Key) *followed {
 	return nil
 }
 
-// published notes a change of the catalog. A service that has moved on too far before it
-// is looked at again is looked at as a whole.
+// published records a change of the catalog. A service with too many changes before its
+// next reconciliation is compared as a whole.
 func (f *followedServices) published(change catalog.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +93,7 @@ func (f *followedServices) published(change catalog.Change) {
 	}
 }
 
-// seen notes that an object has changed in the API server.
+// seen records that an object has changed in the API server.
 func (f *followedServices) seen(o *Observed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,8 +102,8 @@ func (f *followedServices) seen(o *Observed) {
 	}
 }
 
-// catchUp takes the steps from one version of a service to another. False means that they
-// are not known.
+// catchUp returns the changed addresses between two versions of a service. It reports false
+// if the steps between them are unknown.
 func (f *followedServices) catchUp(one *followed, from, to *catalog.Service) (map[string]struct{}, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +115,7 @@ func (f *followedServices) catchUp(one *followed, from, to *catalog.Service) (ma
 		next := one.since[0]
 		one.since, one.moved = one.since[1:], one.moved-len(next.addresses)
 		if next.from != from {
-			continue // it came before the look that was at the whole
+			continue // the step precedes the complete comparison
 		}
 		for _, address := range next.addresses {
 			addresses[address] = struct{}{}
@@ -125,8 +125,8 @@ func (f *followedServices) catchUp(one *followed, from, to *catalog.Service) (ma
 	return addresses, true
 }
 
-// take returns the objects that may not be as they should be. Those that turn out not to
-// be have to be left open again.
+// take returns the open objects and clears them. The caller reopens the ones that are out
+// of order.
 func (f *followedServices) take(one *followed) map[Ref]struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +135,7 @@ func (f *followedServices) take(one *followed) map[Ref]struct{} {
 	return open
 }
 
-// leave notes which objects are not as they should be, as it was found.
+// leave reopens the objects that are out of order.
 func (f *followedServices) leave(one *followed, actions []Action) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +146,7 @@ func (f *followedServices) leave(one *followed, actions []Action) {
 	}
 }
 
-// settle ends the whole look at a service by which it begins to be followed.
+// settle ends the complete comparison with which a service begins to be followed.
 func (f *followedServices) settle(one *followed, placement *convert.Placement, actions []Action) {
 	f.leave(one, actions)
 	f.mu.Lock()

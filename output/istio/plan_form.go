@@ -13,23 +13,22 @@ import (
 // Form is how the endpoints of a service are written.
 type Form string
 
-// The forms. In that of WorkloadEntry objects, a change of one endpoint writes one
-// small object; inline, whatever concerns the whole service costs less.
+// The forms. With WorkloadEntry objects, a change of one endpoint writes one small object;
+// inline, changes of the whole service cost less.
 const (
 	Inline          Form = "inline"
 	WorkloadEntries Form = "workloadEntries"
 	Auto            Form = "auto" // by the size of the service
 )
 
-// A service has the second form under [Auto] from more than autoAbove endpoints on, and
-// until there are fewer than half of it. They are registered ones, healthy or not.
-// What is between them keeps a service from moving to and fro, for a move writes
-// each endpoint once. A large service is one of which single endpoints change often,
-// and that seldom changes as a whole.
+// Under [Auto], a service has the second form above autoAbove endpoints, and keeps it until
+// there are fewer than half of that. Registered endpoints count, healthy or not. The gap
+// prevents a service from moving back and forth, because a move writes each endpoint once.
+// In a large service single endpoints change often, and the whole seldom does.
 const autoAbove = 1000
 
-// isWorkloads reports whether a service is to be written with WorkloadEntries. now says
-// whether it is.
+// isWorkloads reports whether a service is to be written with WorkloadEntries. now is
+// whether it currently is.
 func (c Config) isWorkloads(s *catalog.Service, now bool) bool {
 	return c.Endpoints.isWorkloads(s, now, cmp.Or(c.above, autoAbove))
 }
@@ -59,7 +58,7 @@ func (f Form) isWorkloads(s *catalog.Service, now bool, above int) bool {
 	}
 }
 
-// registered is how many endpoints a port of a service has at most.
+// registered returns the largest number of endpoints of a service's port.
 func registered(s *catalog.Service) (most int) {
 	for _, port := range s.Ports {
 		if e := s.Endpoints(port.Number); e != nil {
@@ -69,31 +68,31 @@ func registered(s *catalog.Service) (most int) {
 	return most
 }
 
-// stage is a step of the way from one form to the other. Each is safe whatever is
-// written next, or is not: the ServiceEntry changes from endpoints to a selector, or
-// back, by one write, and what it has afterwards was there before.
+// stage is a step of the move from one form to the other. Each stage is safe whether or not
+// the next write succeeds. One write changes the ServiceEntry from endpoints to a selector,
+// or back, and its new endpoints exist before that.
 type stage int
 
 const (
 	allInline   stage = iota // endpoints in ServiceEntries
 	bothInline               // and WorkloadEntries that nothing selects
-	bothSelects              // WorkloadEntries that the first ServiceEntry selects, and the other ServiceEntries as they are inline
+	bothSelects              // WorkloadEntries that the first ServiceEntry selects, and the other ServiceEntries in their inline form
 	allSelects               // WorkloadEntries alone
 )
 
-// present is what there is of a service, as far as it concerns the form.
+// present is the existing objects of a service that matter for its form.
 type present struct {
 	first     bool // the first ServiceEntry
 	selects   bool // and it selects our WorkloadEntries
 	workloads int  // of any
-	lacks     int  // WorkloadEntries that there should be
-	others    bool // the other ServiceEntries of the inline form are as they should be
-	held      bool // a WorkloadEntry that should go may not yet
+	lacks     int  // missing WorkloadEntries
+	others    bool // the other ServiceEntries of the inline form are in order
+	held      bool // an undesired WorkloadEntry must not be deleted yet
 }
 
-// next returns the stage that a service comes to next on its way to a form, and
-// whether that is only to be left when it has lasted for a while: an istiod follows
-// ServiceEntries and WorkloadEntries by two watches, of which one may be behind.
+// next returns the next stage of a service on its way to a form, and whether the stage must
+// last for a while. An istiod follows ServiceEntries and WorkloadEntries by two watches,
+// and one of them may lag.
 func (p present) next(toWorkloads bool) (s stage, lasts bool) {
 	switch {
 	case toWorkloads && (p.selects || !p.first && p.lacks <= atATime):
@@ -111,7 +110,7 @@ func (p present) next(toWorkloads bool) (s stage, lasts bool) {
 	}
 }
 
-// over is the stage after one that has lasted.
+// over returns the stage after one that has lasted.
 func over(toWorkloads bool) stage {
 	if toWorkloads {
 		return bothSelects
@@ -119,11 +118,11 @@ func over(toWorkloads bool) stage {
 	return allInline
 }
 
-// settleFor is how long a stage lasts that is to last: far longer than an istiod that
-// keeps up is behind, and of no account beside the writes of a move.
+// settleFor is how long a lasting stage lasts: far longer than the lag of a healthy istiod,
+// and negligible beside the writes of a move.
 const settleFor = 5 * time.Second
 
-// settling tells since when the services that move are in a stage that lasts.
+// settling records since when moving services are in a lasting stage.
 type settling struct {
 	mu  sync.Mutex
 	all map[Key]lasting
@@ -134,7 +133,7 @@ type lasting struct {
 	since       time.Time
 }
 
-// remains is how long a stage has to last still.
+// remains returns how much longer a stage has to last.
 func (s *settling) remains(key Key, toWorkloads bool, long time.Duration, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// earlierBridge is the program that Isthmus takes the place of. It wrote objects
-// without any mark, so they are known by their form.
+// earlierBridge is the program that Isthmus replaces. It wrote objects without labels, so
+// they are recognized by their form.
 const earlierBridge = "servicecomb-service-center-istio"
 
-// inTheWayOf says of an object that is in the way of a creation what would become of
-// it if it were handed over. u is the object as it is.
+// inTheWayOf describes an object that blocks a creation, and the effect of its hand-over. u
+// is the existing object.
 func inTheWayOf(a Action, u *unstructured.Unstructured) Action {
 	labels := u.GetLabels()
 	a.Verb, a.Reason = Leave, (&clash{a.Ref, labels}).Error()
@@ -29,13 +29,13 @@ func inTheWayOf(a Action, u *unstructured.Unstructured) Action {
 	return a
 }
 
-// handOver is the reason for which an object of the earlier bridge is left.
+// handOver is the reason why an object of the earlier bridge is left.
 func handOver(why, what string) string {
 	return fmt.Sprintf("it looks as %s wrote it, %s: with both labels, %s and %s, it would be %s",
 		earlierBridge, why, labelManagedBy, labelInstance, what)
 }
 
-// isOfAnother reports whether labels are those of another instance of Isthmus.
+// isOfAnother reports whether labels mark an object of another instance of Isthmus.
 func isOfAnother(labels map[string]string) bool {
 	return labels[labelManagedBy] == managedBy && labels[labelInstance] != ""
 }
@@ -45,8 +45,8 @@ func specOf(u *unstructured.Unstructured) map[string]any {
 	return spec
 }
 
-// abandoned lists the objects of the earlier bridge that no service stands for: of
-// these names none is planned for.
+// abandoned lists the objects of the earlier bridge without a service: no action is planned
+// for their names.
 func (w *Writer) abandoned(ctx context.Context, world *world, planned []Action) (list []Action, err error) {
 	known := map[Ref]bool{}
 	for _, a := range planned {
@@ -67,11 +67,11 @@ func (w *Writer) abandoned(ctx context.Context, world *world, planned []Action) 
 	return list, err
 }
 
-// page is how many objects the API server is asked for at a time.
+// page is the number of objects requested from the API server at a time.
 const page = "500"
 
-// each reads all objects of a kind, whosever they are, in a namespace or, if that is
-// empty, in all of them.
+// each reads all objects of a kind, of any owner, in a namespace or, if that is empty, in
+// all namespaces.
 func (r *remote) each(ctx context.Context, kind Kind, namespace string, do func(*unstructured.Unstructured)) error {
 	for next := ""; ; {
 		request := r.client.Get().Namespace(namespace).Resource(kind.Resource()).Param("limit", page)
@@ -95,8 +95,8 @@ func (r *remote) each(ctx context.Context, kind Kind, namespace string, do func(
 	}
 }
 
-// writtenByEarlierBridge reports whether an object has the form in which that one
-// wrote all of its own. What others have added to the metadata does not count.
+// writtenByEarlierBridge reports whether an object has the form that the earlier bridge
+// wrote. Metadata added by others does not count.
 func writtenByEarlierBridge(u *unstructured.Unstructured) bool {
 	spec := specOf(u)
 	for field := range maps.Keys(spec) {
@@ -109,7 +109,7 @@ func writtenByEarlierBridge(u *unstructured.Unstructured) bool {
 		allOf(spec["ports"], isPortOfEarlierBridge) && allOf(spec["endpoints"], isEndpointOfEarlierBridge)
 }
 
-// allOf reports whether a list, or none, has elements of a form only.
+// allOf reports whether all elements of a list have a form; true for no list.
 func allOf(list any, is func(map[string]any) bool) bool {
 	items, _ := list.([]any)
 	return !slices.ContainsFunc(items, func(item any) bool {
@@ -118,13 +118,13 @@ func allOf(list any, is func(map[string]any) bool) bool {
 	})
 }
 
-// isPortOfEarlierBridge holds for names such as HTTP-8080.
+// isPortOfEarlierBridge reports whether a port has a name such as HTTP-8080.
 func isPortOfEarlierBridge(port map[string]any) bool {
 	number, _ := port["number"].(int64)
 	return port["name"] == fmt.Sprint(port["protocol"])+"-"+strconv.FormatInt(number, 10)
 }
 
-// isEndpointOfEarlierBridge goes by the label with the id of the instance.
+// isEndpointOfEarlierBridge checks the label with the id of the instance.
 func isEndpointOfEarlierBridge(endpoint map[string]any) bool {
 	labels, _, err := unstructured.NestedStringMap(endpoint, "labels")
 	if err != nil || labels["instanceId"] == "" {

@@ -9,10 +9,9 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// known is what the objects of a service were made of when it was last looked at,
-// by object. A change of one endpoint then costs the object that has it: the others
-// are neither made nor encoded, and compared by the fingerprints that they had. It
-// is immutable.
+// known is the ingredients of a service's objects at the last reconciliation, by object. A
+// change of one endpoint then costs only the object with that endpoint: the others are
+// neither made nor encoded, and compared by their stored fingerprints. It is immutable.
 type known map[Ref]knownPart
 
 type knownPart struct {
@@ -20,7 +19,7 @@ type knownPart struct {
 	print fingerprint
 }
 
-// knownServices are those of every service that is large enough.
+// knownServices are the known ingredients of every large enough service.
 type knownServices struct {
 	mu  sync.Mutex
 	all map[Key]known
@@ -32,11 +31,11 @@ func (k *knownServices) of(key Key) known {
 	return k.all[key]
 }
 
-// worthKnowing is how many endpoints a service has at least of which is kept what
-// its objects were made of. A smaller one is quickly made anew.
+// worthKnowing is the number of endpoints from which on a service's ingredients are kept. A
+// smaller service is quickly made anew.
 const worthKnowing = 32
 
-// keep replaces what is known of a service.
+// keep replaces the known ingredients of a service.
 func (k *knownServices) keep(key Key, now known) {
 	endpoints := 0
 	for _, part := range now {
@@ -54,8 +53,8 @@ func (k *knownServices) keep(key Key, now known) {
 	k.all[key] = now
 }
 
-// translate returns the objects of a service. Those that are made of what they
-// were made of before have no specification yet.
+// translate returns the objects of a service. Objects with unchanged ingredients have no
+// specification yet.
 func (c Config) translate(instance string, s *catalog.Service, workloads bool, in inUse, before known) (Translation, known) {
 	draft := convert.DraftService(s, c.layout(instance, workloads, in))
 	t, now := Translation{LeftOut: draft.LeftOut, Invalid: draft.Invalid, draft: &draft}, make(known, len(draft.Parts))
@@ -63,7 +62,7 @@ func (c Config) translate(instance string, s *catalog.Service, workloads bool, i
 	for i, p := range draft.Parts {
 		var o Object
 		if i > 0 && p.Kind == WorkloadEntry && slices.Equal(p.Sources, draft.Parts[i-1].Sources) {
-			o = t.Objects[i-1] // there may be thousands that are marked alike
+			o = t.Objects[i-1] // there may be thousands with equal marks
 		} else {
 			o = objectOfPart(instance, s, p)
 		}
@@ -79,7 +78,7 @@ func (c Config) translate(instance string, s *catalog.Service, workloads bool, i
 	return t, now
 }
 
-// objectOfPart is the object of a part of a service, without a specification.
+// objectOfPart returns the object of a part of a service, without a specification.
 func objectOfPart(instance string, s *catalog.Service, p convert.DraftPart) Object {
 	o := objectOf(instance, convert.Object{Namespace: p.Namespace}, p.Sources...)
 	o.Annotations[annotationService] = s.Key.Host
@@ -91,7 +90,7 @@ func objectOfPart(instance string, s *catalog.Service, p convert.DraftPart) Obje
 	return o
 }
 
-// layout is how a service is spread over objects.
+// layout returns how a service is spread over objects.
 func (c Config) layout(instance string, workloads bool, in inUse) convert.Layout {
 	l := convert.Layout{ShardSize: c.ShardSize, Exists: in.exists, PortNames: in.ports}
 	if workloads {
@@ -100,7 +99,7 @@ func (c Config) layout(instance string, workloads bool, in inUse) convert.Layout
 	return l
 }
 
-// translate returns the objects of a service, and remembers what they are made of.
+// translate returns the objects of a service, and remembers their ingredients.
 func (w *Writer) translate(key Key, s *catalog.Service, workloads bool, in inUse) Translation {
 	t, now := w.config.translate(w.options.Instance, s, workloads, in, w.known.of(key))
 	w.known.keep(key, now)

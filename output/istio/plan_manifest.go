@@ -9,9 +9,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
-// manifestFor is what gives a subject the rights that are missing, for kubectl. A
-// role has all rights of its place, also those that are not missing: it
-// may take the place of one with the name.
+// manifestFor returns a manifest for kubectl that grants a subject the missing rights. A
+// role contains all rights of its scope, including existing ones, because it may replace a
+// role of the same name.
 func (c Config) manifestFor(subject string, missing []output.Right) string {
 	lacks := func(cluster bool, group string) bool {
 		return slices.ContainsFunc(missing, func(r output.Right) bool { return (r.Namespace == "") == cluster && r.Group == group })
@@ -47,7 +47,7 @@ func namespacesIn(rights []output.Right) (list []string) {
 	return slices.Compact(list)
 }
 
-// rule is the one for what is written.
+// rule returns the rule for the written kinds.
 func (c Config) rule(verbs []string) string {
 	var resources []string
 	for _, kind := range c.kinds() {
@@ -72,7 +72,7 @@ func writeRole(to *strings.Builder, kind, namespace, subject string, rules ...st
 		kind+"Binding", metadata, kind, subjectOfBinding(subject))
 }
 
-// subjectOfBinding is the subject of a binding for a user of the API server.
+// subjectOfBinding returns the subject of a binding for a user of the API server.
 func subjectOfBinding(user string) string {
 	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		namespace, name, _ := strings.Cut(account, ":")

@@ -13,16 +13,16 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// moves are the endpoints that pass from one object of a service to another,
-// since the ports that they serve have changed: of every object the addresses
-// that it loses, and which objects take each of them in.
+// moves are the endpoints that move from one object of a service to another because their
+// served ports have changed. For every object it has the addresses that the object loses,
+// and the objects that take each of them in.
 type moves map[Ref]map[uint32][]Ref
 
-// movesOf finds what moves between objects.
+// movesOf finds the endpoints that move between objects.
 func movesOf(actions []Action) moves {
 	var changing []Action
 	for _, a := range actions {
-		// One that is held takes in nothing as yet, and that is to be known.
+		// A held object does not take in endpoints yet, and that has to be known.
 		if a.Verb != Leave || a.want.Name != "" && a.want.differs(a.have) != "" {
 			changing = append(changing, a)
 		}
@@ -53,9 +53,9 @@ func movesOf(actions []Action) moves {
 	return found
 }
 
-// order has the objects that take endpoints in written before those that lose
-// them. Where some do so in a circle, one of them comes twice: at its first turn
-// it keeps what the others have not taken in.
+// order puts the objects that take endpoints in before the objects that lose them. In a
+// circle, one object comes twice: the first time it keeps the endpoints that the others
+// have not taken in.
 func (m moves) order(actions []Action) []Action {
 	from := slices.IndexFunc(actions, func(a Action) bool { return a.Verb == Update })
 	if len(m) == 0 || from < 0 {
@@ -82,7 +82,7 @@ func (m moves) order(actions []Action) []Action {
 	return slices.Concat(actions[:from], ordered, again, actions[to:])
 }
 
-// waiting tells of each update for which others it waits.
+// waiting returns the updates that each update waits for.
 func (m moves) waiting(updates []Action) map[Ref]map[Ref]bool {
 	waiting := map[Ref]map[Ref]bool{}
 	for _, a := range updates {
@@ -91,7 +91,7 @@ func (m moves) waiting(updates []Action) map[Ref]map[Ref]bool {
 	for _, a := range updates {
 		for _, takers := range m[a.Ref] {
 			for _, taker := range takers {
-				if waiting[taker] != nil { // else it is created, or held, and no order helps
+				if waiting[taker] != nil { // otherwise the taker is created or held, and the order does not matter
 					waiting[a.Ref][taker] = true
 				}
 			}
@@ -100,8 +100,8 @@ func (m moves) waiting(updates []Action) map[Ref]map[Ref]bool {
 	return waiting
 }
 
-// kept are the addresses that an object must not lose yet, because one of those
-// that are to take them in is not written.
+// kept returns the addresses that an object must not lose yet, because a taker is not
+// written.
 func (m moves) kept(r Ref, written map[Ref]Observed) map[uint32]bool {
 	keep := map[uint32]bool{}
 	for address, takers := range m[r] {
@@ -112,9 +112,8 @@ func (m moves) kept(r Ref, written map[Ref]Observed) map[uint32]bool {
 	return keep
 }
 
-// widened returns the action with endpoints that the object has now, and that it
-// is to keep for a while, beside those that it should have. An object that is to
-// go stays for these alone.
+// widened returns the action with some of the object's current endpoints added to the
+// desired ones, to be kept for a while. An object to be deleted stays for these alone.
 func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (Action, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -142,7 +141,7 @@ func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (A
 	if want, ok := a.want.Spec.(*networking.ServiceEntry); ok {
 		a.want.Spec, a.want.print = widen(want, is, keep), fingerprint{}
 	}
-	// The next leader must not narrow it before it knows those that are kept.
+	// The next leader must not narrow the object before it knows the kept endpoints.
 	a.want.Annotations = maps.Clone(a.want.Annotations)
 	a.want.Annotations[annotationSources] = union(a.want.Annotations[annotationSources], a.have.Annotations[annotationSources])
 	return a, nil
@@ -159,7 +158,7 @@ func union(a, b string) string {
 	return strings.Join(names, ",")
 }
 
-// narrow leaves in a specification the endpoints that are to be kept.
+// narrow reduces a specification to the endpoints to be kept.
 func narrow(is *networking.ServiceEntry, keep map[uint32]bool) *networking.ServiceEntry {
 	less := proto.CloneOf(is)
 	less.Endpoints = slices.DeleteFunc(less.Endpoints, func(e *networking.WorkloadEntry) bool {
@@ -168,15 +167,14 @@ func narrow(is *networking.ServiceEntry, keep map[uint32]bool) *networking.Servi
 	return less
 }
 
-// widest is how long a specification in JSON may be made, well below what fits
-// into a request.
+// widest bounds the JSON length of a widened specification, well below the size of a
+// request.
 const widest = convert.MostBytes + convert.MostBytes/4
 
-// widen adds endpoints of a specification that is there to one that is to be, as
-// far as they can be said in it: where the ports are others, or names are looked
-// up one at a time, it stays as it is.
+// widen adds endpoints of an existing specification to a desired one, if possible. With
+// different ports, or DNS_ROUND_ROBIN, the desired specification stays unchanged.
 func widen(want, is *networking.ServiceEntry, keep map[uint32]bool) *networking.ServiceEntry {
-	if want.GetWorkloadSelector() != nil { // beside which there can be no endpoints
+	if want.GetWorkloadSelector() != nil { // a selector excludes endpoints
 		return want
 	}
 	samePorts := slices.EqualFunc(want.GetPorts(), is.GetPorts(), func(a, b *networking.ServicePort) bool { return proto.Equal(a, b) })
@@ -195,7 +193,7 @@ func widen(want, is *networking.ServiceEntry, keep map[uint32]bool) *networking.
 		}
 		more := len(convert.AppendSpec(nil, e)) + 1
 		if len(wide.GetEndpoints()) == convert.MostEndpoints || size+more > widest {
-			break // the others go for a moment
+			break // the others are missing for a moment
 		}
 		wide.Endpoints, size = append(wide.Endpoints, e), size+more
 	}

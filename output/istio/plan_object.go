@@ -10,20 +10,20 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// Object is an object as it should be: what we say of it, and nothing else.
+// Object is a desired object, with our fields only.
 type Object struct {
 	Kind            Kind
 	Namespace, Name string
 	Labels          map[string]string
 	Annotations     map[string]string
-	Spec            proto.Message // nil while make would make it, see [Object.whole]
+	Spec            proto.Message // nil until make makes it, see [Object.whole]
 
 	make  func() proto.Message
-	print fingerprint // zero if it is not known
+	print fingerprint // zero if it is unknown
 }
 
-// whole is the object with its specification. One that is known to be as it
-// should be never needs it.
+// whole returns the object with its specification. An object that is in order never needs
+// one.
 func (o Object) whole() Object {
 	if o.Spec == nil {
 		o.Spec = o.make()
@@ -46,7 +46,7 @@ func (r Ref) compare(o Ref) int {
 // Ref names the object.
 func (o Object) Ref() Ref { return Ref{o.Kind, o.Namespace, o.Name} }
 
-// Manifest is the object in the form of the API server.
+// Manifest returns the object in the form of the API server.
 func (o Object) Manifest() map[string]any {
 	return map[string]any{
 		"apiVersion": convert.Group + "/" + convert.Version,
@@ -59,10 +59,10 @@ func (o Object) Manifest() map[string]any {
 	}
 }
 
-// spec is the specification in the form of the API server.
+// spec returns the specification in the form of the API server.
 func (o Object) spec() (spec map[string]any) {
 	if err := json.Unmarshal(convert.AppendSpec(nil, o.Spec), &spec); err != nil {
-		panic(err) // it is JSON
+		panic(err) // the text is valid JSON
 	}
 	return spec
 }
@@ -75,11 +75,11 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-// fingerprint stands for a specification: it is of the JSON in which fields come
-// in the order of their names, so equal specifications have equal ones.
+// fingerprint identifies a specification. It is a hash of the JSON with fields in the order
+// of their names, so equal specifications have equal fingerprints.
 type fingerprint [sha256.Size]byte
 
-// fingerprintOf is that of a specification in the form of the API server.
+// fingerprintOf returns the fingerprint of a specification in the form of the API server.
 func fingerprintOf(spec any) fingerprint { return sha256.Sum256(convert.AppendDecoded(nil, spec)) }
 
 func (o Object) fingerprint() fingerprint {
@@ -91,8 +91,8 @@ func (o Object) fingerprint() fingerprint {
 
 func printOf(spec proto.Message) fingerprint { return sha256.Sum256(convert.AppendSpec(nil, spec)) }
 
-// differs says in which way an object is not as it should be; empty if it is.
-// Labels and annotations that others have added are theirs.
+// differs returns in which way an existing object differs; empty if it is in order. Labels
+// and annotations that others have added are ignored.
 func (o Object) differs(now Observed) string {
 	switch {
 	case o.fingerprint() != now.spec:

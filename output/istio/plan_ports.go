@@ -14,10 +14,9 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// portNames are names of ports by number. An object that was handed over keeps those
-// that it had, and an annotation says which: istiod finds the endpoints of a port by its
-// name, and takes in endpoints before ports, so clients are sent no endpoint at all if a
-// push falls between the two.
+// portNames are names of ports by number. A handed-over object keeps its old names, and an
+// annotation lists them. istiod finds the endpoints of a port by its name, and updates
+// endpoints before ports: clients get no endpoints at all if a push falls between the two.
 type portNames map[uint32]string
 
 func portNamesOf(entry *networking.ServiceEntry) portNames {
@@ -30,8 +29,8 @@ func portNamesOf(entry *networking.ServiceEntry) portNames {
 	return names
 }
 
-// parsePortNames reads the annotation. What cannot be read is passed over: then the
-// port has its own name.
+// parsePortNames parses the annotation. Invalid entries are skipped: the port then has its
+// own name.
 func parsePortNames(text string) portNames {
 	names := portNames{}
 	for one := range strings.SplitSeq(text, ",") {
@@ -43,7 +42,7 @@ func parsePortNames(text string) portNames {
 	return names
 }
 
-// String is what the annotation says.
+// String returns the text of the annotation.
 func (n portNames) String() string {
 	list := make([]string, 0, len(n))
 	for _, number := range slices.Sorted(maps.Keys(n)) {
@@ -52,7 +51,7 @@ func (n portNames) String() string {
 	return strings.Join(list, ",")
 }
 
-// keptNames are the names that ports keep in an object.
+// keptNames returns the names that ports keep in an object.
 func (o Observed) keptNames() portNames {
 	if o.ports != nil {
 		return o.ports
@@ -63,7 +62,7 @@ func (o Observed) keptNames() portNames {
 	return nil
 }
 
-// inUse is on what of the objects that there are the layout of a service depends.
+// inUse is the properties of existing objects that the layout of a service depends on.
 type inUse struct {
 	exists func(name string) bool // of a ServiceEntry
 	ports  portNames
@@ -74,7 +73,7 @@ func (w *Writer) inUse(key Key) inUse {
 	return inUse{w.exists(key), first.keptNames()}
 }
 
-// handedOver is what would become of an object if it were ours.
+// handedOver returns the object that a hand-over would lead to.
 func (w *Writer) handedOver(a Action, u *unstructured.Unstructured) Object {
 	key := a.key()
 	s, ok := w.newest.Load().Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})

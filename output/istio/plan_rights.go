@@ -18,13 +18,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
-// The rights that are needed: to read what there is in all namespaces, to write in
-// those namespaces where something is written, and to hold the lease.
+// The required rights: read access in all namespaces, write access in the written
+// namespaces, and the lease.
 func readVerbs() []string  { return []string{"get", "list", "watch"} }
 func writeVerbs() []string { return []string{"create", "update", "patch", "delete"} }
 func leaseVerbs() []string { return []string{"get", "create", "update"} }
 
-// reviews asks the API server what it allows us. That changes nothing there.
+// reviews asks the API server for our rights. That changes nothing there.
 type reviews struct {
 	access authorizationclient.AuthorizationV1Interface
 	self   authenticationclient.AuthenticationV1Interface
@@ -33,7 +33,7 @@ type reviews struct {
 func newReviews(target *rest.Config) (*reviews, error) {
 	target = rest.CopyConfig(target)
 	target.ContentType = "application/json"
-	target.QPS = -1 // there are a few questions, and somebody waits for the answers
+	target.QPS = -1 // a few requests, whose answers a user awaits
 	access, err := authorizationclient.NewForConfig(target)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func newReviews(target *rest.Config) (*reviews, error) {
 	return &reviews{access, self}, nil
 }
 
-// subject is as whom the API server knows us.
+// subject returns our user name in the API server.
 func (r *reviews) subject(ctx context.Context) (string, error) {
 	review, err := r.self.SelfSubjectReviews().Create(ctx, &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
@@ -54,14 +54,14 @@ func (r *reviews) subject(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// lacks returns the right with those of its verbs that are not allowed.
+// lacks returns the right with its denied verbs only.
 func (r *reviews) lacks(ctx context.Context, want output.Right) (output.Right, error) {
 	missing := want
 	missing.Verbs = nil
 	for _, verb := range want.Verbs {
 		attributes := &authorization.ResourceAttributes{Verb: verb, Group: want.Group, Resource: want.Resource, Namespace: want.Namespace}
 		if verb != "create" {
-			attributes.Name = want.Name // a name cannot be required of what is not there yet
+			attributes.Name = want.Name // RBAC cannot match the name of an object that does not exist yet
 		}
 		review, err := r.access.SelfSubjectAccessReviews().Create(ctx, &authorization.SelfSubjectAccessReview{
 			Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
@@ -76,9 +76,9 @@ func (r *reviews) lacks(ctx context.Context, want output.Right) (output.Right, e
 	return missing, nil
 }
 
-// Rights says which rights are missing to follow the API server, and to write in
-// namespaces. Without any it asks for all of them, as the manifests in the
-// reference do.
+// Rights returns the missing rights to follow the API server, and to write in namespaces.
+// Without namespaces it asks for rights in all of them, as the manifests in the reference
+// do.
 func (w *Writer) Rights(ctx context.Context, namespaces []string) output.Rights {
 	var found output.Rights
 	subject, err := w.reviews.subject(ctx)
@@ -120,11 +120,11 @@ func (w *Writer) lacking(ctx context.Context, namespaces []string) (missing []ou
 	return missing, nil
 }
 
-// leaseGroup is the group of API of leases.
+// leaseGroup is the API group of leases.
 const leaseGroup = "coordination.k8s.io"
 
-// writing returns the rights that are needed to write a kind: in all namespaces at
-// once, or, if some of them were given one by one, in each that is written to.
+// writing returns the required rights to write a kind: in all namespaces at once, or, if
+// some were granted one by one, in each written namespace.
 func (w *Writer) writing(ctx context.Context, kind Kind, namespaces []string) ([]output.Right, error) {
 	everywhere := output.Right{Group: convert.Group, Resource: kind.Resource(), Verbs: writeVerbs()}
 	lack, err := w.reviews.lacks(ctx, everywhere)
@@ -149,7 +149,7 @@ func (w *Writer) writing(ctx context.Context, kind Kind, namespaces []string) ([
 	return []output.Right{everywhere}, nil
 }
 
-// namespacesOf are those that actions are about, each once, in order.
+// namespacesOf returns the namespaces of actions, each once, in order.
 func namespacesOf(actions []Action) (list []string) {
 	for _, a := range actions {
 		list = append(list, a.Namespace)
@@ -158,14 +158,14 @@ func namespacesOf(actions []Action) (list []string) {
 	return slices.Compact(list)
 }
 
-// lacksReading reports whether something cannot be read.
+// lacksReading reports whether any read access is missing.
 func lacksReading(r output.Rights) bool {
 	return slices.ContainsFunc(r.Missing, func(right output.Right) bool {
 		return right.Group == convert.Group && slices.ContainsFunc(right.Verbs, func(verb string) bool { return slices.Contains(readVerbs(), verb) })
 	})
 }
 
-// rightsError is that the API server cannot be followed for lack of rights.
+// rightsError reports that the API server cannot be followed because rights are missing.
 type rightsError struct{ output.Rights }
 
 func (e *rightsError) Error() string {

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// selecting is a ServiceEntry, of whomever, and what it selects.
+// selecting is a ServiceEntry of any owner, with its selector.
 type selecting struct {
 	ref      Ref
 	selector map[string]string
 }
 
-// keepSelected leaves WorkloadEntries that were handed over, and that nothing
-// stands for, for as long as a ServiceEntry selects them, and a while longer. That one
-// may be somebody else's, or one that was handed over and is not rewritten yet.
-// It changes the actions, and returns when to look again; zero if there is no need.
+// keepSelected leaves handed-over WorkloadEntries without a service while a ServiceEntry
+// selects them, and a while longer. That ServiceEntry may belong to another owner, or may
+// be handed over but not rewritten yet. It changes the actions, and returns when to
+// reconcile again; zero if there is no need.
 func (w *Writer) keepSelected(ctx context.Context, key Key, actions []Action) (after time.Duration) {
 	var handedOver []*Action
 	for i := range actions {
@@ -25,7 +25,7 @@ func (w *Writer) keepSelected(ctx context.Context, key Key, actions []Action) (a
 			handedOver = append(handedOver, a)
 		}
 	}
-	lasts := Key{WorkloadEntry, key.Namespace, key.Name} // not to be taken for the stage of a service
+	lasts := Key{WorkloadEntry, key.Namespace, key.Name} // distinct from the key of a service's stage
 	if len(handedOver) == 0 {
 		w.settling.forget(lasts)
 		return 0
@@ -50,7 +50,7 @@ func (w *Writer) keepSelected(ctx context.Context, key Key, actions []Action) (a
 	return after
 }
 
-// selecting reads the ServiceEntries of a namespace that select something.
+// selecting reads the ServiceEntries of a namespace that have a selector.
 func (w *Writer) selecting(ctx context.Context, namespace string) (all []selecting, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -62,7 +62,7 @@ func (w *Writer) selecting(ctx context.Context, namespace string) (all []selecti
 	return all, err
 }
 
-// whySelected says why an object may not go; empty if it may.
+// whySelected returns why an object may not be deleted; empty if it may.
 func whySelected(o Observed, all []selecting, err error) string {
 	if err != nil {
 		return "it is not known whether a ServiceEntry selects it: " + explain(err)

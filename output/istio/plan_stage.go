@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// serviceObjects returns what there should be of a service next: in its form, or on
-// its way from the other one.
+// serviceObjects returns the next desired objects of a service: in its form, or on its way
+// from the other form.
 func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, waits func(Observed) wait) Translation {
 	is := w.presence(key, have)
 	to := w.config.isWorkloads(s, is.selects || is.workloads > 0)
@@ -31,14 +31,14 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	is.held = mayNotGo(workloads, have, waits)
 	stage, after := w.stage(key, is, to)
 	if stage == bothSelects && !convert.TakesWorkloads(s) {
-		stage = bothInline // what would select them would be of another resolution than the rest
+		stage = bothInline // a selecting ServiceEntry would have another resolution than the rest
 	}
 	t := inline
 	if stage >= bothSelects {
 		t = selects
 	}
 	t.after, t.draft = after, nil
-	if !to { // those that are missing are not worth writing
+	if !to { // missing WorkloadEntries are not worth writing
 		selects.Objects = slices.DeleteFunc(selects.Objects, func(o Object) bool { return o.Kind == WorkloadEntry && !w.isThere(o) })
 		workloads = workloadsAmong(selects.Objects)
 	}
@@ -54,8 +54,8 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	return t
 }
 
-// withWorkloads is a service as it was when it had WorkloadEntries. One of which names are
-// looked up has none, but those that it had are left for a while.
+// withWorkloads returns a service as it was with WorkloadEntries. A service with DNS names
+// has none, but its former ones are left for a while.
 func withWorkloads(s *catalog.Service) *catalog.Service {
 	if convert.TakesWorkloads(s) {
 		return s
@@ -66,7 +66,7 @@ func withWorkloads(s *catalog.Service) *catalog.Service {
 	return &was
 }
 
-// stage is the next one, and how long until it is to be looked at again.
+// stage returns the next stage, and the time until the next reconciliation.
 func (w *Writer) stage(key Key, is present, to bool) (stage, time.Duration) {
 	next, lasts := is.next(to)
 	if !lasts {
@@ -80,7 +80,7 @@ func (w *Writer) stage(key Key, is present, to bool) (stage, time.Duration) {
 	return over(to), 0
 }
 
-// presence is what there is of a service. It does not know yet what there should be.
+// presence returns the existing objects of a service, before the desired ones are known.
 func (w *Writer) presence(key Key, have []Observed) (is present) {
 	is.first, is.selects = w.selects(key)
 	for i := range have {
@@ -91,14 +91,14 @@ func (w *Writer) presence(key Key, have []Observed) (is present) {
 	return is
 }
 
-// selects reports whether there is the first ServiceEntry of a service, and whether it selects
-// our WorkloadEntries.
+// selects reports whether the first ServiceEntry of a service exists, and whether it
+// selects our WorkloadEntries.
 func (w *Writer) selects(key Key) (there, selects bool) {
 	first, there := w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
 	return there, len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, inUse{}).Selector(key.Name))
 }
 
-// exists tells which names of ServiceEntries are in use.
+// exists returns a function that reports whether a name of a ServiceEntry is in use.
 func (w *Writer) exists(key Key) func(name string) bool {
 	return func(name string) bool {
 		_, ok := w.view.object(Ref{ServiceEntry, key.Namespace, name})
@@ -111,7 +111,7 @@ func (w *Writer) isThere(o Object) bool {
 	return ok
 }
 
-// count is how many objects are there, or are not.
+// count returns how many objects exist, or are missing.
 func (w *Writer) count(objects []Object, there bool) (n int) {
 	for i := range objects {
 		if w.isThere(objects[i]) == there {
@@ -121,7 +121,7 @@ func (w *Writer) count(objects []Object, there bool) (n int) {
 	return n
 }
 
-// areInOrder reports whether all objects but the first are as they should be.
+// areInOrder reports whether all objects but the first are in order.
 func (w *Writer) areInOrder(objects []Object, first string) bool {
 	return !slices.ContainsFunc(objects, func(o Object) bool {
 		is, ok := w.view.object(o.Ref())
@@ -129,7 +129,7 @@ func (w *Writer) areInOrder(objects []Object, first string) bool {
 	})
 }
 
-// mayNotGo reports whether a WorkloadEntry that there should not be has to wait.
+// mayNotGo reports whether an undesired WorkloadEntry has to wait.
 func mayNotGo(wanted []Object, have []Observed, waits func(Observed) wait) bool {
 	names := make(map[string]bool, len(wanted))
 	for i := range wanted {

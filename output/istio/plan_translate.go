@@ -8,24 +8,23 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// Translation is what a service is written as, and what could not be.
+// Translation is the objects of a service, and the parts that could not be written.
 type Translation struct {
 	Objects []Object
 	LeftOut []LeftOut
-	// Invalid says why the service cannot be written at all; empty if it can.
+	// Invalid is why the service cannot be written at all; empty if it can.
 	Invalid string
 
-	after  time.Duration  // when to look again, though nothing may have changed
-	partly bool           // these are not all of the objects, but those that may have changed
-	draft  *convert.Draft // of a service that is in its form; else nil
+	after  time.Duration  // when to reconcile again, even without a change
+	partly bool           // only the objects that may have changed
+	draft  *convert.Draft // of a service in its form; otherwise nil
 }
 
-// LeftOut counts endpoints of a service that were not written, and says why.
+// LeftOut counts endpoints of a service that were not written for a reason.
 type LeftOut = convert.LeftOut
 
-// Translate returns the objects of a service, marked as those of an instance.
-// exists tells which names of objects are in use for the service now; see
-// [Config.ShardSize].
+// Translate returns the objects of a service, marked with an instance. exists reports
+// whether an object name is in use for the service now; see [Config.ShardSize].
 func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) Translation {
 	t, _ := c.translate(instance, s, c.isWorkloads(s, false), inUse{exists: exists}, nil)
 	for i := range t.Objects {
@@ -43,8 +42,8 @@ func objectOf(instance string, o convert.Object, sources ...string) Object {
 
 func scopeKey(s *catalog.Scope) Key { return Key{Sidecar, s.Record.Namespace, s.Record.Name} }
 
-// sidecars returns the object of a scope. If several sources have one of that
-// name, the first in merge order counts.
+// sidecars returns the object of a scope. If several sources have a scope of that name, the
+// first in merge order counts.
 func (c Config) sidecars(instance string, s *catalog.Snapshot, key Key) Translation {
 	for scope := range s.Scopes() {
 		if scopeKey(scope) == key {

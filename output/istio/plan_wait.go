@@ -10,15 +10,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// sourceFacts is what is known of the sources beside what the catalog says: it is
-// immutable. What may be taken away is decided by who reads them, and comes with
-// their marks in the catalog; see [model.Judgement].
+// sourceFacts is facts about the sources that are not in the catalog. It is immutable.
+// Which objects may be deleted is decided by the supervisor of a source, and comes with the
+// source's mark in the catalog; see [model.Judgement].
 type sourceFacts struct {
 	restored []string        // sources; see [Options]
-	left     map[string]bool // sources that were taken out of the configuration since the start
+	left     map[string]bool // sources that were removed from the configuration since the start
 }
 
-// judgement is what was decided of what the API server has of a source.
+// judgement returns the judgement about the API server's objects of a source.
 func (w *Writer) judgement(world *world, name string) (model.Judgement, bool) {
 	mark, ok := world.Mark(name)
 	if !ok {
@@ -27,10 +27,10 @@ func (w *Writer) judgement(world *world, name string) (model.Judgement, bool) {
 	return mark.Judgements.Of(w.baseline)
 }
 
-// speakers are the sources that may speak of an object. It tells itself, but one
-// that was handed over by its label alone, or of a source that has another name
-// since this process was started, may be anybody's. What a source has said that
-// was taken out of the configuration since then is nobody's any more.
+// speakers returns the sources that may have a part in an object. The object names them. An
+// object handed over by its label alone, or of a source that was renamed since this process
+// was started, may belong to any source. A source that was removed from the configuration
+// since the start has no part any more.
 func (w *Writer) speakers(world *world, o Observed) (names []string, anybody bool) {
 	own := o.sources()
 	if len(own) == 0 {
@@ -50,7 +50,7 @@ func (w *Writer) speakers(world *world, o Observed) (names []string, anybody boo
 	return names, false
 }
 
-// sources are those that are written.
+// sources returns the written sources.
 func (w *Writer) sources() []string {
 	if w.options.Sources == nil {
 		return nil
@@ -62,7 +62,7 @@ func (w *Writer) isConfigured(source string) bool {
 	return w.options.Sources == nil || slices.Contains(w.options.Sources(), source)
 }
 
-// unjudged says what an object waits for; empty if it waits for nothing.
+// unjudged returns the reason why an object waits; empty if it does not wait.
 func (w *Writer) unjudged(world *world, o Observed) string {
 	names, anybody := w.speakers(world, o)
 	waits := func(name string) bool { return !w.confirmed(world, name) }
@@ -87,8 +87,8 @@ func (w *Writer) unjudged(world *world, o Observed) string {
 	return ""
 }
 
-// confirmed reports whether a source may have removed what is gone, but for
-// what is held.
+// confirmed reports whether missing objects of a source may be deleted, apart from held
+// ones.
 func (w *Writer) confirmed(world *world, name string) bool {
 	if w.options.Judge != nil {
 		_, ok := w.judgement(world, name)
@@ -97,8 +97,8 @@ func (w *Writer) confirmed(world *world, name string) bool {
 	return world.complete || world.Primed(name)
 }
 
-// missed says why an object may not lose what it would lose: its source was not
-// expected to lose that much.
+// missed returns why an object may not lose endpoints: the loss is suspicious for its
+// source.
 func (w *Writer) missed(world *world, o Observed) wait {
 	if w.options.Judge == nil {
 		return wait{}
@@ -115,8 +115,8 @@ func (w *Writer) missed(world *world, o Observed) wait {
 	return wait{}
 }
 
-// lostOf counts the endpoints that an object would lose of those that are held,
-// and reports whether it would lose anything.
+// lostOf counts the held endpoints that an object would lose, and reports whether it would
+// lose any held content.
 func lostOf(drop model.HeldDrop, world *world, o Observed) (lost int, held bool) {
 	key := o.about()
 	at, found := slices.BinarySearchFunc(drop.Items, subjectOf(key), compareItems)
@@ -139,7 +139,7 @@ func compareItems(a, b model.HeldItem) int {
 	return ref(a).Compare(ref(b))
 }
 
-// subjectOf names what an object of ours is about.
+// subjectOf returns the service or scope of an own object, as a held item.
 func subjectOf(key Key) model.HeldItem {
 	kind := model.KindService
 	if key.Kind == Sidecar {
@@ -148,7 +148,7 @@ func subjectOf(key Key) model.HeldItem {
 	return model.HeldItem{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 }
 
-// has reports whether there is such a service, or scope.
+// has reports whether the catalog has such a service or scope.
 func (w *world) has(key Key) bool {
 	if key.Kind == Sidecar {
 		for scope := range w.Scopes() {
@@ -162,8 +162,8 @@ func (w *world) has(key Key) bool {
 	return ok
 }
 
-// sockets returns where a service is served, whether or not that is fit to be written.
-// It is found out once, for every endpoint that may be an object is asked about.
+// sockets returns the sockets of a service, whether or not they can be written. They are
+// computed once, because every endpoint of an object may be looked up.
 func (w *world) sockets(key Key) map[uint64]bool {
 	found, ok := w.served[key]
 	if !ok {
@@ -187,7 +187,7 @@ func (w *world) findSockets(key Key) map[uint64]bool {
 	return found
 }
 
-// heldOf counts what is held of a source, since when, and says why.
+// heldOf returns the number of held drops of a source, the begin and the reason.
 func (w *Writer) heldOf(world *world, name string) (drops int, since time.Time, reason string) {
 	j, _ := w.judgement(world, name)
 	if len(j.Held) == 0 {

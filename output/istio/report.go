@@ -15,7 +15,7 @@ func (o opened) Report() output.Report {
 	return output.Report{Writer: shape(s, now), Metrics: measure(s, now)}
 }
 
-// shape is the status as the admin API shows it.
+// shape returns the status as the admin API shows it.
 func shape(s Status, now time.Time) *output.Writer {
 	w := &output.Writer{
 		Name: "istio", Leader: s.Leader, Objects: s.Objects, Pending: s.Pending, PendingAge: ageOf(now, s.Oldest),
@@ -47,7 +47,7 @@ func shape(s Status, now time.Time) *output.Writer {
 	return w
 }
 
-// writes are the verbs that write.
+// writes returns the verbs that write.
 func writes() []Verb { return []Verb{Create, Update, Delete} }
 
 func stateOf(s Status) (state, reason string) {
@@ -65,7 +65,7 @@ func stateOf(s Status) (state, reason string) {
 	}
 }
 
-// throttled counts the keys that wait for room below the configured rate.
+// throttled counts the keys that wait because of the configured rate.
 func throttled(s Status) (n int) {
 	for _, count := range s.Throttled {
 		n += count
@@ -73,7 +73,7 @@ func throttled(s Status) (n int) {
 	return n
 }
 
-// whyThrottled says what keys wait for, and in which order.
+// whyThrottled returns why keys wait, and their order.
 func whyThrottled(s Status) string {
 	n := throttled(s)
 	if n == 0 {

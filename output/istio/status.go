@@ -9,65 +9,65 @@ import (
 	"github.com/isthmus-mesh/isthmus/controller"
 )
 
-// Status is how a writer stands.
+// Status is the status of a writer.
 type Status struct {
-	// Leading says that this replica writes, and Leader which one does; empty if
-	// nobody is known to, or there is no election.
+	// Leading means that this replica writes. Leader names the writing replica; empty if it is
+	// unknown, or there is no election.
 	Leading bool
 	Leader  string
-	// Waiting says what must be known before anything is written.
+	// Waiting lists the facts that must be known before the first write.
 	Waiting []string
-	// Trouble says why the API server cannot be followed; empty if it can.
+	// Trouble is why the API server cannot be followed; empty if it can.
 	Trouble      string
 	TroubleSince time.Time
-	// Lease says why the lease cannot be had; empty if it can.
+	// Lease is why the lease is not available; empty if it is.
 	Lease      string
 	LeaseSince time.Time
-	// Objects counts those of ours that the API server has.
+	// Objects counts our objects in the API server.
 	Objects int
-	// Pending counts the keys that are not known to be in order; Oldest is since
-	// when the first of them is not.
+	// Pending counts the keys that are not known to be in order; Oldest is since when the
+	// first of them is not.
 	Pending int
 	Oldest  time.Time
-	// Throttled counts by urgency the keys that wait for room below the configured
-	// rate, and ThrottledSince is since when the first of them does.
+	// Throttled counts by urgency the keys that wait because of the configured rate.
+	// ThrottledSince is since when the first of them waits.
 	Throttled      map[controller.Urgency]int
 	ThrottledSince time.Time
-	// Rate is that of the configuration, in writes per second.
+	// Rate is the configured rate, in writes per second.
 	Rate float64
-	// Failing are the keys that could not be written, or of which a write hangs.
+	// Failing are the keys that could not be written, or with a hanging write.
 	Failing []controller.Failure[Key]
-	// Held are the objects that are left as they are, though they should change,
-	// until their source has been listed and confirmed.
+	// Held are the objects that are left unchanged, though they should change, until their
+	// source has been listed and confirmed.
 	Held []Held
-	// LeftOut is what could not be written of which service.
+	// LeftOut are the parts of services that could not be written.
 	LeftOut []Omission
 
 	LastWrite time.Time
 	Writes    map[Verb]uint64
 	Failures  uint64
-	Drift     uint64 // objects that were restored after somebody else had changed them
+	Drift     uint64 // objects that were restored after another writer had changed them
 }
 
-// Held is an object that is left as it is, though it should change.
+// Held is an object that is left unchanged, though it should change.
 type Held struct {
 	Ref
 	Reason string
-	// Endpoints counts those that would be lost, and Since is when that was seen.
-	// Zero while the source has not been listed.
+	// Endpoints counts the endpoints that would be lost, and Since is when that was detected.
+	// Both are zero while the source has not been listed.
 	Endpoints int
 	Since     time.Time
 }
 
-// Omission is what could not be written of a service.
+// Omission is the part of a service that could not be written.
 type Omission struct {
 	Key
-	// Invalid says why nothing of it is written; empty if something is.
+	// Invalid is why nothing of it is written; empty if a part is.
 	Invalid string
 	LeftOut []LeftOut
 }
 
-// Status tells how the writer stands.
+// Status returns the status of the writer.
 func (w *Writer) Status() Status {
 	s := w.ledger.status()
 	s.Objects = w.view.count()

@@ -8,11 +8,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/controller"
 )
 
-// unansweredAfter is how long the API server may take for a write before that
-// counts as a failure, though it may still succeed.
+// unansweredAfter is the time of a write in the API server after which it counts as a
+// failure, though it may still succeed.
 const unansweredAfter = 5 * time.Second
 
-// withUnanswered adds to the failures of keys those writes that hang.
+// withUnanswered adds hanging writes to the failures of keys.
 func withUnanswered(failing []controller.Failure[Key], late map[Ref]underWay, now time.Time) []controller.Failure[Key] {
 	for r, write := range late {
 		err := fmt.Errorf("%s: the API server has not answered this write for %s; it is given up after %s, and tried again",

@@ -20,12 +20,12 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// view is what the API server has of ours, followed by list and watch. It is
-// kept whether or not this replica writes, so that it can take over at once.
+// view is our objects in the API server, followed by list and watch. It is kept whether or
+// not this replica writes, so that the replica can take over at once.
 type view struct {
 	kinds    map[Kind]cache.SharedIndexInformer
-	retired  map[Kind]*missing        // those of the kinds that are not written any more
-	observed func(old, now *Observed) // either may be nil
+	retired  map[Kind]*missing        // of the kinds that are no longer written
+	observed func(old, now *Observed) // old or now may be nil
 
 	mu      sync.Mutex
 	failing string // why the API server cannot be followed; empty if it can
@@ -34,8 +34,8 @@ type view struct {
 
 const byKey = "key"
 
-// newView prepares to follow objects that carry both of our labels: of kinds that
-// are written, and of those that are not any more.
+// newView prepares to follow objects that carry both of our labels: of the written kinds,
+// and of kinds that are no longer written.
 func newView(target *rest.Config, instance string, c Config, log *slog.Logger, observed func(old, now *Observed)) (*view, error) {
 	v := &view{kinds: map[Kind]cache.SharedIndexInformer{}, retired: map[Kind]*missing{}, observed: observed}
 	for _, kind := range c.retired() {
@@ -92,7 +92,7 @@ type kept struct {
 	Observed
 }
 
-// shorten keeps of an object what is needed to tell whether it is in order.
+// shorten keeps the parts of an object that show whether it is in order.
 func shorten(kind Kind, o any) any {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
@@ -168,14 +168,14 @@ func (v *view) recovered() {
 	v.failing = ""
 }
 
-// trouble says why the API server cannot be followed, and since when.
+// trouble returns why the API server cannot be followed, and since when.
 func (v *view) trouble() (string, time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.failing, v.since
 }
 
-// run follows until ctx ends, and waits for what it started.
+// run follows until ctx ends, and waits for its goroutines.
 func (v *view) run(ctx context.Context) {
 	var informers sync.WaitGroup
 	for _, informer := range v.kinds {
@@ -193,10 +193,10 @@ func (v *view) run(ctx context.Context) {
 	informers.Wait()
 }
 
-// listed is closed once everything of a kind has been listed.
+// listed returns a channel that is closed once a kind has been listed.
 func (v *view) listed(kind Kind) <-chan struct{} { return v.kinds[kind].HasSyncedChecker().Done() }
 
-// object returns an object of ours.
+// object returns an own object.
 func (v *view) object(r Ref) (Observed, bool) {
 	o, ok, err := v.kinds[r.Kind].GetStore().GetByKey(r.Namespace + "/" + r.Name)
 	if err != nil || !ok {
@@ -209,11 +209,11 @@ func (v *view) object(r Ref) (Observed, bool) {
 	return k.Observed, true
 }
 
-// of returns the objects of ours that belong to a key, in order. There may be thousands,
-// so it is not the objects that are moved about.
+// of returns the own objects of a key, in order. There may be thousands, so pointers are
+// sorted instead of objects.
 func (v *view) of(key Key) []Observed {
 	var all []*kept
-	for _, kind := range key.kinds() { // in their order
+	for _, kind := range key.kinds() { // in the order of the kinds
 		found, err := v.kinds[kind].GetIndexer().ByIndex(byKey, key.String())
 		if err != nil {
 			continue
@@ -233,7 +233,7 @@ func (v *view) of(key Key) []Observed {
 	return list
 }
 
-// keys returns every key that has an object of ours.
+// keys returns every key that has an own object.
 func (v *view) keys() map[Key]struct{} {
 	keys := map[Key]struct{}{}
 	for _, informer := range v.kinds {
@@ -246,7 +246,7 @@ func (v *view) keys() map[Key]struct{} {
 	return keys
 }
 
-// count is how many objects of ours there are.
+// count returns the number of own objects.
 func (v *view) count() int {
 	n := 0
 	for _, informer := range v.kinds {

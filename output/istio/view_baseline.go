@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// RemoveSource says that a source is not in the configuration any more, or that what is
-// by its name is another one: nothing has to wait for it. It does not block.
+// RemoveSource records that a source has left the configuration, or was replaced by another
+// of the same name: nothing has to wait for it. It does not block.
 func (w *Writer) RemoveSource(source string) {
 	w.leftMu.Lock()
 	w.left = append(w.left, source)
@@ -17,16 +17,16 @@ func (w *Writer) RemoveSource(source string) {
 	w.wake()
 }
 
-// wake has the marks of the sources looked at.
+// wake requests a look at the marks of the sources.
 func (w *Writer) wake() {
 	select {
 	case w.woken <- struct{}{}:
-	default: // it will be looked at
+	default: // a look is already requested
 	}
 }
 
-// compare hands over what the API server has of each source, whether or not this
-// replica writes: the next leader knows by itself what was confirmed.
+// compare offers the API server's objects of each source as baselines, whether or not this
+// replica writes: the next leader then already knows the confirmed ones.
 func (w *Writer) compare(ctx context.Context) {
 	if !w.waitPrimed(ctx) {
 		return
@@ -43,8 +43,8 @@ func (w *Writer) compare(ctx context.Context) {
 	}
 }
 
-// takeLeave takes note of the sources that have left. Should one come back, it
-// is another, and has to be listed first.
+// takeLeave records the sources that have left. A source that comes back counts as another
+// one, and has to be listed first.
 func (w *Writer) takeLeave() {
 	w.leftMu.Lock()
 	left := w.left
@@ -64,14 +64,14 @@ func (w *Writer) takeLeave() {
 	w.review()
 }
 
-// offer hands over what has not been yet: of each source that has been listed,
-// what is of no others, and what is of others as soon as they have been listed too.
+// offer offers the baselines that are still due. An object of one source is due when the
+// source has been listed. An object of several is due when all of them have been.
 func (w *Writer) offer(ctx context.Context) {
 	if w.options.Judge == nil {
 		return
 	}
 	world := w.look()
-	judged := map[string][]string{} // by source: with which others
+	judged := map[string][]string{} // by source: the sources compared together with it
 	for _, name := range w.sources() {
 		if j, ok := w.judgement(world, name); ok {
 			judged[name] = j.With
@@ -99,7 +99,7 @@ func (w *Writer) offer(ctx context.Context) {
 			b.Objects = w.objects(world, name, before, with)
 		}
 		if w.options.Judge.Offer(ctx, b) != nil {
-			return // it is over
+			return // ctx has ended
 		}
 		if before == nil {
 			before = map[string]bool{name: true}
@@ -111,12 +111,12 @@ func (w *Writer) offer(ctx context.Context) {
 	}
 }
 
-// objects are those of a source that are of no others than some, and were not
-// handed over with those of before.
+// objects returns the objects of a source that belong only to given other sources, and were
+// not offered before.
 func (w *Writer) objects(world *world, name string, before map[string]bool, with []string) (list []source.BaselineObject) {
 	for key := range w.view.keys() {
 		if w.config.isRetired(key.Kind) {
-			continue // no source is asked whether it may go
+			continue // no source is asked about a retired kind
 		}
 		var last source.BaselineObject
 		for _, o := range w.view.of(key) {
@@ -144,8 +144,8 @@ func (w *Writer) objects(world *world, name string, before map[string]bool, with
 	return list
 }
 
-// report logs once what begins to be left in the API server, and what need not
-// stay any more.
+// report logs once when missing objects begin to be left in the API server, and when that
+// ends.
 func (w *Writer) report() {
 	world := w.look()
 	for _, name := range w.sources() {
@@ -162,8 +162,7 @@ func (w *Writer) report() {
 	}
 }
 
-// settled reports whether everything was decided that can be, of the sources
-// that have been listed.
+// settled reports whether every possible judgement about the listed sources exists.
 func (w *Writer) settled(world *world) bool {
 	var listed []string
 	for _, name := range w.sources() {
@@ -177,7 +176,7 @@ func (w *Writer) settled(world *world) bool {
 	})
 }
 
-// awaitJudgement waits until everything is decided: for a rehearsal, which looks once.
+// awaitJudgement waits for all judgements: for a rehearsal, which looks once.
 func (w *Writer) awaitJudgement(ctx context.Context) error {
 	if w.options.Judge == nil {
 		return nil

@@ -10,17 +10,17 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// member stands for an endpoint of an object: for its address in the upper half,
-// and in the lower one for its ports as well. It is short, for the view keeps
-// those of every object. Should two addresses share one, a write may come
-// later than it had to, and nothing worse.
+// member is a hash of an endpoint of an object: of its address in the upper half, and in
+// the lower half of its ports as well. It is short, because the view keeps the members of
+// every object. If two addresses collide, a write may come later than necessary, with no
+// other harm.
 type member uint64
 
-// address is the half that says who it is, wherever it listens.
+// address returns the half for the address, regardless of ports.
 func (m member) address() uint32 { return uint32(m >> 32) }
 
-// membersOf returns the members of a specification, in order. That of a
-// WorkloadEntry has itself for one, and that of a Sidecar none.
+// membersOf returns the members of a specification, in order. A WorkloadEntry is its own
+// only member, and a Sidecar has none.
 func membersOf(spec proto.Message) []member {
 	if workload, ok := spec.(*networking.WorkloadEntry); ok {
 		return []member{memberOf(workload)}
@@ -57,7 +57,7 @@ func without(members, others []member) map[uint32]bool {
 			others = others[1:]
 		}
 		if len(others) > 0 && others[0] == m {
-			others = others[1:] // one for one: an address may be there twice
+			others = others[1:] // one for one: an address may come twice
 			continue
 		}
 		found[m.address()] = true

@@ -13,26 +13,26 @@ import (
 	pausing "github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// patient asks again by itself while the API server is away, so that what has
-// asked is answered within seconds of its return. The client library's own
-// pauses, of the informer and of the election, grow to half a minute, and add up.
-// It does so for what reads only; a write is its reconciler's to repeat.
+// patient retries by itself while the API server is away, so that a request is answered
+// within seconds of its return. The client library's own pauses, of the informer and of the
+// election, grow to half a minute, and add up. It retries reads only; the reconciler
+// repeats writes.
 type patient struct {
 	next http.RoundTripper
-	// limit bounds one try; zero does not, for a watch lasts.
+	// limit bounds one attempt; zero means no bound, because a watch lasts.
 	limit time.Duration
-	// failed and answered are called after each try.
+	// failed and answered are called after each attempt.
 	failed   func(error)
 	answered func()
 }
 
-// pauses is how long to wait between two tries.
+// pauses returns the wait between two attempts.
 func pauses() pausing.Backoff {
 	return pausing.Backoff{Min: 250 * time.Millisecond, Max: 2 * time.Second}
 }
 
-// RoundTrip implements [http.RoundTripper]. It waits for: the end of the request,
-// the time of the next try.
+// RoundTrip implements [http.RoundTripper]. It waits for: the end of the request, the time
+// of the next attempt.
 func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return p.next.RoundTrip(r)
@@ -50,7 +50,7 @@ func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// try asks once, for as long as one try may take.
+// try makes one attempt, within its limit.
 func (p *patient) try(r *http.Request) (*http.Response, error) {
 	if p.limit == 0 {
 		return p.next.RoundTrip(r)
@@ -65,7 +65,7 @@ func (p *patient) try(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// limited is a body whose time ends when it is closed.
+// limited is a body whose context is cancelled when it is closed.
 type limited struct {
 	io.ReadCloser
 	cancel context.CancelFunc
@@ -76,8 +76,8 @@ func (l *limited) Close() error {
 	return l.ReadCloser.Close()
 }
 
-// again reports whether another try is worth it, and what the API server asks to
-// wait for at least. The answer of a try that is repeated is closed.
+// again reports whether another attempt is useful, and the API server's requested minimum
+// wait. The answer of a repeated attempt is closed.
 func (p *patient) again(r *http.Request, response *http.Response, err error) (after time.Duration, again bool) {
 	switch {
 	case r.Context().Err() != nil:

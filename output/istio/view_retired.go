@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// isRetired reports whether objects of a kind are not written, as the configuration
-// has it now. Those that an earlier run wrote are deleted, whatever their sources say.
+// isRetired reports whether the configuration no longer writes a kind. Objects that an
+// earlier run wrote are deleted, regardless of their sources.
 func (c Config) isRetired(kind Kind) bool { return !slices.Contains(c.kinds(), kind) }
 
 // retired are the kinds that an earlier run may have written.
@@ -16,12 +16,12 @@ func (c Config) retired() []Kind {
 	return slices.DeleteFunc([]Kind{ServiceEntry, WorkloadEntry, Sidecar}, func(kind Kind) bool { return !c.isRetired(kind) })
 }
 
-// missing is the first reason for which a kind could not be listed. Nothing waits
-// for a retired kind: it may be that there are no rights to it, since nobody has
-// ever asked for such objects, or that the API server does not know it.
+// missing is the first reason why a kind could not be listed. Nothing waits for a retired
+// kind. Its rights may be missing, since no version has needed them, or the API server may
+// not know it.
 type missing struct {
 	once  sync.Once
-	known chan struct{} // closed with the first reason, or when they have been listed
+	known chan struct{} // closed with the first reason, or when the kind has been listed
 	log   *slog.Logger
 }
 
@@ -35,11 +35,11 @@ func (m *missing) fail(kind Kind, err error) {
 	})
 }
 
-// succeed notes that they have been listed.
+// succeed records that the kind has been listed.
 func (m *missing) succeed() { m.once.Do(func() { close(m.known) }) }
 
-// awaitRetired waits until it is known which objects there are of the retired
-// kinds, or that it cannot be: for a rehearsal, which looks once.
+// awaitRetired waits until the objects of the retired kinds are known, or cannot be: for a
+// rehearsal, which looks once.
 func (v *view) awaitRetired(ctx context.Context) {
 	for _, m := range v.retired {
 		select {
@@ -49,8 +49,8 @@ func (v *view) awaitRetired(ctx context.Context) {
 	}
 }
 
-// removed deletes objects of a kind that is not written any more. That waits for no
-// source: an operator has said so.
+// removed deletes objects of a kind that is no longer written. That waits for no source,
+// because an operator has decided it.
 func removed(have []Observed) []Action {
 	actions := plan(nil, have, func(Observed) wait { return wait{} })
 	for i := range actions {

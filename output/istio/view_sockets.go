@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// socketsOf returns a socket of each endpoint of a specification, that of the
-// lowest port: endpoints are distinguished by it, whatever else is said of them.
+// socketsOf returns a socket of each endpoint of a specification, of its lowest port. It
+// identifies the endpoint, regardless of other attributes.
 func socketsOf(entry *networking.ServiceEntry) []uint64 {
 	sockets := make([]uint64, 0, len(entry.GetEndpoints()))
 	for _, e := range entry.GetEndpoints() {
@@ -18,8 +18,8 @@ func socketsOf(entry *networking.ServiceEntry) []uint64 {
 	return sockets
 }
 
-// socketOf is the same for the specification of a WorkloadEntry. One that says no
-// port is not known to be served anywhere: ours say all of them.
+// socketOf is the same for the specification of a WorkloadEntry. Without a port its socket
+// is unknown: our own list all ports.
 func socketOf(e *networking.WorkloadEntry) []uint64 {
 	port := uint32(0)
 	for _, at := range e.GetPorts() {

@@ -16,60 +16,60 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Options are what a writer needs to know beside its configuration.
+// Options are a writer's settings beside its configuration.
 type Options struct {
-	// Instance marks what this Isthmus owns.
+	// Instance marks the objects of this Isthmus.
 	Instance string
-	// Sources returns the names of those in the configuration that are written:
-	// what only others have spoken of is anybody's at the start, and need not wait
-	// for them later. Nil means that every source counts as there.
+	// Sources returns the names of the written sources of the configuration. Objects of other
+	// sources may belong to any source at the start, and need not wait for these later. Nil
+	// means that every source counts as configured.
 	Sources func() []string
-	// Restored names the sources of which the catalog has, at the start, what an
-	// earlier process knew. What the API server has of them waits for their first
-	// listing, but is not compared with it: who reads them knows better.
+	// Restored names the sources with restored records of an earlier process at the start.
+	// Their objects in the API server wait for the first listing, but are not compared with
+	// it: the source's own records are more exact.
 	Restored []string
-	// Judge takes what the API server has of a source. Nothing of it is taken away
-	// before it was judged, nor while that is held. Without it every source is
-	// confirmed as soon as it is primed.
+	// Judge takes baselines of the API server's objects. No object is deleted before it was
+	// judged, nor while it is held. Without a Judge every source is confirmed as soon as it is
+	// primed.
 	Judge source.Judge
-	// Written is called with how long after its commit a change had been written; may be nil.
+	// Written is called with the time from a change's commit to its write; may be nil.
 	Written func(took time.Duration)
 	Log     *slog.Logger // may be nil
 
-	settle time.Duration // see settleFor, which it is if it is zero
+	settle time.Duration // see settleFor, which zero means
 }
 
-// Writer writes a catalog to an API server. Make one with [New].
+// Writer writes a catalog to an API server. [New] makes one.
 type Writer struct {
 	config  Config
 	options Options
 	log     *slog.Logger
 	remote  *remote
-	reviews *reviews // for [Writer.Rights] alone
+	reviews *reviews // for [Writer.Rights] only
 	view    *view
 	leader  *leader // nil if there is no election
 	changes *controller.Gatherer[Key]
 
 	newest      atomic.Pointer[world]
-	sourceFacts atomic.Pointer[sourceFacts] // replaced by one goroutine: that of compare, or of Plan
+	sourceFacts atomic.Pointer[sourceFacts] // replaced by one goroutine: of compare, or of Plan
 	primed      chan struct{}               // closed with the first world
 	term        atomic.Pointer[controller.Controller[Key]]
 
-	baseline string // names what the API server has, to this process alone
-	// offered tells of each source with which others it was, and reported since
-	// when something is held of it. They belong to the goroutine of compare.
+	baseline string // identifies the API server's objects, for this process alone
+	// offered is the sources offered together with each source. reported is since when each
+	// source has held objects. The goroutine of compare owns both.
 	offered  map[string]map[string]bool
 	reported map[string]time.Time
 
 	leftMu sync.Mutex    // guards left
-	left   []string      // sources that have left, and are not looked at yet
+	left   []string      // sources that have left, and are not handled yet
 	woken  chan struct{} // holds a token when the state of a source has changed
 
 	ledger   ledger
 	known    knownServices
 	followed followedServices
 	settling settling
-	// rehearses says that nothing is written, so that what is planned is how it all ends.
+	// rehearses means that nothing is written, and the plan is the final state.
 	rehearses bool
 }
 
@@ -81,8 +81,8 @@ type world struct {
 	served      map[Key]map[uint64]bool // see sockets
 }
 
-// New returns a writer to the API server that the configuration names. It does
-// not speak to it yet.
+// New returns a writer to the API server that the configuration names. It does not connect
+// yet.
 func New(c Config, o Options) (*Writer, error) {
 	target, err := c.target()
 	if err != nil {
@@ -133,15 +133,15 @@ func (c Config) kinds() []Kind {
 	return kinds
 }
 
-// Publish takes the next snapshot and the change that led to it. complete says
-// that every source is primed. It has the form that [catalog.NewGate] asks for,
-// must be called by one goroutine at a time, and does not block.
+// Publish takes the next snapshot and the change that led to it. complete means that every
+// source is primed. It has the signature for [catalog.NewGate], must be called by one
+// goroutine at a time, and does not block.
 func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
-	w.followed.published(change) // before it can be looked at
+	w.followed.published(change) // before a reconciliation can see it
 	before := w.newest.Swap(&world{Snapshot: s, complete: complete})
 	if before == nil {
 		close(w.primed)
-		return // each term begins with everything
+		return // each term begins with all keys
 	}
 	if change.Primed || change.Judged || complete != before.complete {
 		w.wake()
@@ -151,21 +151,21 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	}
 	keys := w.concerned(before.Snapshot, s, change)
 	if change.Primed || change.Judged || complete != before.complete {
-		// What waited for a source need not wait any longer.
+		// Objects that waited for a source may proceed.
 		w.enqueue(controller.Low, w.keys())
 	}
 	w.ledger.committed(keys, change.Committed)
 	w.changes.Add(keys...)
 }
 
-// review has everything looked at again.
+// review enqueues all keys.
 func (w *Writer) review() {
 	if w.newest.Load() != nil && w.term.Load() != nil {
 		w.enqueue(controller.Low, w.keys())
 	}
 }
 
-// look returns the newest catalog. The judgements are read first, for they are
+// look returns the newest catalog. The judgements are read first, because they are
 // published only after the records they are about.
 func (w *Writer) look() *world {
 	sourceFacts := w.sourceFacts.Load()
@@ -174,8 +174,8 @@ func (w *Writer) look() *world {
 	return &newest
 }
 
-// Run writes until ctx ends: for as long as this replica leads, if there are
-// several. It returns when nothing is under way any more.
+// Run writes until ctx ends: while this replica leads, if there are several. It returns
+// when no work is in progress.
 func (w *Writer) Run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -189,8 +189,8 @@ func (w *Writer) Run(ctx context.Context) {
 	w.leader.run(ctx, w.write)
 }
 
-// write is one term of writing. Everything is looked at anew, but against what
-// is known of the API server already.
+// write is one term of writing. All keys are reconciled anew, against the existing view of
+// the API server.
 func (w *Writer) write(ctx context.Context) {
 	w.ledger.begin()
 	defer w.followed.end()
@@ -214,8 +214,8 @@ func (w *Writer) write(ctx context.Context) {
 	filling.Wait()
 }
 
-// workers is how many keys are written at a time: the API server answers within
-// some milliseconds, so it is the configured rate that bounds the writes.
+// workers is the number of keys written at a time. The API server answers within some
+// milliseconds, so the configured rate bounds the writes.
 const workers = 8
 
 func (w *Writer) gates() []controller.Gate {
@@ -223,7 +223,7 @@ func (w *Writer) gates() []controller.Gate {
 	for _, kind := range w.config.kinds() {
 		gates = append(gates, controller.Gate{Name: "the API server's listing of " + kind.Resource(), Open: w.view.listed(kind)})
 	}
-	if m := w.view.retired[WorkloadEntry]; m != nil { // a service may be in that form still
+	if m := w.view.retired[WorkloadEntry]; m != nil { // a service may still be in that form
 		gates = append(gates, controller.Gate{Name: "the API server's listing of " + WorkloadEntry.Resource(), Open: m.known})
 	}
 	return gates
@@ -241,7 +241,7 @@ func (w *Writer) waitPrimed(ctx context.Context) bool {
 	return true
 }
 
-// deliver hands on what was gathered. Without a term it is not needed.
+// deliver enqueues the gathered keys. Without a term they are not needed.
 func (w *Writer) deliver(keys []Key) { w.enqueue(controller.High, keys) }
 
 func (w *Writer) enqueue(p controller.Priority, keys []Key) {
@@ -250,8 +250,8 @@ func (w *Writer) enqueue(p controller.Priority, keys []Key) {
 	}
 }
 
-// observed takes note that an object of ours was seen to change. It may be the
-// echo of an own write, or somebody's hand: the reconciler tells.
+// observed handles a change of an own object. The change may be the echo of an own write,
+// or another writer's: the reconciler decides.
 func (w *Writer) observed(old, now *Observed) {
 	term := w.term.Load()
 	if term == nil {
@@ -264,7 +264,7 @@ func (w *Writer) observed(old, now *Observed) {
 		w.followed.seen(o)
 		term.Observed(o.key())
 		if w.ledger.echo(o, now) {
-			term.Add(controller.Low, o.key()) // most likely in order, but it costs little to be sure
+			term.Add(controller.Low, o.key()) // most likely in order, but a check costs little
 		} else {
 			term.Add(controller.High, o.key())
 		}

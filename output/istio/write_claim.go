@@ -12,17 +12,17 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// fields is a set of fields in the form of managedFields: a field that is owned
-// with what is in it has an empty set, or "." beside those that are in it.
+// fields is a set of fields in the form of managedFields. A field that is owned with its
+// content has an empty set, or "." beside its subfields.
 type fields = map[string]any
 
-// inSpec is where a set of fields has those of the specification.
+// inSpec is the key of the specification in a set of fields.
 const inSpec = "f:spec"
 
-// claim makes us the only owner of the specification in the managedFields of an
-// object, and says whether that changed anything. The next apply then removes
-// what we do not say, whoever said it. Owners of labels, annotations, finalizers
-// and of the status stay, as that is not ours.
+// claim makes us the only owner of the specification in the managedFields of an object, and
+// reports whether that changed anything. The next apply then removes fields that we do not
+// set, whoever owned them. Owners of labels, annotations, finalizers and of the status
+// stay, as these are not ours.
 func claim(u *unstructured.Unstructured) (bool, error) {
 	var others []metav1.ManagedFieldsEntry
 	own, taken := applied(time.Now()), fields{}
@@ -56,7 +56,7 @@ func claim(u *unstructured.Unstructured) (bool, error) {
 	return true, nil
 }
 
-// applied is the entry of one who applies and owns nothing yet.
+// applied returns the entry of an applier that owns nothing yet.
 func applied(now time.Time) metav1.ManagedFieldsEntry {
 	at := metav1.NewTime(now)
 	return metav1.ManagedFieldsEntry{
@@ -69,8 +69,8 @@ func isApplied(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == fieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
-// split takes the fields of the specification out of an entry. Either is nil if
-// there is nothing of it.
+// split separates the fields of the specification from an entry. A part without fields is
+// nil.
 func split(e metav1.ManagedFieldsEntry) (spec fields, rest *metav1.FieldsV1, err error) {
 	if e.Subresource != "" || e.FieldsV1 == nil {
 		return nil, e.FieldsV1, nil
@@ -91,7 +91,7 @@ func split(e metav1.ManagedFieldsEntry) (spec fields, rest *metav1.FieldsV1, err
 	return spec, rest, err
 }
 
-// joined adds fields of the specification to those of an entry.
+// joined adds fields of the specification to the fields of an entry.
 func joined(own *metav1.FieldsV1, spec fields) (*metav1.FieldsV1, error) {
 	all := fields{}
 	if own != nil {
@@ -113,8 +113,8 @@ func encoded(all fields) (*metav1.FieldsV1, error) {
 	return set, nil
 }
 
-// merge adds one set of fields to another. A field that one has as a whole and
-// the other in parts is owned as both.
+// merge adds one set of fields to another. A field that one set has as a whole and the
+// other in parts is owned as both.
 func merge(into, from fields) {
 	for name, more := range from {
 		add, _ := more.(fields)

@@ -15,7 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/controller"
 )
 
-// clash is an object in the way that is not ours.
+// clash is an object of another owner that blocks a creation.
 type clash struct {
 	ref    Ref
 	labels map[string]string
@@ -30,7 +30,7 @@ func (c *clash) Error() string {
 		"or hand it over by setting both labels, %s and %s", c.ref, whose, labelManagedBy, labelInstance)
 }
 
-// contest is an object that somebody else writes as well.
+// contest is an object that another writer keeps changing.
 type contest struct{ ref Ref }
 
 func (c *contest) Error() string {
@@ -38,7 +38,7 @@ func (c *contest) Error() string {
 		"if it is another Isthmus, give it another instance, or the same leaderElection. It is restored a few times in a minute", c.ref)
 }
 
-// rejected is an object that the API server, or a webhook of it, does not take.
+// rejectedObject is an object that the API server, or its webhook, rejects.
 type rejectedObject struct {
 	ref Ref
 	err error
@@ -47,8 +47,8 @@ type rejectedObject struct {
 func (r *rejectedObject) Error() string { return fmt.Sprintf("%s: %s", r.ref, explain(r.err)) }
 func (r *rejectedObject) Unwrap() error { return r.err }
 
-// asRejection gives an error of the API server its reason, and the time to try again
-// if the API server says one.
+// asRejection adds the reason to an error of the API server, and the time of the retry if
+// the API server gives one.
 func asRejection(ref Ref, err error) error {
 	if c := (*clash)(nil); errors.As(err, &c) {
 		return err
@@ -63,8 +63,8 @@ func asRejection(ref Ref, err error) error {
 	return rejection
 }
 
-// passes reports whether an error is of the API server, of the way to it or of
-// the moment, and not of the object: it is worth another try soon.
+// passes reports whether an error is caused by the API server, the network or the moment,
+// and not by the object: a retry soon is useful.
 func passes(err error) bool {
 	away := (*url.Error)(nil)
 	if errors.As(err, &away) || errors.Is(err, errRaced) || errors.Is(err, errLeaseExpired) || errors.Is(err, context.DeadlineExceeded) {
@@ -78,7 +78,7 @@ func passes(err error) bool {
 	return code == http.StatusConflict || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
-// explain says what an error of the API server means, and how to fix it.
+// explain describes an error of the API server, and its fix.
 func explain(err error) string {
 	if away := (*url.Error)(nil); errors.As(err, &away) {
 		return "the API server cannot be reached: " + away.Err.Error()

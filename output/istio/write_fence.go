@@ -10,14 +10,13 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// fence is the lease as the lock of an election, and knows besides until when
-// it is ours for certain. The elector finds out that a lease is lost only when
-// it tries to renew it. A replica that was stopped for longer than the lease
-// lasts would go on until then with what it had begun, and the preconditions of
-// its writes do not stop it from creating anew what its successor deleted.
+// fence is the lease as the lock of an election, and also knows until when it is certainly
+// ours. The elector detects a lost lease only when it tries to renew it. A replica that was
+// stopped for longer than the lease would until then continue its work. The preconditions
+// of its writes do not stop it from recreating objects that its successor deleted.
 type fence struct {
 	*resourcelock.LeaseLock
-	renewed atomic.Pointer[time.Time] // when the newest renewal that succeeded was asked for
+	renewed atomic.Pointer[time.Time] // when the newest successful renewal was requested
 	trouble leaseTrouble
 }
 
@@ -38,8 +37,8 @@ func (f *fence) Update(ctx context.Context, r resourcelock.LeaderElectionRecord)
 	return f.take(r, func() error { return f.LeaseLock.Update(ctx, r) })
 }
 
-// take counts from before the request: the answer may have waited for as long
-// as this process was stopped.
+// take counts from before the request: the answer may have waited while this process was
+// stopped.
 func (f *fence) take(r resourcelock.LeaderElectionRecord, write func() error) error {
 	began := time.Now()
 	err := write()
@@ -52,7 +51,7 @@ func (f *fence) take(r resourcelock.LeaderElectionRecord, write func() error) er
 
 var errLeaseExpired = errors.New("the lease was not renewed in time; another replica may be writing")
 
-// open is nil while nobody else can hold the lease. It goes by both clocks: the
+// open returns nil while no other replica can hold the lease. It checks both clocks: the
 // monotonic one stands still while a machine is suspended, and the other can be set.
 func (f *fence) open() error {
 	renewed, now := f.renewed.Load(), time.Now()
@@ -62,8 +61,8 @@ func (f *fence) open() error {
 	return nil
 }
 
-// fenced sends what writes while a fence is open, and what reads always. The
-// fence is asked at the last moment: a request may have waited for its turn before.
+// fenced sends writes only while a fence is open, and reads always. The fence is checked at
+// the last moment: a request may have been queued before.
 type fenced struct {
 	next http.RoundTripper
 	open func() error

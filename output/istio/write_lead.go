@@ -19,23 +19,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The times of the lease, as those of Kubernetes' own controllers: a leader that
-// cannot renew stops after renewWithin, and others wait for leaseFor.
+// The times of the lease, equal to Kubernetes' own controllers': a leader that cannot renew
+// stops after renewWithin, and others wait for leaseFor.
 const (
 	leaseFor    = 15 * time.Second
 	renewWithin = 10 * time.Second
 	retryEvery  = 2 * time.Second
 )
 
-// leader has one of several replicas at a time do something.
+// leader elects one of several replicas at a time.
 type leader struct {
 	lock *fence
 	log  *slog.Logger
-	now  atomic.Pointer[string] // who leads
+	now  atomic.Pointer[string] // the leading replica
 }
 
 func newLeader(c LeaderElection, target *rest.Config, log *slog.Logger) (*leader, error) {
-	// It has a client of its own: renewing must not wait behind writes.
+	// The lock has its own client: renewals must not wait behind writes.
 	own := rest.CopyConfig(target)
 	own.ContentType, own.QPS = "application/json", -1
 	lock := &fence{trouble: leaseTrouble{log: log}}
@@ -57,16 +57,16 @@ func newLeader(c LeaderElection, target *rest.Config, log *slog.Logger) (*leader
 	return &leader{log: log, lock: lock}, nil
 }
 
-// run calls term for as long as this replica leads, again and again until ctx
-// ends. The context of a term ends when the lease is lost, and the lease is
-// given back only when the term has returned, so that terms never overlap.
+// run calls term while this replica leads, repeatedly until ctx ends. The context of a term
+// ends when the lease is lost. The lease is released only when the term has returned, so
+// that terms never overlap.
 func (l *leader) run(ctx context.Context, term func(context.Context)) {
 	for ctx.Err() == nil {
 		l.once(ctx, term)
 	}
 }
 
-// once stands for election until there was a term, or ctx ends.
+// once takes part in the election until a term has ended, or ctx ends.
 func (l *leader) once(ctx context.Context, term func(context.Context)) {
 	election, leave := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.FromSlogHandler(quiet{l.log.Handler()})))
 	defer leave()
@@ -112,8 +112,8 @@ func (l *leader) once(ctx context.Context, term func(context.Context)) {
 	}
 }
 
-// release gives the lease back. The elector could do that itself, but does not
-// wait for the term to end.
+// release releases the lease. The elector could do that itself, but does not wait for the
+// term to end.
 func (l *leader) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, retryEvery)
 	defer cancel()
@@ -127,7 +127,7 @@ func (l *leader) release(ctx context.Context) {
 	}
 }
 
-// klogTo has the client library log where everything else does.
+// klogTo directs the client library's log to ours.
 func klogTo(log *slog.Logger) klog.Logger { return logr.FromSlogHandler(log.Handler()) }
 
 // both returns a context that ends with either of two.

@@ -11,34 +11,34 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// leaseTrouble is why the lease cannot be read, or not be written. It is logged
-// once, however often it is tried again.
+// leaseTrouble is why the lease cannot be read or written. It is logged once, however often
+// the access is retried.
 type leaseTrouble struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	reading string // why it cannot be read; empty if it can
-	writing string // why it cannot be taken or renewed
+	reading string // why the lease cannot be read; empty if it can
+	writing string // why the lease cannot be taken or renewed
 	since   time.Time
 	logged  bool
-	leading bool   // and whoever leads logs it when that ends
+	leading bool   // the end of the term logs the trouble
 	seen    []byte // the record that was read last
 }
 
-// failed notes that the lease could not be read.
+// failed records that the lease could not be read.
 func (t *leaseTrouble) failed(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	t.note(func() {
-		if late := errors.Is(err, context.DeadlineExceeded); !late || t.reason() == "" { // else it was known why before
+		if late := errors.Is(err, context.DeadlineExceeded); !late || t.reason() == "" { // otherwise an earlier reason is more exact
 			t.reading = explain(err)
 		}
 	})
 }
 
-// read notes an attempt to read the lease. What another replica has renewed is
-// not ours to renew, whatever kept us from doing so.
+// read records an attempt to read the lease. A lease renewed by another replica is not ours
+// to renew, so an earlier write error no longer matters.
 func (t *leaseTrouble) read(record []byte, own bool, err error) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.failed(err)
@@ -53,8 +53,7 @@ func (t *leaseTrouble) read(record []byte, own bool, err error) {
 	})
 }
 
-// wrote notes an attempt to take or renew the lease. That another replica was
-// quicker is no trouble.
+// wrote records an attempt to take or renew the lease. A quicker replica is no trouble.
 func (t *leaseTrouble) wrote(err error) {
 	switch {
 	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
@@ -84,14 +83,14 @@ func (t *leaseTrouble) note(change func()) {
 	}
 }
 
-// lead notes that a term begins.
+// lead records that a term begins.
 func (t *leaseTrouble) lead() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leading = true
 }
 
-// lose notes that a term has ended, and logs it.
+// lose records that a term has ended, and logs it.
 func (t *leaseTrouble) lose(lease string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +105,7 @@ func (t *leaseTrouble) lose(lease string) {
 		"lease", lease, "reason", reason, "for", time.Since(t.since).Round(time.Millisecond))
 }
 
-// reason says why, in the words of an operator. Its caller holds the lock.
+// reason returns the reason in an operator's words. The caller holds the lock.
 func (t *leaseTrouble) reason() string {
 	switch {
 	case t.reading != "":
@@ -117,15 +116,15 @@ func (t *leaseTrouble) reason() string {
 	return ""
 }
 
-// now says what is wrong with the lease, and since when; empty if nothing is.
+// now returns the trouble of the lease, and since when; empty if there is none.
 func (t *leaseTrouble) now() (reason string, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reason(), t.since
 }
 
-// quiet has the client library's account of an election logged for whoever looks
-// into it, and for nobody else: it has an error every few seconds of an outage.
+// quiet lowers the client library's election log to the debug level: it has an error every
+// few seconds of an outage.
 type quiet struct{ slog.Handler }
 
 // Enabled implements [slog.Handler].

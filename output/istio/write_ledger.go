@@ -8,38 +8,38 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// ledger keeps account of what was written, for status, metrics and to tell
-// drift from changes of our own.
+// ledger records the writes, for status and metrics, and to distinguish drift from our own
+// changes.
 type ledger struct {
 	mu        sync.Mutex
-	inOrder   map[Ref]fingerprint // what an object said when it last was as it should be
-	versions  map[Ref]string      // that our writes led to, until they were seen
-	pending   map[Key]time.Time   // when the first change was committed that is not written
+	inOrder   map[Ref]fingerprint // the fingerprint of an object when it was last in order
+	versions  map[Ref]string      // versions of our writes, until they were seen
+	pending   map[Key]time.Time   // when the first unwritten change was committed
 	restored  map[Ref][]time.Time // when objects were restored lately
 	notes     map[Key]note
 	writes    map[Verb]uint64
 	failures  uint64
 	drift     uint64
 	lastWrite time.Time
-	underWay  map[Ref]underWay // the writes that have not been answered
+	underWay  map[Ref]underWay // unanswered writes
 }
 
-// underWay is a write of a key that has not been answered.
+// underWay is an unanswered write of a key.
 type underWay struct {
 	key   Key
 	since time.Time
 }
 
-// note is what is not done about a key: what a translation left out, and the
-// objects that are left as they are though they should change.
+// note is the omissions of a key: endpoints that a translation left out, and objects that
+// are left unchanged though they should change.
 type note struct {
 	left    []LeftOut
 	invalid string
 	held    []Held
 }
 
-// hold notes an object that is left as it is. WorkloadEntries of a service that are left
-// for the same reason count as one, for there may be thousands.
+// hold records an object that is left unchanged. WorkloadEntries of a service that are left
+// for the same reason count as one, because there may be thousands.
 func (n *note) hold(key Key, a Action) {
 	h := Held{a.Ref, a.Reason, a.wait.endpoints, a.wait.since}
 	if a.Kind == WorkloadEntry && key.Name != "" {
@@ -59,7 +59,7 @@ func (l *ledger) init() {
 	l.notes, l.writes, l.restored = map[Key]note{}, map[Verb]uint64{}, map[Ref][]time.Time{}
 }
 
-// committed notes since when keys wait to be written.
+// committed records since when keys wait to be written.
 func (l *ledger) committed(keys []Key, at time.Time) {
 	if at.IsZero() {
 		return
@@ -81,12 +81,12 @@ func (l *ledger) reached(key Key) (time.Duration, bool) {
 	return time.Since(at), ok
 }
 
-// planned notes what is to be done about a key, and what not.
+// planned records the objects of a key that are in order, held or left out.
 func (l *ledger) planned(key Key, t Translation, actions []Action) {
 	n := note{left: t.LeftOut, invalid: t.Invalid}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(actions) == 0 && !t.partly { // neither wanted nor there: somebody else may have deleted it
+	if len(actions) == 0 && !t.partly { // neither desired nor existing: another writer may have deleted it
 		l.forget(key)
 	}
 	for _, a := range actions {
@@ -105,8 +105,8 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 	l.notes[key] = n
 }
 
-// forget drops what is known of the first object of a key. Others are dropped
-// with the next term.
+// forget drops the records of the first object of a key. Others are dropped with the next
+// term.
 func (l *ledger) forget(key Key) {
 	r := Ref(key)
 	if r.Kind == ServiceEntry {
@@ -117,8 +117,8 @@ func (l *ledger) forget(key Key) {
 	delete(l.restored, r)
 }
 
-// drifted reports whether an object was in order, and is not although nothing
-// else is wanted of it: somebody has changed or deleted it.
+// drifted reports whether another writer has changed or deleted an object: it was in order,
+// and the desired state is the same.
 func (l *ledger) drifted(a Action) bool {
 	if a.Verb != Create && a.Verb != Update {
 		return false
@@ -129,14 +129,14 @@ func (l *ledger) drifted(a Action) bool {
 	return ok && was == a.want.fingerprint()
 }
 
-// An object is contested if it had to be restored so often within that time.
+// An object is contested after so many restorations within that time.
 const (
 	contestedAfter  = 5
 	contestedWithin = 30 * time.Second
 )
 
-// contested reports whether somebody keeps changing an object, and how long to
-// leave it before it is restored again.
+// contested reports whether another writer keeps changing an object, and how long to wait
+// before it is restored again.
 func (l *ledger) contested(r Ref, now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +167,7 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	l.inOrder[a.Ref], l.versions[a.Ref] = a.want.fingerprint(), now.Version
 }
 
-// sent notes that a write is under way; the function that it returns notes the answer.
+// sent records an unanswered write; the returned function records the answer.
 func (l *ledger) sent(a Action, now time.Time) (answered func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +179,7 @@ func (l *ledger) sent(a Action, now time.Time) (answered func()) {
 	}
 }
 
-// unanswered are the writes that the API server should have answered by now.
+// unanswered returns the writes that the API server should have answered by now.
 func (l *ledger) unanswered(now time.Time) map[Ref]underWay {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +198,7 @@ func (l *ledger) failed() {
 	l.failures++
 }
 
-// echo reports whether what was seen of an object is what we ourselves wrote.
+// echo reports whether an observed version is our own write.
 func (l *ledger) echo(o, now *Observed) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,8 +208,8 @@ func (l *ledger) echo(o, now *Observed) bool {
 	return true
 }
 
-// begin forgets what is only known of the objects during one term: another
-// replica has written meanwhile.
+// begin drops the records that are valid for one term only: another replica has written
+// meanwhile.
 func (l *ledger) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

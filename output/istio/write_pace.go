@@ -9,22 +9,22 @@ import (
 	pausing "github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// pace bounds the writes per second. It knows no order: keys that have to wait
-// for it wait in the controller's queue, which has one.
+// pace bounds the writes per second. It has no order: waiting keys are ordered by the
+// controller's queue.
 type pace struct {
 	perSecond, burst float64
 
 	mu     sync.Mutex
 	tokens float64
-	at     time.Time // when tokens was right
-	inline int       // turns that wait for a token beside the queue
+	at     time.Time // when tokens was correct
+	inline int       // waiters for a token outside of the queue
 }
 
 func newPace(qps float64, burst int) *pace {
 	return &pace{perSecond: qps, burst: float64(burst), tokens: float64(burst)}
 }
 
-// take takes the right to one write, or else says when there will be one.
+// take takes the right to one write, or otherwise returns when there will be one.
 func (p *pace) take(now time.Time) (ok bool, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *pace) take(now time.Time) (ok bool, at time.Time) {
 	return false, now.Add(time.Duration((1-p.tokens)/p.perSecond*float64(time.Second)) + time.Millisecond)
 }
 
-// giveBack returns a right that was not used.
+// giveBack returns an unused right.
 func (p *pace) giveBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,14 +68,14 @@ func (p *pace) beside(more int) {
 	p.inline += more
 }
 
-// atATime is how many writes a key may have in one turn while others wait.
+// atATime is the number of writes that a key may have at a time while others wait.
 const atATime = 16
 
-// mostATurn is how many writes a key may have in one turn in any case. Then it is
-// looked at again: what was to be written may not be what there should be any more.
+// mostATurn bounds the writes of a key at a time in any case. The key is then reconciled
+// again, because the desired state may have changed.
 const mostATurn = 64
 
-// turn is what one key may write before it makes room for others.
+// turn is the batch of writes of one key, before it makes room for others.
 type turn struct {
 	pace    *pace
 	term    *controller.Controller[Key]
@@ -84,13 +84,13 @@ type turn struct {
 	wrote   int
 }
 
-// turn is the one of a key that has so much to do.
+// turn returns the batch of a key with so many actions.
 func (w *Writer) turn(ctx context.Context, todo []Action) *turn {
 	return &turn{pace: w.remote.pace, term: w.term.Load(), permit: controller.PermitOf(ctx), urgency: urgencyOf(todo)}
 }
 
-// next waits for the right to one more write. False means that other keys come
-// first: the rest of this one has to wait in the queue.
+// next waits for the right to one more write. False means that other keys come first: the
+// rest of this key has to wait in the queue.
 func (t *turn) next(ctx context.Context) (bool, error) {
 	if t.permit.Given {
 		t.permit.Given = false
@@ -115,15 +115,15 @@ func (t *turn) next(ctx context.Context) (bool, error) {
 	return true, t.pace.Wait(ctx)
 }
 
-// end gives back what was not needed.
+// end returns the unused right.
 func (t *turn) end() {
 	if t.permit.Given {
 		t.pace.giveBack()
 	}
 }
 
-// urgencyOf says how urgent the rest of a key is. An endpoint that is gone is
-// still sent traffic, and one that is new is not sent any.
+// urgencyOf returns the urgency of a key's remaining actions. A removed endpoint still gets
+// traffic, and a new one gets none yet.
 func urgencyOf(actions []Action) controller.Urgency {
 	urgency := controller.Routine
 	for _, a := range actions {

@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/controller"
 )
 
-// reconcile brings the objects of one key to what they should be.
+// reconcile brings the objects of one key to the desired state.
 func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, error) {
 	world := w.look()
 	t, actions := w.actions(world, key)
@@ -49,38 +49,38 @@ func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, er
 	return outcome, errors.Join(errs...)
 }
 
-// reached notes that everything committed of a key has been written.
+// reached records that every commit of a key has been written.
 func (w *Writer) reached(key Key) {
 	if took, ok := w.ledger.reached(key); ok && w.options.Written != nil {
 		w.options.Written(took)
 	}
 }
 
-// expectation is what the view will show once it has caught up with a write.
+// expectation is the state that the view will show once it has caught up with a write.
 type expectation struct {
 	Ref
-	version string // at least; empty: the object with this uid is gone
+	version string // at least; empty if the object with this uid is deleted
 	uid     string
-	now     Observed // the object as it was written
+	now     Observed // the written object
 }
 
-// carryOutKeeping does what is to be done to one object, but for endpoints that
-// it must not lose before another object of the service has them. It notes in
-// written what it wrote; an object may come twice.
+// carryOutKeeping carries out the action on one object, except for endpoints that it must
+// not lose before another object of the service has them. It records the result in written;
+// an object may come twice.
 func (w *Writer) carryOutKeeping(ctx context.Context, a Action, m moves, written map[Ref]Observed) ([]expectation, error) {
 	if now, ok := written[a.Ref]; ok {
 		a.have = now
 	}
 	if keep := m.kept(a.Ref, written); a.Kind == WorkloadEntry && a.Verb == Delete && len(keep) > 0 {
 		written[a.Ref] = a.have
-		return nil, nil // it stays, until a write of the other succeeds
+		return nil, nil // the object stays until a write of the other succeeds
 	} else if a.Verb != Leave && len(keep) > 0 {
 		var err error
 		if a, err = w.widened(ctx, a, keep); err != nil {
 			return nil, err
 		}
 		if a.want.differs(a.have) == "" {
-			written[a.Ref] = a.have // as wide as it has to be, since an earlier try
+			written[a.Ref] = a.have // wide enough since an earlier attempt
 			return nil, nil
 		}
 	}
@@ -91,7 +91,7 @@ func (w *Writer) carryOutKeeping(ctx context.Context, a Action, m moves, written
 	return expected, err
 }
 
-// carryOut does what is to be done to one object.
+// carryOut carries out the action on one object.
 func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) {
 	drifted := w.ledger.drifted(a)
 	if wait, contested := w.ledger.contested(a.Ref, time.Now()); drifted && contested {
@@ -128,10 +128,10 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 	return []expectation{{a.Ref, now.Version, now.UID, now}}, nil
 }
 
-// errRaced says that the view is behind. It catches up by itself.
+// errRaced reports that the view lags. It catches up by itself.
 var errRaced = errors.New("somebody else has created or deleted it at the same time; it is looked at again")
 
-// inTheWay tells what is in the way of a creation.
+// inTheWay returns the error for the object that blocks a creation.
 func (w *Writer) inTheWay(ctx context.Context, a Action, err error) error {
 	u, getErr := w.remote.get(ctx, a.Ref)
 	switch {
@@ -143,7 +143,7 @@ func (w *Writer) inTheWay(ctx context.Context, a Action, err error) error {
 	return &clash{a.Ref, u.GetLabels()}
 }
 
-// seen reports whether the view has caught up with what was written.
+// seen reports whether the view has caught up with the writes.
 func (w *Writer) seen(wrote []expectation) bool {
 	for _, e := range wrote {
 		o, ok := w.view.object(e.Ref)
@@ -158,8 +158,8 @@ func (w *Writer) seen(wrote []expectation) bool {
 	return true
 }
 
-// older compares two versions of one object. They are revisions of the API
-// server's store; should they be none, any other version is taken for newer.
+// older compares two versions of one object. They are revisions of the API server's store.
+// If they are not numbers, any other version counts as newer.
 func older(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)

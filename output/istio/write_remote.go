@@ -18,27 +18,25 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// remote writes to the API server. Every write has a precondition: of an object
-// that is to be created that there is none, of any other its life and version.
-// A replica that was paused in mid-write therefore cannot undo what its
-// successor did.
+// remote writes to the API server. Every write has a precondition: a created object must
+// not exist, any other must have the expected uid and version. A replica that was paused in
+// mid-write therefore cannot undo its successor's writes.
 type remote struct {
 	client rest.Interface
 	pace   *pace
 }
 
-// grace is how long a write that is under way may take to end when the right to
-// write does. It is shorter than the time between a leader's last try to renew
-// its lease and the end of the lease.
+// grace is how long a write in progress may take after the right to write has ended. It is
+// shorter than the time between a leader's last attempt to renew its lease and the end of
+// the lease.
 const grace = 4 * time.Second
 
-// longest is how long the API server may take for a write, so that one which
-// does not answer holds up no worker for ever.
+// longest bounds the time of a write in the API server, so that an unanswered write does
+// not block a worker for ever.
 const longest = 30 * time.Second
 
-// begin begins a write for which there is room. What it returns outlives ctx by
-// the grace: a write that was sent is better waited for than left to arrive at
-// some time.
+// begin starts a write that has its right. The returned context outlives ctx by the grace:
+// waiting for a sent write is better than letting it arrive later.
 func (r *remote) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
@@ -56,11 +54,11 @@ func (r *remote) begin(ctx context.Context) (context.Context, context.CancelFunc
 	return write, func() { stop(); cancel() }, nil
 }
 
-// newRemote returns one that sends nothing while open gives a reason not to.
+// newRemote returns a remote that sends nothing while open returns an error.
 func newRemote(config *rest.Config, qps float64, burst int, open func() error) (*remote, error) {
 	c := rest.CopyConfig(config)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next, open} })
-	c.QPS = -1 // the pace is our own, for it must not outlast the right to write
+	c.QPS = -1 // the pace is our own, because a wait must not outlast the right to write
 	c.APIPath = "/apis"
 	c.GroupVersion = &schema.GroupVersion{Group: convert.Group, Version: convert.Version}
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -72,11 +70,11 @@ func newRemote(config *rest.Config, qps float64, burst int, open func() error) (
 	return &remote{client, newPace(qps, burst)}, nil
 }
 
-// absent is the version of an object that does not exist. The API server takes
-// it for a creation, and for an error if there is an object after all.
+// absent is the version of an object that does not exist. The API server treats the write
+// as a creation, and fails it if the object exists.
 const absent = "0"
 
-// create writes an object that must not exist.
+// create creates an object that must not exist.
 func (r *remote) create(ctx context.Context, o Object) (Observed, error) {
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
@@ -90,15 +88,14 @@ func (r *remote) create(ctx context.Context, o Object) (Observed, error) {
 	return observedOf(o.Kind, u), nil
 }
 
-// update writes an object over what was observed of it, and returns what it is
-// now.
+// update writes an object over its observed version, and returns its new state.
 func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed, error) {
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
 		return Observed{}, err
 	}
 	defer end()
-	if have.isForeign() { // to apply it as it is would unite what others say with what we say
+	if have.isForeign() { // a plain apply would unite other owners' fields with ours
 		return r.takeOver(ctx, o, have, false)
 	}
 	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": have.Version, "uid": have.UID})
@@ -111,7 +108,7 @@ func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed,
 	return r.complete(ctx, o, u)
 }
 
-// apply writes what we say of an object, under the precondition.
+// apply writes our fields of an object, under the precondition.
 func (r *remote) apply(ctx context.Context, o Object, precondition map[string]any) (*unstructured.Unstructured, error) {
 	manifest := o.Manifest()
 	if metadata, ok := manifest["metadata"].(map[string]any); ok {
@@ -129,7 +126,7 @@ func (r *remote) get(ctx context.Context, ref Ref) (*unstructured.Unstructured, 
 	return answer(r.of(r.client.Get(), ref).Do(ctx))
 }
 
-// delete removes what was observed, and nothing else of that name.
+// delete deletes the observed object, and no other of that name.
 func (r *remote) delete(ctx context.Context, have Observed) error {
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
@@ -150,8 +147,8 @@ func (r *remote) delete(ctx context.Context, have Observed) error {
 	return err
 }
 
-// of directs a request at an object. It is not repeated by the client: the key
-// comes again in its own time, and holds up no other.
+// of directs a request at an object. The client does not repeat it: the key is retried in
+// its own time, and delays no other.
 func (r *remote) of(request *rest.Request, ref Ref) *rest.Request {
 	return request.Namespace(ref.Namespace).Resource(ref.Kind.Resource()).Name(ref.Name).MaxRetries(0)
 }
@@ -171,7 +168,7 @@ func answer(result rest.Result) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// exists reports whether a creation failed because there is an object.
+// exists reports whether a creation failed because the object exists.
 func exists(err error) bool {
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
 		return true

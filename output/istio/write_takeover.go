@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// complete removes from the specification what others have put into it, which
-// server-side apply leaves there. u is the object as it was applied.
+// complete removes other owners' fields from the specification, which server-side apply
+// leaves there. u is the object after the apply.
 func (r *remote) complete(ctx context.Context, o Object, u *unstructured.Unstructured) (Observed, error) {
 	if now := observedOf(o.Kind, u); o.differs(now) != "spec" {
 		return now, nil
@@ -18,12 +18,11 @@ func (r *remote) complete(ctx context.Context, o Object, u *unstructured.Unstruc
 	return r.replace(ctx, o, u)
 }
 
-// takeOver writes an object that cannot be applied over what was observed of
-// it. Apply keeps what others own, and both together may be invalid, or select no
-// endpoint: selectors are united label by label. So the ownership
-// of the specification is taken from them first, which changes nothing else.
-// Should that not help, or should there be nothing to take after it was rejected, the
-// specification is replaced, whoever owns it.
+// takeOver writes an object over its observed version if it cannot be applied. Apply keeps
+// the fields of other owners, and both together may be invalid, or select no endpoint:
+// selectors are united label by label. Therefore the ownership of the specification is
+// claimed first, which changes nothing else. The specification is replaced, whoever owns
+// it, if that does not help. So it is if there is nothing to claim after a rejection.
 func (r *remote) takeOver(ctx context.Context, o Object, have Observed, wasRejected bool) (Observed, error) {
 	u, err := r.get(ctx, o.Ref())
 	if apierrors.IsNotFound(err) {
@@ -32,7 +31,7 @@ func (r *remote) takeOver(ctx context.Context, o Object, have Observed, wasRejec
 	if err != nil {
 		return Observed{}, err
 	}
-	u.SetResourceVersion(have.Version) // anything newer has not been looked at, and may not be ours any more
+	u.SetResourceVersion(have.Version) // a newer version has not been checked, and may not be ours any more
 	claimed, err := claim(u)
 	if err != nil || !claimed && wasRejected {
 		return r.replace(ctx, o, u)
@@ -59,14 +58,13 @@ func (r *remote) takeOver(ctx context.Context, o Object, have Observed, wasRejec
 	return r.complete(ctx, o, now)
 }
 
-// replace puts the specification in the place of that of u, and what we say of
-// the metadata beside what it has. It is done only if the object still has the
-// version of u.
+// replace replaces the specification of u, and adds our metadata. It is done only if the
+// object still has the version of u.
 func (r *remote) replace(ctx context.Context, o Object, u *unstructured.Unstructured) (Observed, error) {
 	u.Object["spec"] = o.spec()
 	u.SetLabels(together(u.GetLabels(), o.Labels))
 	u.SetAnnotations(together(u.GetAnnotations(), o.Annotations))
-	u.SetManagedFields(nil) // the API server keeps account of them
+	u.SetManagedFields(nil) // the API server maintains them
 	u, err := r.put(ctx, o.Ref(), u)
 	if err != nil {
 		return Observed{}, err
@@ -74,7 +72,7 @@ func (r *remote) replace(ctx context.Context, o Object, u *unstructured.Unstruct
 	return observedOf(o.Kind, u), nil
 }
 
-// put writes an object over the version of it that is u.
+// put writes an object over the version u of it.
 func (r *remote) put(ctx context.Context, ref Ref, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := r.pace.Wait(ctx); err != nil {
 		return nil, err
@@ -86,7 +84,7 @@ func (r *remote) put(ctx context.Context, ref Ref, u *unstructured.Unstructured)
 	return answer(r.of(r.client.Put(), ref).Param("fieldManager", fieldManager).Body(body).Do(ctx))
 }
 
-// together is a map with the entries of another, which count if both have one.
+// together returns a map with the entries of both; ours take precedence.
 func together(all, ours map[string]string) map[string]string {
 	union := make(map[string]string, len(all)+len(ours))
 	maps.Copy(union, all)
@@ -94,8 +92,8 @@ func together(all, ours map[string]string) map[string]string {
 	return union
 }
 
-// rejected reports whether the API server, or a webhook of it, does not take an
-// object for what is in it.
+// rejected reports whether the API server, or its webhook, rejects an object because of its
+// content.
 func rejected(err error) bool {
 	return err != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsForbidden(err) && strings.Contains(err.Error(), "admission webhook"))

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
 )
 
-// target is the API server that the configuration names.
+// target returns the client configuration for the API server that the configuration names.
 func (c Config) target() (*rest.Config, error) {
 	return kubeconfig.Load(c.Kubeconfig, c.Context, fieldManager)
 }

@@ -16,9 +16,9 @@ import (
 type Config struct {
 	// Listen is a host and port, or unix:///path. It may be empty if there are sinks.
 	Listen string `json:"listen"`
-	// Sinks are dialled.
+	// Sinks are the sinks to dial.
 	Sinks []Sink `json:"sinks"`
-	// TLS is of the listener, and off while it is empty.
+	// TLS is of the listener, and disabled while it is empty.
 	TLS streams.TLS `json:"tls"`
 	// Insecure allows plaintext beyond loopback, in both directions.
 	Insecure bool `json:"insecure"`
@@ -73,8 +73,8 @@ func (c *Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// Certificates returns what the listener shows and demands; nil without TLS. It fails
-// if the files cannot be used, with the field at fault.
+// Certificates returns the keeper of the listener's files; nil without TLS. It fails if the
+// files cannot be used, with the field at fault.
 func (c *Config) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	return c.TLS.Certificates(log)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
-// fieldInitialVersions of istio.mcp.v1alpha1.RequestResources is the one that may
-// come as often as a sink holds resources.
+// fieldInitialVersions of istio.mcp.v1alpha1.RequestResources is the only field that may
+// repeat as often as a sink holds resources.
 const (
 	fieldInitialVersions = 3
 	otherFields          = 32
@@ -19,8 +19,8 @@ const (
 
 var errNoRequest = grpcstatus.Error(codes.InvalidArgument, "the message is not an istio.mcp.v1alpha1.RequestResources")
 
-// decode reads a request. It is measured first: a message in memory is many times
-// what it is on the wire.
+// decode decodes a request. The request is measured first: a message in memory is a
+// multiple of its size on the wire.
 func (l *Limits) decode(text []byte) (*mcp.RequestResources, error) {
 	if err := l.measure(text); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (l *Limits) decode(text []byte) (*mcp.RequestResources, error) {
 	return m, nil
 }
 
-// measure walks over the fields of a request and keeps nothing of it.
+// measure counts the fields of a request and keeps nothing of it.
 func (l *Limits) measure(text []byte) error {
 	versions, others := 0, 0
 	for len(text) > 0 {

@@ -20,21 +20,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// dialled is a sink that is dialled, again and again.
+// dialled is a sink that is dialled repeatedly.
 type dialled struct {
 	Sink
-	up atomic.Bool // it has asked for something on the stream there is
+	up atomic.Bool // the sink has sent a request on the current stream
 }
 
-// redial is how long it takes until a sink is dialled again.
+// redial is the wait until a sink is dialled again.
 var redial = wait.Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second} //nolint:gochecknoglobals // a constant
 
-// dialPings is how often a silent sink is pinged: no more often than a gRPC server
-// suffers it by default.
+// dialPings is the interval of pings to a silent sink: the shortest that a gRPC server
+// accepts by default.
 const dialPings = 6 * time.Minute
 
-// dial keeps a stream to a sink until ctx ends. It begins once there is something to
-// serve.
+// dial keeps a stream to a sink until ctx ends. It begins once the engine is primed.
 func (s *Server) dial(ctx context.Context, d *dialled) {
 	select {
 	case <-s.engine.Primed():

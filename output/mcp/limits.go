@@ -6,20 +6,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
-// Limits bound what one sink can cost the others. Zero fields take their defaults. Of
-// those of all streams some are lower here, as every sink takes whole collections.
-// Changes between full states and increments count as NACKs.
+// Limits bound the cost of one sink for the others. Zero fields take their defaults. Some
+// limits of streams are lower here, as every sink takes whole collections. Changes between
+// full states and increments count as NACKs.
 type Limits struct {
 	// Limits have other defaults for Streams, 10,000; StreamsPerClient, 2,000; and
 	// StreamsPerConnection, 100.
 	streams.Limits
-	// Versions is how many resources a sink may say it holds of a collection; default
-	// 250,000.
+	// Versions is the number of resources that a sink may claim to hold of a collection;
+	// default 250,000.
 	Versions int
 	// FieldBytes bounds every other field, such as the sink's node; default 64 KiB.
 	FieldBytes int
-	// Unknown is how many collections a stream may ask for that nobody serves;
-	// default 64.
+	// Unknown is the number of unserved collections that a stream may ask for; default 64.
 	Unknown int
 }
 
@@ -35,11 +34,11 @@ func (l Limits) withDefaults() Limits {
 }
 
 const (
-	// Message is the bytes that a sink takes in one message: the default of gRPC and
-	// of Pilot.
+	// Message is the bytes that a sink accepts in one message: the default of gRPC and of
+	// Pilot.
 	Message = 4 << 20
-	// tailBytes of it are for what is not a resource.
+	// tailBytes of it are for fields other than resources.
 	tailBytes = 4 << 10
-	// increment is the bytes of resources in one increment, if more than one is in it.
+	// increment bounds the bytes of resources in an increment with more than one resource.
 	increment = 3 << 20
 )

@@ -27,24 +27,24 @@ var (
 	_ output.Output   = (*opened)(nil)
 )
 
-// Translation makes the resources of collections. This package carries them and knows
-// nothing of what is in them.
+// Translation makes the resources of collections. This package carries them without
+// knowledge of their content.
 type Translation struct {
-	// Types is the table of types, which have the names of collections, given how
-	// long changes wait.
+	// Types returns the table of types, with the names of collections, given the debounce of
+	// changes.
 	Types func(debounce func(collection string, m push.Mode) push.Debounce) []push.TypeSpec
-	// New returns what makes the steps of one output, for an Isthmus of that name in paths.
+	// New returns the translator of one output, for an Isthmus of that name in paths.
 	New func(self string) Translator
 	// NotOffered is as in [output.Clients].
 	NotOffered func(s *catalog.Service, kind string) string
 }
 
-// Translator makes the step to a snapshot of the catalog, from the one before.
+// Translator makes the step to a snapshot of the catalog, from the previous one.
 type Translator interface {
 	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 }
 
-// OutputKind is the row by which this output is known.
+// OutputKind returns the row of this output.
 func OutputKind(t Translation) output.Kind {
 	return output.Kind{Name: "mcp", New: func() output.Settings { return newConfig(&t) }}
 }
@@ -64,8 +64,8 @@ func (c *Config) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// debounce is how long changes wait: those that go as a full state, because a sink
-// reads all of it each time. Increments do not wait.
+// debounce returns how long changes wait. Full states wait, because a sink reads all of one
+// each time. Increments do not.
 func (c *Config) debounce(_ string, m push.Mode) push.Debounce {
 	if m == push.Delta || c.Debounce.Quiet == 0 {
 		return push.Debounce{}
@@ -73,8 +73,8 @@ func (c *Config) debounce(_ string, m push.Mode) push.Debounce {
 	return c.Debounce
 }
 
-// EngineConfig is how an engine delivers by the rules of the protocol: an answer is
-// waited for as long as it takes.
+// EngineConfig returns the engine's configuration for the rules of the protocol: the wait
+// for an answer is unlimited.
 func EngineConfig() push.Config {
 	return push.Config{Frame: Frame, Patience: math.MaxInt64, Budget: increment, Largest: Message - tailBytes}
 }
@@ -86,7 +86,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	if err != nil {
 		return nil, err
 	}
-	log = slog.New(loglimit.New(log.Handler())) // one limit for all that sinks cause
+	log = slog.New(loglimit.New(log.Handler())) // one limit for all lines that sinks cause
 	o := &opened{translation: c.translation, translator: c.translation.New(env.Self), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	engine := EngineConfig()
 	engine.Sent, engine.ACKed, engine.Log = output.Observing(env.Sent), output.Observing(env.ACKed), log
@@ -107,7 +107,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	return o, nil
 }
 
-// opened is the server with its engine, as the application knows it.
+// opened is the server with its engine, as an output.
 type opened struct {
 	translation *Translation
 	translator  Translator
@@ -165,7 +165,7 @@ func (o *opened) Report() output.Report {
 // none: a collection has every endpoint.
 func none(func(catalog.EndpointID, string) bool) {}
 
-// reached tells which sinks that are dialled have a stream.
+// reached reports which dialled sinks have a stream.
 func (o *opened) reached() (list []output.Metric) {
 	for _, d := range o.sinks {
 		up := 0.0

@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// receiveAll takes in requests until the sink or the stream ends.
+// receiveAll applies requests until the sink or the stream ends.
 func (st *stream) receiveAll(m *mcp.RequestResources) (err error) {
 	for {
 		if err := st.take(m); err != nil {
@@ -24,10 +24,10 @@ func (st *stream) receiveAll(m *mcp.RequestResources) (err error) {
 	}
 }
 
-// take takes in one request.
+// take applies one request.
 func (st *stream) take(m *mcp.RequestResources) error {
 	if m.GetCollection() == mcp.TriggerCollection {
-		return nil // a sink's answer to what had its stream begin
+		return nil // a sink's answer to the trigger that began its stream
 	}
 	t, known := st.server.engine.Type(m.GetCollection())
 	if !known {
@@ -42,10 +42,10 @@ func (st *stream) take(m *mcp.RequestResources) error {
 	return st.hand(t, r)
 }
 
-// answerUnknown answers for a collection that nobody serves, once: it is empty. A sink
-// is ready only when all that it asked for was answered, and Pilots of different
-// releases ask for different collections. To end the stream for one of them, as the
-// reference implementation does, would take the others from the sink.
+// answerUnknown answers once that an unserved collection is empty. A sink is ready only
+// when all of its requested collections were answered, and Pilots of different releases ask
+// for different collections. The reference implementation ends the stream, which would take
+// the other collections from the sink.
 func (st *stream) answerUnknown(m *mcp.RequestResources) error {
 	collection := m.GetCollection()
 	if collection == "" || len(collection) > streams.ShownBytes {
@@ -65,8 +65,8 @@ func (st *stream) answerUnknown(m *mcp.RequestResources) error {
 	return nil
 }
 
-// requestOf turns a message into the engine's terms. It does not count if it answers
-// what is not waited for, or asks for what was asked for before.
+// requestOf turns a message into the engine's terms. The message does not count if it
+// answers an unawaited response, or repeats a request.
 func (st *stream) requestOf(t push.Type, m *mcp.RequestResources) (r push.Request, counts bool) {
 	r = push.Request{Type: t, Mode: modeOf(m), EachTime: true, Either: m.GetIncremental()}
 	before, begun := st.begun[t]
@@ -78,7 +78,7 @@ func (st *stream) requestOf(t push.Type, m *mcp.RequestResources) (r push.Reques
 	case !begun:
 		st.first(&r, m)
 	case st.awaits(t) || before == m.GetIncremental():
-		return r, false // it is no answer, whatever it says; the answer says how to go on
+		return r, false // the message is no answer, whatever its fields; the answer sets the mode
 	}
 	st.begun[t] = m.GetIncremental()
 	return r, true
@@ -91,10 +91,10 @@ func modeOf(m *mcp.RequestResources) push.Mode {
 	return push.WholeState
 }
 
-// first fills in the first request for a collection. A sink that takes increments
-// and says what it holds gets the difference. Any other gets the full state, which
-// deletes what it should not have. It may hold more than is known before every source
-// has been listed, so the full state waits for that.
+// first fills in the first request for a collection. A sink that takes increments and lists
+// its resources gets the difference. Any other gets the full state, which deletes obsolete
+// resources. Before every source has been listed, the sink may hold resources of unlisted
+// ones, so the full state waits.
 func (st *stream) first(r *push.Request, m *mcp.RequestResources) {
 	r.Wildcard = push.WildcardOn
 	held := heldVersions(m.GetInitialResourceVersions())
@@ -115,8 +115,8 @@ func (st *stream) first(r *push.Request, m *mcp.RequestResources) {
 	}
 }
 
-// heldVersions reads what a sink says it has. A version that we never wrote is that
-// of something else.
+// heldVersions parses the versions that a sink claims to hold. An unknown form of version
+// becomes the zero version.
 func heldVersions(versions map[string]string) map[string]push.Version {
 	held := make(map[string]push.Version, len(versions))
 	for name, version := range versions {
@@ -126,7 +126,7 @@ func heldVersions(versions map[string]string) map[string]push.Version {
 	return held
 }
 
-// answerOf reads a message's word on the response that waits for one.
+// answerOf returns a message's answer to the awaited response.
 func (st *stream) answerOf(t push.Type, m *mcp.RequestResources) (push.Answer, bool) {
 	serial, err := strconv.ParseUint(m.GetResponseNonce(), 10, 64)
 	st.mu.Lock()
@@ -149,7 +149,7 @@ func (st *stream) awaits(t push.Type) bool {
 	return st.open[t] != 0
 }
 
-// hand has the engine look at a request, and logs a NACK.
+// hand passes a request to the engine, and logs a NACK.
 func (st *stream) hand(t push.Type, r push.Request) error {
 	if r.Answer.Kind == push.NACK {
 		st.pace.LogNACK(st.server.engine.TypeName(t), r.Answer.Reason)

@@ -8,11 +8,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Options are what the server needs from the program around it. A sink is dialled only
-// once it is primed, however long that takes.
+// Options are the server's settings from the program. A sink is dialled only once the
+// engine is primed, however long that takes.
 type Options struct {
 	streams.Options
-	// RootNamespace is that of control planes: over mutual TLS no other identity may
+	// RootNamespace is the namespace of control planes: over mutual TLS no other identity may
 	// read configuration.
 	RootNamespace string
 	Limits        Limits
@@ -27,7 +27,7 @@ type Server struct {
 	limits Limits
 }
 
-// kind is that of every client: all sinks get the same.
+// kind is the kind of every client: all sinks get the same resources.
 const kind = "mcp"
 
 // New returns a server of an engine.

@@ -11,11 +11,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
-// Sink is one that is dialled.
+// Sink is a sink to dial.
 type Sink struct {
 	// Address is a host and port, or unix:///path.
 	Address string `json:"address"`
-	// TLS is off while it is empty.
+	// TLS is disabled while it is empty.
 	TLS certs.Client `json:"tls"`
 }
 

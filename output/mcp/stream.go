@@ -26,12 +26,12 @@ type stream struct {
 	subscriber *push.Subscriber
 	pace       streams.Pace
 
-	begun   map[push.Type]bool  // whether it takes increments, by the collections that were asked for
-	unknown map[string]struct{} // collections asked for that nobody serves
-	empties chan string         // those of them that are to be answered
+	begun   map[push.Type]bool  // whether it takes increments, by requested collection
+	unknown map[string]struct{} // requested collections that are not served
+	empties chan string         // unserved collections still to be answered
 
 	mu   sync.Mutex
-	open map[push.Type]uint64 // the response that waits for its answer
+	open map[push.Type]uint64 // the awaited response
 }
 
 // serve runs a stream that a sink has opened.
@@ -46,9 +46,9 @@ func (s *Server) serve(wire *streams.Stream) error {
 	return s.run(wire, first, described(first))
 }
 
-// denied is why a sink may not read; nil if it may. Where sinks have to prove who they
-// are, only those of the root namespace may: what they get is the configuration of the
-// whole mesh, which no workload may see.
+// denied returns why a sink may not read; nil if it may. Where sinks have to prove their
+// identity, only sinks of the root namespace may: the resources are the configuration of
+// the whole mesh, which no workload may see.
 func (s *Server) denied(who streams.Identity) error {
 	if who.Name == "" || who.Namespace == s.config.RootNamespace {
 		return nil
@@ -74,7 +74,7 @@ func (s *Server) run(wire *streams.Stream, first *mcp.RequestResources, descript
 	return wire.Run(subscriber, func() error { return st.receiveAll(first) }, st.sendAll)
 }
 
-// described says what a sink says of itself, for people.
+// described returns a sink's self-description, for people.
 func described(m *mcp.RequestResources) string {
 	var parts []string
 	annotations := m.GetSinkNode().GetAnnotations()
@@ -84,7 +84,7 @@ func described(m *mcp.RequestResources) string {
 	return streams.Cut(strings.Join(parts, " "), streams.ShownBytes)
 }
 
-// sendAll sends what there is for the sink until the subscriber is closed.
+// sendAll sends the sink's responses until the subscriber is closed.
 func (st *stream) sendAll() error {
 	for {
 		select {
@@ -116,6 +116,6 @@ func (st *stream) send(r *push.Response) error {
 	return nil
 }
 
-// noNonce is the nonce of the answer to a collection that nobody serves. No response
-// of the engine has it.
+// noNonce is the nonce of the answer to an unserved collection. No response of the engine
+// has it.
 const noNonce = "0"

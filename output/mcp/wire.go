@@ -19,8 +19,8 @@ const (
 	fieldIncremental = 6
 )
 
-// Frame returns what goes before the body of a resource, an encoded
-// istio.mcp.v1alpha1.Resource. It is the same in a full state and in an increment.
+// Frame returns the bytes before the body of a resource, an encoded
+// istio.mcp.v1alpha1.Resource. They are the same in a full state and in an increment.
 func Frame(e push.Encoded) [2][]byte {
 	head := protowire.AppendTag(nil, fieldResources, protowire.BytesType)
 	head = protowire.AppendVarint(head, uint64(e.Size()))
@@ -31,7 +31,7 @@ func encode(r *push.Response, collection, nonce string) *streams.Message {
 	return streams.Encode(r, tail(r, collection, nonce))
 }
 
-// tail is the fields of a response other than its resources.
+// tail returns the fields of a response other than its resources.
 func tail(r *push.Response, collection, nonce string) []byte {
 	const room = 96
 	b := make([]byte, 0, room+len(collection))

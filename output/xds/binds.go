@@ -17,15 +17,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// bindsField is where a sidecar says at which ports it listens for its workload, if
+// bindsField is the metadata field with the listeners of a sidecar for its workload, if
 // nothing redirects connections to it: a list of {port, bind, target}.
 const bindsField = "ISTHMUS_INBOUND"
 
-// mostBinds bounds what is kept of them: the first ones.
+// mostBinds bounds the entries that are kept: the first ones.
 const mostBinds = 64
 
-// bindsOf reads where a sidecar listens for its workload. What would be no listener, or
-// one in the way of another, is left out, and wrong says of all of that why.
+// bindsOf reads the listeners of a sidecar for its workload. Invalid and conflicting
+// entries are left out; wrong gives the reasons.
 func bindsOf(node *corev3.Node, p push.Proxy, addresses []string) (binds []push.Bind, wrong error) {
 	field, found := node.GetMetadata().GetFields()[bindsField]
 	if !found {
@@ -97,7 +97,7 @@ func portOf(key string, v *structpb.Value) (uint16, error) {
 	return uint16(n), nil
 }
 
-// loopbackOf is where a workload listens whose proxy listens at an address.
+// loopbackOf returns the loopback address of a workload behind a proxy's address.
 func loopbackOf(at netip.Addr) netip.Addr {
 	if at.Is6() {
 		return netip.IPv6Loopback()
@@ -105,7 +105,7 @@ func loopbackOf(at netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// unbindable says why a proxy cannot listen at a place at all.
+// unbindable returns why a proxy cannot bind a place at all.
 func unbindable(b push.Bind, p push.Proxy) error {
 	if p.Unprivileged && b.At.Port() < push.FirstUnprivilegedPort {
 		return fmt.Errorf("port %d is below %d, which the proxy cannot bind as %s says; give it a higher port", b.At.Port(), push.FirstUnprivilegedPort, unprivilegedField)
@@ -113,8 +113,8 @@ func unbindable(b push.Bind, p push.Proxy) error {
 	return nil
 }
 
-// obstacle says why a proxy cannot listen at one more place: another has the port, or
-// connections would come back to where they were taken.
+// obstacle returns why a proxy cannot bind one more place. Another entry has the port, or
+// connections would loop back to the listener.
 func obstacle(b push.Bind, others []push.Bind) error {
 	if covers(b.At, b.To) {
 		return fmt.Errorf("it leads from %s to itself; give it another target, or another bind", b.At)
@@ -132,24 +132,24 @@ func obstacle(b push.Bind, others []push.Bind) error {
 	return nil
 }
 
-// covers reports whether who listens at one place has the connections to another.
+// covers reports whether a listener at one place receives connections to another.
 func covers(at, to netip.AddrPort) bool {
 	return at.Port() == to.Port() && (at.Addr() == to.Addr() || at.Addr().IsUnspecified() && at.Addr().Is4() == to.Addr().Is4())
 }
 
-// outboundField is where a sidecar lists the ports of loopback at which it listens for
-// services, if nothing redirects connections to it: a list of numbers, "all", or numbers
-// separated by commas, since some bootstraps carry texts alone.
+// outboundField is the metadata field with the ports of loopback at which a sidecar listens
+// for services, if nothing redirects connections to it. It is a list of numbers, "all", or
+// numbers separated by commas, since some bootstraps carry only texts.
 const outboundField = "ISTHMUS_OUTBOUND"
 
-// allOutbound stands for the ports of all services.
+// allOutbound means the ports of all services.
 const allOutbound = "all"
 
 // mostOutbound bounds the ports that are kept: the first ones.
 const mostOutbound = 1000
 
-// outboundOf reads the ports at which a sidecar listens for services. Entries that are no
-// port are left out, and wrong says of each of them why.
+// outboundOf reads the ports at which a sidecar listens for services. Invalid entries are
+// left out; wrong gives the reason for each.
 func outboundOf(node *corev3.Node, p push.Proxy) (ports push.Ports, wrong error) {
 	field, found := node.GetMetadata().GetFields()[outboundField]
 	if !found {
@@ -191,7 +191,7 @@ func portEntries(field *structpb.Value) (entries []*structpb.Value, readable boo
 		for text := range strings.SplitSeq(field.StringValue, ",") {
 			number, err := strconv.ParseUint(strings.TrimSpace(text), 10, 16)
 			if err != nil {
-				number = 0 // which is no port
+				number = 0 // zero is no port
 			}
 			entries = append(entries, structpb.NewNumberValue(float64(number)))
 			if len(entries) > mostOutbound {

@@ -10,12 +10,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// mostAddresses bounds what is kept of a client's addresses: the first ones.
+// mostAddresses bounds the kept addresses of a client: the first ones.
 const mostAddresses = 8
 
-// addressesOf reads the addresses of the workload from the metadata Istio's proxies
-// send, else the one in a node id of Istio's form. As in istiod one that is invalid
-// makes the whole list so.
+// addressesOf reads the addresses of the workload from the metadata that Istio's proxies
+// send, otherwise the address in a node id of Istio's form. As in istiod, one invalid
+// address invalidates the whole list.
 func addressesOf(node *corev3.Node) []string {
 	if addresses := validAddresses(node.GetMetadata().GetFields()["INSTANCE_IPS"].GetStringValue()); addresses != nil {
 		return addresses
@@ -26,8 +26,8 @@ func addressesOf(node *corev3.Node) []string {
 	return nil
 }
 
-// validAddresses are those of a list that is separated by commas; nil if one of
-// them is invalid.
+// validAddresses returns the addresses of a comma-separated list; nil if any of them is
+// invalid.
 func validAddresses(list string) (addresses []string) {
 	for text := range strings.SplitSeq(list, ",") {
 		ip, err := netip.ParseAddr(text)
@@ -35,13 +35,13 @@ func validAddresses(list string) (addresses []string) {
 			return nil
 		}
 		if len(addresses) < mostAddresses {
-			addresses = append(addresses, ip.WithZone("").String()) // and not a part of the message
+			addresses = append(addresses, ip.WithZone("").String()) // a copy, which does not keep the message in memory
 		}
 	}
 	return addresses
 }
 
-// extensionsOf are those of the wanted extensions that a client says it has.
+// extensionsOf returns the wanted extensions that a client declares.
 func extensionsOf(node *corev3.Node, wanted []string) (has []string) {
 	for _, name := range wanted {
 		if slices.ContainsFunc(node.GetExtensions(), func(e *corev3.Extension) bool { return e.GetName() == name }) {
@@ -51,7 +51,7 @@ func extensionsOf(node *corev3.Node, wanted []string) (has []string) {
 	return has
 }
 
-// localityOf reads where a client says it runs.
+// localityOf reads a client's declared locality.
 func localityOf(l *corev3.Locality) model.Locality {
 	return model.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()}
 }

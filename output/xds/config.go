@@ -15,21 +15,20 @@ import (
 type Config struct {
 	// Listen is a host and port, or unix:///path.
 	Listen string `json:"listen"`
-	// TLS is off while it is empty.
+	// TLS is disabled while it is empty.
 	TLS streams.TLS `json:"tls"`
 	// Insecure allows plaintext beyond loopback.
 	Insecure bool `json:"insecure"`
-	// MaxConnectionAge ends connections when they are that old, give or take a
-	// tenth, so that clients spread anew over replicas; zero never does.
+	// MaxConnectionAge ends connections at that age, plus or minus a tenth, so that clients
+	// are redistributed over replicas; zero never does.
 	MaxConnectionAge time.Duration `json:"maxConnectionAge"`
 	Debounce         Debounces     `json:"debounce"`
-	// Configuration says which clients may read the types of configuration: see
+	// Configuration defines the clients that may read the types of configuration: see
 	// [Readers].
 	Configuration Readers `json:"configuration"`
-	// Envoy is what the configuration says of the translation; nil if that has no
-	// settings.
+	// Envoy is the settings of the translation; nil if it has none.
 	Envoy Settings `json:"envoy"`
-	// Turn is [push.Config.Turn], which no configuration file sets; zero means its default.
+	// Turn is [push.Config.Turn]; no configuration file sets it, and zero means its default.
 	Turn int
 
 	translation *Translation
@@ -48,7 +47,7 @@ func (c *Config) Validate() error {
 	return errors.Join(c.validateListen(), c.TLS.Validate(), age, c.Debounce.validate(), c.Configuration.validate(), translated)
 }
 
-// prefixed puts a field before those of errors "field: reason" that are joined.
+// prefixed adds a prefix to the fields of joined errors "field: reason".
 func prefixed(field string, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // a wrapped one is one error
 	switch {
@@ -77,8 +76,8 @@ func (c *Config) Check() error {
 	return err
 }
 
-// Certificates returns what the listener shows and demands; nil without TLS.
-// It fails if the files cannot be used, with the field at fault.
+// Certificates returns the keeper of the listener's files; nil without TLS. It fails if the
+// files cannot be used, with the field at fault.
 func (c *Config) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	return c.TLS.Certificates(log)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Types of configuration are those of MCP-over-xDS, group/version/Kind: what a control
-// plane reads, where all other types are for proxies. Their versions are names of one
-// and the same, so that a client is answered under whatever version it asks for.
+// Types of configuration are the types of MCP-over-xDS, group/version/Kind. Control planes
+// read them; all other types are for proxies. Their versions are names of the same type, so
+// a client is answered under the version it asks for.
 
-// mostURL bounds the name of a type that is entered since a client asks for it.
+// mostURL bounds the name of a type that is admitted on a client's request.
 const mostURL = 256
 
 // isConfiguration reports whether a type is one of configuration.
@@ -32,14 +32,14 @@ func groupKind(typeURL string) string {
 	return parts[0] + "/" + parts[2]
 }
 
-// configuration finds the type of configuration that a request is about. What nobody
-// makes is answered empty, as a control plane waits for an answer to each of its types.
+// configuration finds the type of configuration of a request. An unserved type is answered
+// empty, as a control plane waits for an answer to each of its types.
 func (s *stream) configuration(typeURL string) (t push.Type, known bool, err error) {
 	if t, known := s.versions[typeURL]; known {
 		return t, true, nil
 	}
 	if s.denied != nil {
-		if len(s.types) > 0 { // a proxy's, perhaps, which needs the rest of its stream
+		if len(s.types) > 0 { // a proxy's stream, perhaps, whose other types must continue
 			if s.notes(typeURL) {
 				s.log.Warn("a type was not served", "type", streams.Cut(typeURL, streams.ShownBytes), "err", grpcstatus.Convert(s.denied).Message())
 			}
@@ -70,8 +70,8 @@ func (s *stream) configuration(typeURL string) (t push.Type, known bool, err err
 	return t, true, nil
 }
 
-// otherVersion finds the type of the same group and kind in another version, one that
-// the stream does not ask for yet.
+// otherVersion finds the type of the same group and kind in another version, which the
+// stream does not ask for yet.
 func (s *stream) otherVersion(typeURL string) (t push.Type, known bool, err error) {
 	for _, name := range s.server.config.Configuration {
 		if groupKind(name) != groupKind(typeURL) {
@@ -86,13 +86,13 @@ func (s *stream) otherVersion(typeURL string) (t push.Type, known bool, err erro
 	return t, false, err
 }
 
-// mostNobodys bounds the types of which there is nothing that are entered under their
-// own names, for metrics have these names for labels. They leave some time after the last
-// stream that asks for them.
+// mostNobodys bounds the unserved types that are admitted under their own names, because
+// metrics have these names as labels. They are removed some time after the last stream that
+// asks for them.
 const mostNobodys = 64
 
-// nobodys finds a type of which there is nothing. Once many were asked for, one under
-// another name does as well, so that nobody uses up the types for others.
+// nobodys admits an unserved type. Past the bound it uses a type with another name, so that
+// one client cannot exhaust the types for others.
 func (s *stream) nobodys(typeURL string) (t push.Type, known bool) {
 	if len(typeURL) > mostURL {
 		return 0, false
@@ -116,7 +116,7 @@ func (s *stream) nobodys(typeURL string) (t push.Type, known bool) {
 	return 0, false
 }
 
-// uses notes an admitted type, to be released when the stream ends.
+// uses records an admitted type, to be released when the stream ends.
 func (s *stream) uses(t push.Type) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,8 @@ func (s *stream) uses(t push.Type) {
 	s.admitted = append(s.admitted, t)
 }
 
-// end releases the admitted types. The subscriber is closed by then. A request may still
-// be under way, since its goroutine outlives the stream.
+// end releases the admitted types. The subscriber is closed by then. A request may still be
+// in progress, since its goroutine outlives the stream.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *stream) end() {
 	}
 }
 
-// url is how the client calls a type.
+// url returns the client's name of a type.
 func (s *stream) url(t push.Type) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +148,9 @@ func (s *stream) url(t push.Type) string {
 	return s.server.engine.TypeName(t)
 }
 
-// resumes has a control plane that asks for a type be one that may hold something of
-// it. It does not say so when it comes again, and what a first state lacks it deletes.
+// resumes gives an unknown claim to a control plane that asks for a type. It may hold
+// resources, does not declare them when it reconnects, and deletes resources that a first
+// state lacks.
 func (s *stream) resumes(t push.Type, r push.Request) push.Request {
 	if _, asked := s.types[t]; !asked && r.Claim == nil && isConfiguration(s.url(t)) {
 		r.Claim = push.Unknown()
@@ -160,14 +161,14 @@ func (s *stream) resumes(t push.Type, r push.Request) push.Request {
 // Readers are the clients that may read the types of configuration.
 type Readers string
 
-// The readers there may be. A proven client always needs an identity of the root namespace.
+// The allowed readers. A proven client always needs an identity of the root namespace.
 const (
-	// Root is of these identities; on a listener of this machine alone also of clients
-	// without proof. It is the default, also spelled empty.
+	// Root allows these identities; on a listener of this machine alone also clients without
+	// proof. It is the default, also spelled empty.
 	Root Readers = "root"
 	// Any adds clients without proof on every listener.
 	Any Readers = "any"
-	// Off is of no client.
+	// Off allows no client.
 	Off Readers = "off"
 )
 
@@ -178,8 +179,8 @@ func (r Readers) validate() error {
 	return fmt.Errorf("configuration: %q is none; write root, any or off", string(r))
 }
 
-// denied is why a client may not read configuration; nil if it may. What a control
-// plane reads is not for each of its proxies.
+// denied returns why a client may not read configuration; nil if it may. A control plane's
+// configuration is not for each of its proxies.
 func (s *Server) denied(who streams.Identity) error {
 	deny := func(format string, args ...any) error {
 		return grpcstatus.Errorf(codes.PermissionDenied, format, args...)

@@ -8,26 +8,27 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Debounces delay changes, by type. Nothing else is delayed unless it is said here:
-// a client that is busy takes the newest when it is ready, which batches better. But
-// a control plane reads all of a type at each change of it.
+// Debounces delay changes, by type. By default most types are not delayed: a busy client
+// takes the newest when it is ready, which batches better. But a control plane reads all of
+// a type at each change of it.
 type Debounces struct {
 	Clusters  ByMode `json:"clusters"`
 	Endpoints ByMode `json:"endpoints"`
 	Listeners ByMode `json:"listeners"`
 	Routes    ByMode `json:"routes"`
-	// DNS is of the one listener that answers lookups.
+	// DNS is for the listener that answers lookups.
 	DNS ByMode `json:"dns"`
-	// SharedListeners are those of all services of a port, or of a port of the edge.
+	// SharedListeners is for the listeners of all services of a port, or of a port of the
+	// edge.
 	SharedListeners ByMode `json:"sharedListeners"`
-	// Configuration is that of the types of MCP-over-xDS.
+	// Configuration is for the types of MCP-over-xDS.
 	Configuration ByMode `json:"configuration"`
 }
 
-// defaultDebounces are, for control planes, as long as those of the writer to
-// Kubernetes. Routes of a port, the names that are answered, and the hosts that share a
-// listener are sent whole at each change of one of their services, so while changes keep
-// coming they are sent once a second.
+// defaultDebounces returns, for control planes, the delays of the writer to Kubernetes.
+// Three kinds of resources are sent whole at each change of one service: routes of a port,
+// the answered names, and the hosts that share a listener. While changes keep coming, they
+// are sent once a second.
 func defaultDebounces() Debounces {
 	aggregates := push.Debounce{Quiet: 100 * time.Millisecond, Max: time.Second}
 	return Debounces{
@@ -44,7 +45,7 @@ type ByMode struct {
 	Delta           push.Debounce `json:"delta"`
 }
 
-// rows gives the debounces by field and by the type's name in the protocol.
+// rows returns the debounces by field and by the type's name in the protocol.
 func (d Debounces) rows() []struct {
 	field, typeURL string
 	ByMode
@@ -63,11 +64,11 @@ func (d Debounces) rows() []struct {
 	}
 }
 
-// Of is the debounce of a type, given by its name in the protocol, for those who
-// take it in a mode. "dns" is the listener that answers lookups, and "sharedListeners"
-// are those of many services.
+// Of returns the debounce of a type, given by its name in the protocol, in a mode. "dns" is
+// the listener that answers lookups, and "sharedListeners" are the listeners of many
+// services.
 func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
-	if typeURL == virtualHostURL { // they are routes
+	if typeURL == virtualHostURL { // virtual hosts are routes
 		typeURL = routeURL
 	}
 	for _, row := range d.rows() {

@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// deltaRequest turns a message into the engine's terms. A nonce that is not
-// that of a response answers nothing, but what rides on it counts all the same.
+// deltaRequest turns a message into the engine's terms. An unknown nonce answers nothing,
+// but the message's subscriptions still count.
 func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest) push.Request {
 	r := push.Request{Type: t, Mode: push.Delta, Answer: s.answerOf(t, m)}
 	first := s.types[t] == nil
@@ -29,8 +29,8 @@ func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest)
 	return r
 }
 
-// heldVersions reads what a client says it has. A version that we never wrote
-// is that of something else.
+// heldVersions parses the versions that a client claims to hold. An unknown form of version
+// becomes the zero version.
 func heldVersions(versions map[string]string) map[string]push.Version {
 	held := make(map[string]push.Version, len(versions))
 	for name, version := range versions {
@@ -40,8 +40,8 @@ func heldVersions(versions map[string]string) map[string]push.Version {
 	return held
 }
 
-// withoutStar returns the names that stand for one resource each. The list is
-// not written to, and nearly always it is returned as it is.
+// withoutStar returns the names that name one resource each. The list is not written to,
+// and nearly always it is returned as it is.
 func withoutStar(names []string) []string {
 	none := func(name string) bool { return name == "*" || name == "" }
 	if !slices.ContainsFunc(names, none) {

@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// configuration publishes the types of configuration from the first request for one
-// on. Before that it only keeps the newest snapshot.
+// configuration publishes the types of configuration from the first request for one on.
+// Before that it only keeps the newest snapshot.
 type configuration struct {
 	producer *push.Producer
 	begin    func() Steps
@@ -23,12 +23,12 @@ type configuration struct {
 	steps    Steps             // nil until then
 	newest   *catalog.Snapshot // nil until one is published
 	sources  sources           // of the newest
-	reported map[string]string // what is left out, as it was logged
+	reported map[string]string // the logged omissions
 }
 
-// sources is how much of the sources a snapshot has.
+// sources is the completeness of a snapshot's sources.
 type sources struct {
-	complete  bool // each was listed
+	complete  bool // each source was listed
 	remembers bool // as of [push.Update], likewise waited
 	waited    bool
 }
@@ -52,7 +52,7 @@ func (c *configuration) publish(s *catalog.Snapshot, change catalog.Change, has 
 	}
 }
 
-// demand begins publishing.
+// demand starts publishing.
 func (c *configuration) demand() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *configuration) step(change catalog.Change) {
 	c.reported = left
 }
 
-// metric counts what is left out.
+// metric counts the omitted objects.
 func (c *configuration) metric() output.Metric {
 	c.mu.Lock()
 	defer c.mu.Unlock()

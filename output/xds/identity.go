@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
-// narrow returns the namespace in which a client is, given what it claims.
-// Labels need no proof: they choose among what its namespace may have.
+// narrow returns the namespace of a client, given its claim. Labels need no proof: they
+// only select among the resources of its namespace.
 func narrow(who streams.Identity, claimed string) (string, error) {
 	switch {
 	case who.Name == "" || claimed == who.Namespace:
@@ -23,8 +23,8 @@ func narrow(who streams.Identity, claimed string) (string, error) {
 	}
 }
 
-// checkNode rejects a node that says nothing, too much, or that it is in what
-// cannot be a namespace.
+// checkNode rejects a node without an id, with oversized fields, or in an invalid
+// namespace.
 func (s *Server) checkNode(m request, namespace string) error {
 	id := m.GetNode().GetId()
 	if id == "" {
@@ -49,11 +49,11 @@ func (s *Server) checkNode(m request, namespace string) error {
 	return s.checkLabels(claimedLabels(m.GetNode()))
 }
 
-// longestPlace bounds each of the names that say where a client is. They are part of its
-// view, and the network is kept with each of its addresses.
+// longestPlace bounds each name of a client's location. The names are part of its view, and
+// the network is kept with each of its addresses.
 const longestPlace = 253
 
-// checkLabels bounds what is kept of every client for as long as it is connected.
+// checkLabels bounds the labels, which are kept as long as a client is connected.
 func (s *Server) checkLabels(labels map[string]*structpb.Value) error {
 	if most := s.limits.Labels; len(labels) > most {
 		return s.Reject(streams.TooMuch, streams.TooLarge("a node with more than %d labels; remove some of LABELS in the node's metadata", most))

@@ -13,8 +13,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// receive waits for the next request of a stream. It is measured first and only then
-// decoded, for a message in memory is many times what it is on the wire.
+// receive waits for the next request of a stream. The request is measured before it is
+// decoded, because a message in memory is a multiple of its size on the wire.
 func (s *stream) receive() (request, error) {
 	return streams.Receive(s.wire, func(text []byte) (request, error) { return s.server.decode(text, s.mode, s.listed) })
 }
@@ -36,14 +36,14 @@ func (s *Server) decode(text []byte, mode push.Mode, listed func(typeURL string)
 
 var errNoRequest = grpcstatus.Error(codes.InvalidArgument, "the message is not a discovery request")
 
-// Fields of requests that carry one name each, or a name and a version. Each
-// of the others is in an honest request once.
+// Fields of requests that carry one name each, or a name and a version. An honest request
+// contains each of the other fields once.
 var (
 	nameFields  = [...][]protowire.Number{push.WholeState: {3, 7}, push.Delta: {3, 4, 5, 8, 9}}
 	otherFields = 32
 )
 
-// measure walks over the fields of a request and keeps nothing of it.
+// measure counts the fields of a request and keeps nothing of it.
 func (l *Limits) measure(text []byte, mode push.Mode) error {
 	var names [10]int // by field
 	others, bytes := 0, 0
@@ -81,7 +81,7 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 	return nil
 }
 
-// tooMany is the reason why a request may not have so many names, of so many bytes.
+// tooMany returns why a request may not have so many names, of so many bytes.
 func (l *Limits) tooMany(names, bytes int) error {
 	if names > l.Names {
 		return streams.TooLarge("a request with more than %d names of one type, which is all a stream may have; ask for less on a stream, or for everything by *", l.Names)

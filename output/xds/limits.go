@@ -6,21 +6,21 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
-// Limits bound what one client can cost the others. Zero fields take their
-// defaults, which leave room for the largest honest client.
+// Limits bound the cost of one client for the others. Zero fields take their defaults,
+// which leave room for the largest honest client.
 type Limits struct {
 	streams.Limits
-	// Names is how many names of one type a stream may ask for, and how many it
-	// may say it holds; default 250,000.
+	// Names is the number of names of one type that a stream may ask for, and the number it
+	// may claim to hold; default 250,000.
 	Names int
-	// NamesBytes is how long all of these names together may be; default 64 MiB.
-	// One name alone may have any length: no resource has so long a name, and it
-	// is answered as any other that does not exist.
+	// NamesBytes bounds the bytes of all these names together; default 64 MiB. One name alone
+	// may have any length: no resource has so long a name, and it is answered like any other
+	// absent name.
 	NamesBytes int
 	// NodeBytes bounds the node's id, its namespace, its locality, and the name and
 	// the value of each of its labels; default 4 KiB.
 	NodeBytes int
-	// Labels is how many a node may say it has; default 256.
+	// Labels bounds the labels of a node; default 256.
 	Labels int
 	// FieldBytes bounds every other field, such as the node; default 1 MiB.
 	FieldBytes int
@@ -35,5 +35,5 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// unknownTypes of a stream are noted.
+// unknownTypes bounds the logged unknown types of a stream.
 const unknownTypes = 8

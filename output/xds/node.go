@@ -12,17 +12,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Kinds names the flavours of resources by the kind of client.
+// Kinds names the kinds of resources by the kind of client.
 type Kinds struct {
 	Envoy, GRPC, GRPCNode string
 	// ControlPlane is istiod, and Configuration any other client that reads configuration.
 	ControlPlane, Configuration string
-	// Extensions are those of clients that resources depend on.
+	// Extensions are the extensions of clients that resources depend on.
 	Extensions []string
 }
 
-// clientOf tells who a client is from what it says about itself, and from the type
-// that it asks for first.
+// clientOf determines a client's description from its node, and from the type that it asks
+// for first.
 func (k Kinds) clientOf(node *corev3.Node, typeURL string) push.Client {
 	c := push.Client{
 		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node), Locality: localityOf(node.GetLocality()),
@@ -47,13 +47,14 @@ func (k Kinds) clientOf(node *corev3.Node, typeURL string) push.Client {
 	return c
 }
 
-// claimedLabels are those in the metadata Istio's proxies send, of whatever type.
+// claimedLabels returns the labels in the metadata that Istio's proxies send, with values
+// of any type.
 func claimedLabels(node *corev3.Node) map[string]*structpb.Value {
 	return node.GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields()
 }
 
-// labelsOf reads the workload's labels. What is not a string is no label: taken
-// for an empty one it would match selectors it was not meant for.
+// labelsOf reads the workload's labels. A value that is not a string is skipped: as an
+// empty label it would match selectors it was not meant for.
 func labelsOf(node *corev3.Node) model.Labels {
 	labels := map[string]string{}
 	for name, value := range claimedLabels(node) {
@@ -64,9 +65,8 @@ func labelsOf(node *corev3.Node) model.Labels {
 	return model.MapOf(labels)
 }
 
-// namespaceOf reads the metadata Istio's proxies send, else the node id in
-// Istio's form, sidecar~IP~NAME.NAMESPACE~DOMAIN. A client that says neither
-// has no namespace.
+// namespaceOf reads the metadata that Istio's proxies send, otherwise the node id in
+// Istio's form, sidecar~IP~NAME.NAMESPACE~DOMAIN. A client with neither has no namespace.
 func namespaceOf(node *corev3.Node) string {
 	if ns := node.GetMetadata().GetFields()["NAMESPACE"].GetStringValue(); ns != "" {
 		return ns
@@ -81,7 +81,7 @@ func namespaceOf(node *corev3.Node) string {
 	return ""
 }
 
-// proxyOf reads where in the path an Envoy stands: from its id in Istio's form,
+// proxyOf reads the role and interception of an Envoy from its id in Istio's form,
 // ROLE~IP~NAME.NAMESPACE~NAMESPACE.svc.DOMAIN, and its metadata. A client whose id has
 // another form is no such proxy.
 func proxyOf(node *corev3.Node) push.Proxy {
@@ -90,7 +90,7 @@ func proxyOf(node *corev3.Node) push.Proxy {
 		return push.Proxy{}
 	}
 	p := push.Proxy{Role: parts[0]}
-	for _, mode := range []string{"REDIRECT", "TPROXY", "NONE"} { // and no text of the client's, which would be kept
+	for _, mode := range []string{"REDIRECT", "TPROXY", "NONE"} { // constants instead of the client's text, which would be kept
 		if node.GetMetadata().GetFields()["INTERCEPTION_MODE"].GetStringValue() == mode {
 			p.Interception = mode
 		}
@@ -99,7 +99,7 @@ func proxyOf(node *corev3.Node) push.Proxy {
 	return p
 }
 
-// unprivilegedField is where a proxy says that it cannot bind ports below
+// unprivilegedField is the metadata field of a proxy that cannot bind ports below
 // [push.FirstUnprivilegedPort], as in Istio: "true".
 const unprivilegedField = "UNPRIVILEGED_POD"
 
@@ -108,7 +108,7 @@ func marksFirstState(node *corev3.Node) bool {
 	return node.GetMetadata().GetFields()[mcp.MarkFirstState].GetStringValue() == "true"
 }
 
-// describe says who a client claims to be, for people.
+// describe returns a client's declared identity, for people.
 func describe(c push.Client) string {
 	var parts []string
 	if c.Namespace != "" {

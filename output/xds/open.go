@@ -24,12 +24,11 @@ var (
 	_ output.Output   = (*opened)(nil)
 )
 
-// Translation makes the resources of services. This package carries them and
-// knows nothing of what is in them.
+// Translation makes the resources of services. This package carries them without knowledge
+// of their content.
 type Translation struct {
 	Kinds Kinds
-	// Settings returns what the configuration says of the translation, as it is if
-	// nothing is said.
+	// Settings returns the default settings of the translation.
 	Settings func() Settings
 	// Unserved is as in [output.Clients].
 	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
@@ -39,44 +38,44 @@ type Translation struct {
 	Configuration Configuration
 }
 
-// Settings are what the configuration says of a translation. They do not change once it
-// has begun.
+// Settings are the configuration of a translation. They do not change once it has begun.
 type Settings interface {
-	// Validate is as that of [output.Settings].
+	// Validate is as in [output.Settings].
 	Validate() error
-	// Domain is the one in which services are NAME.NAMESPACE.svc.DOMAIN.
+	// Domain returns the domain in which services are NAME.NAMESPACE.svc.DOMAIN.
 	Domain() string
-	// Types is the table of types, given how long changes of a type wait.
+	// Types returns the table of types, given the debounce of changes of a type.
 	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
-	// Begin returns what makes the step to a snapshot of the catalog, for one output.
+	// Begin returns the function that makes the step to a snapshot of the catalog, for one
+	// output.
 	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 	// Conflicts is as in [output.Clients].
 	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
-	// LoopbackConflicts are further ones, at sidecars with INTERCEPTION_MODE NONE.
+	// LoopbackConflicts returns further conflicts, at sidecars with INTERCEPTION_MODE NONE.
 	LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
-	// NotOffered returns what is as in [output.Clients].
+	// NotOffered returns a function as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
 }
 
-// Configuration makes the resources of MCP-over-xDS, which is nothing before the first
-// client asks: most clients are proxies.
+// Configuration makes the resources of MCP-over-xDS. It makes nothing before the first
+// client asks, because most clients are proxies.
 type Configuration struct {
 	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
-	// Begin returns what makes the steps of one output, for an Isthmus of that name in paths.
+	// Begin returns the steps of one output, for an Isthmus of that name in paths.
 	Begin func(self string) Steps
-	// NotOffered is as in [output.Clients], of every kind that reads configuration. It
-	// names endpoints that are left out as well.
+	// NotOffered is as in [output.Clients], of every kind that reads configuration. It also
+	// reports omitted endpoints.
 	NotOffered func(s *catalog.Service) string
 }
 
-// Steps makes worlds, each from the one before. The first takes in all of a snapshot.
+// Steps makes worlds, each from the previous one. The first contains all of a snapshot.
 type Steps interface {
 	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
-	// LeftOut yields objects that cannot be served, and why.
+	// LeftOut yields objects that cannot be served, with the reason.
 	LeftOut() iter.Seq2[string, string]
 }
 
-// OutputKind is the row by which this output is known.
+// OutputKind returns the row of this output.
 func OutputKind(t Translation) output.Kind {
 	return output.Kind{Name: "xds", New: func() output.Settings {
 		c := &Config{translation: &t, Debounce: defaultDebounces()}
@@ -108,7 +107,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	if err != nil {
 		return nil, err
 	}
-	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
+	log = slog.New(loglimit.New(log.Handler())) // one limit for all lines that clients cause
 	o := &opened{translation: c.translation, step: c.Envoy.Begin(), envoy: c.Envoy, withheld: c.Envoy.NotOffered(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	o.engine = push.New(push.Config{
 		Order: Order(), Frame: Frame, Turn: c.Turn, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
@@ -128,7 +127,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	return o, nil
 }
 
-// opened is the server with its engine, as the application knows it.
+// opened is the server with its engine, as an output.
 type opened struct {
 	translation *Translation
 	step        func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
@@ -136,7 +135,7 @@ type opened struct {
 	withheld    func(s *catalog.Service, kind string) string // why proxies are not offered a service
 	root        string
 	engine      *push.Engine
-	services    *push.Producer // of what proxies take of the catalog
+	services    *push.Producer // of the proxies' resources
 	server      *Server
 	memory      *output.Memory
 
@@ -175,8 +174,8 @@ func (o *opened) Report() output.Report {
 	return r
 }
 
-// conflicts finds those at sidecars with INTERCEPTION_MODE NONE while one is connected: to
-// all others they mean nothing.
+// conflicts adds the conflicts at sidecars with INTERCEPTION_MODE NONE while one is
+// connected: they are irrelevant to all other clients.
 func (o *opened) conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict {
 	redirected := o.envoy.Conflicts(ctx, now)
 	if !o.server.hasUnredirected() {

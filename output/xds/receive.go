@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// receiveAll takes in requests until the client or the stream ends.
+// receiveAll applies requests until the client or the stream ends.
 func (s *stream) receiveAll(m request) (err error) {
 	for {
 		s.pace.Await(s.wire.Context(), m.GetErrorDetail() != nil)
@@ -22,7 +22,7 @@ func (s *stream) receiveAll(m request) (err error) {
 	}
 }
 
-// take takes in one request.
+// take applies one request.
 func (s *stream) take(m request) error {
 	t, known, err := s.typeOf(m)
 	if err != nil {
@@ -46,9 +46,9 @@ func (s *stream) take(m request) error {
 	return nil
 }
 
-// measure ends a stream that asks, over several requests, for more names of a
-// type than it may. The bytes of its names are added up as it says them; only
-// when that is too much, those that count are.
+// measure ends a stream that asks, over several requests, for more names of a type than it
+// may. It adds up the bytes of all requested names. Only when that sum is too large, it
+// adds up the subscribed ones.
 func (s *stream) measure(t push.Type, subscribed []string) error {
 	if len(subscribed) == 0 {
 		return nil
@@ -80,9 +80,9 @@ func (s *stream) request(t push.Type, r push.Request) error {
 	return s.server.Reject(streams.TooMuch, streams.TooLarge("%s: %v; ask for less, or for everything by *", s.server.engine.TypeName(t), err))
 }
 
-// hand has the engine look at a request, and logs a NACK that it takes for one. A
-// NACK with a nonce that is not that of an open response says nothing, and whoever
-// sends such may send them without end.
+// hand passes a request to the engine, and logs a NACK that the engine accepts as one. A
+// NACK with the nonce of no open response has no effect, and a client may send such NACKs
+// without end.
 func (s *stream) hand(t push.Type, r push.Request) error {
 	if r.Answer.Kind != push.NACK {
 		return s.subscriber.Request(r)
@@ -95,7 +95,7 @@ func (s *stream) hand(t push.Type, r push.Request) error {
 	return err
 }
 
-// typeOf tells what type a request is about; it is not known if it is not served.
+// typeOf returns the type of a request; known is false if it is not served.
 func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
 	url := m.GetTypeUrl()
 	if s.only != every {
@@ -115,7 +115,7 @@ func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
 	return t, known, nil
 }
 
-// notes reports whether a type is worth noting: it is new, and there were not many.
+// notes reports whether a type is worth a log line: it is new, and there were not many.
 func (s *stream) notes(typeURL string) bool {
 	typeURL = streams.Cut(typeURL, streams.ShownBytes)
 	if _, noted := s.noted[typeURL]; noted || len(s.noted) >= unknownTypes {

@@ -10,13 +10,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// sotwMessage is a request of the state-of-the-world variant. Each of them lists
-// all names again, also one that only ACKs: to decode the same names every time
-// would be most of what such a client costs.
+// sotwMessage is a request of the state-of-the-world variant. Each request lists all names
+// again, even a mere ACK: decoding the same names every time would be most of the cost of
+// such a client.
 type sotwMessage struct {
 	*discoveryv3.DiscoveryRequest
 	digest uint64 // of the names as they are on the wire
-	same   bool   // they are those listed before, and were not decoded
+	same   bool   // the names equal the last listed ones, and were not decoded
 }
 
 // Fields of envoy.service.discovery.v3.DiscoveryRequest.
@@ -41,8 +41,8 @@ func (s *Server) decodeSotw(text []byte, listed func(typeURL string) uint64) (re
 	return m, nil
 }
 
-// digest hashes the names of a request, finds the type that it is about, and
-// appends the fields other than names to rest. The hash is never 0.
+// digest hashes the names of a request, and finds its type. It appends the fields other
+// than names to rest. The hash is never 0.
 func digest(seed maphash.Seed, text, rest []byte) (sum uint64, typeURL, other []byte) {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -54,7 +54,7 @@ func digest(seed maphash.Seed, text, rest []byte) (sum uint64, typeURL, other []
 		}
 		number, kind, n := protowire.ConsumeTag(text)
 		size := n + protowire.ConsumeFieldValue(number, kind, text[n:])
-		if number == fieldNames && kind == protowire.BytesType { // in a form that nobody writes it in
+		if number == fieldNames && kind == protowire.BytesType { // an encoding that no known client uses
 			_, _ = h.Write(text[:size])
 		} else {
 			rest = append(rest, text[:size]...)
@@ -67,13 +67,12 @@ func digest(seed maphash.Seed, text, rest []byte) (sum uint64, typeURL, other []
 	return max(h.Sum64(), 1), typeURL, rest
 }
 
-// nameTag is what each name of a request begins with, in either variant.
+// nameTag is the first byte of each name of a request, in either variant.
 const nameTag = fieldNames<<3 | byte(protowire.BytesType)
 
-// run is how many bytes of a message are names that follow each other, from its
-// first byte on, and how many names these are. Nearly all of what a client says
-// is one such run, and to look at each name as at any other field would be most
-// of what its ACK costs. A name that is not whole ends it.
+// run returns the length and number of consecutive names at the begin of a message. Nearly
+// all of a client's bytes are one such run, and parsing each name like any other field
+// would be most of the cost of its ACK. An incomplete name ends the run.
 func run(text []byte) (size, names int) {
 	for size < len(text) && text[size] == nameTag {
 		length, n := protowire.ConsumeVarint(text[size+1:])
@@ -87,7 +86,7 @@ func run(text []byte) (size, names int) {
 	return size, names
 }
 
-// listed is the digest of the names that the engine has of a type.
+// listed returns the digest of the names that the engine has of a type.
 func (s *stream) listed(typeURL string) uint64 {
 	t := s.only
 	if t == every {
@@ -102,12 +101,12 @@ func (s *stream) listed(typeURL string) uint64 {
 	return s.subscriber.Listed(t)
 }
 
-// sotwRequest turns a message into the engine's terms. One whose nonce is not
-// that of the newest response crossed it on the way.
+// sotwRequest turns a message into the engine's terms. A message with another nonce than
+// the newest response's crossed that response in flight.
 func (s *stream) sotwRequest(t push.Type, m *sotwMessage) push.Request {
 	r := push.Request{Type: t, Mode: push.WholeState, Answer: s.answerOf(t, m), Replace: true, Digest: m.digest}
-	// The first request of a type may carry any nonce, and a change of
-	// subscription that answers nothing may carry none.
+	// The first request of a type may carry any nonce. A change of subscription that answers
+	// nothing may carry none.
 	latest, nonce := s.latest(t), m.GetResponseNonce()
 	r.Overtaken = latest != 0 && nonce != "" && nonce != nonceOf(latest)
 	r.Claim = claimOf(m.GetVersionInfo())

@@ -10,20 +10,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Options are what the server needs from the program around it.
+// Options are the server's settings from the program.
 type Options struct {
 	streams.Options
 	Kinds Kinds
-	// Name tells clients which control plane they talk to.
+	// Name identifies the control plane to clients.
 	Name string
-	// RootNamespace is that of the identities that may read configuration.
+	// RootNamespace is the namespace of the identities that may read configuration.
 	RootNamespace string
-	// Readers are the clients that may read configuration, and Exposed says that the
-	// listener can be reached from beyond this machine.
+	// Readers are the clients that may read configuration. Exposed means that the listener can
+	// be reached from beyond this machine.
 	Readers Readers
 	Exposed bool
-	// Configuration names the types of configuration that somebody makes, the
-	// newest version of each first, and Demand, if set, is called when one is asked for.
+	// Configuration names the served types of configuration, the newest version of each first.
+	// Demand, if set, is called when one of them is requested.
 	Configuration []string
 	Demand        func()
 	Limits        Limits

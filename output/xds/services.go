@@ -12,15 +12,15 @@ import (
 // every is the type of streams that carry all types.
 const every push.Type = -1
 
-// service is a discovery service of the protocol. All have the same two
-// methods, under other names.
+// service is a discovery service of the protocol. All services have the same two methods,
+// under other names.
 type service struct {
 	name, stream, delta string
 	typeURL             string // of its only type; empty if it carries all
-	// named, if set, says that resources are served by name only, and is the
-	// answer to who asks for everything.
+	// named, if set, means that resources are served by name only, and is the answer to a
+	// wildcard request.
 	named error
-	// withdrawn, if set, is the answer to everybody.
+	// withdrawn, if set, is the answer to every request.
 	withdrawn error
 }
 
@@ -56,8 +56,8 @@ var services = []service{
 
 const clustersNeedADS = "clusters take their endpoints over ADS, and Envoy rejects them without it"
 
-// Order is the order in which types reach a client, that of the protocol's
-// document: what is referred to before what refers to it.
+// Order returns the order in which types reach a client, by the protocol's document:
+// referenced types before the types that refer to them.
 func Order() []string {
 	return []string{
 		clusterURL,
@@ -71,7 +71,7 @@ func Order() []string {
 	}
 }
 
-// register offers every service whose type the engine has.
+// register offers every service with a type of the engine.
 func (s *Server) register() {
 	for _, offered := range services {
 		only, known := s.engine.Type(offered.typeURL)

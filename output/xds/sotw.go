@@ -6,16 +6,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// asked is what a stream remembers of a type, beside what the engine knows.
+// asked is a stream's state of a type, beside the engine's.
 type asked struct {
-	named bool // it once carried a name, so that emptiness no longer means everything
-	// wildcard is what the names last listed say of everything (state of the world).
+	named bool // a request has carried a name, so an empty list no longer means everything
+	// wildcard is the wildcard of the names last listed (state of the world).
 	wildcard push.Wildcard
 	said     int // bytes of names, as [stream.measure] adds them up
 }
 
-// claimOf reads what a client says it accepted last; nil if nothing. What we
-// never wrote is something else, but it does hold something.
+// claimOf parses the version that a client claims to have accepted last; nil if none. A
+// foreign version differs from ours, but still means that the client holds resources.
 func claimOf(version string) *push.Version {
 	if version == "" {
 		return nil
@@ -27,9 +27,9 @@ func claimOf(version string) *push.Version {
 	return &claim
 }
 
-// subscription reads names as the protocol does: "*" among them asks for
-// everything, and so does an empty list of a type that may be asked for that
-// way, as long as the type has not carried a name on the stream.
+// subscription interprets names by the protocol: "*" among them asks for everything. So
+// does an empty list of a type with a legacy wildcard, as long as the type has not carried
+// a name on the stream.
 func (st *asked) subscription(names []string, legacy bool) ([]string, push.Wildcard) {
 	everything := slices.Contains(names, "*") || legacy && !st.named && len(names) == 0
 	st.named = st.named || len(names) > 0

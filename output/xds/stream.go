@@ -21,26 +21,26 @@ type stream struct {
 	log        *slog.Logger
 	subscriber *push.Subscriber
 	only       push.Type // or every
-	marks      bool      // the client asks that first states be marked
+	marks      bool      // the client requests marks on first states
 
 	unredirected bool  // the client is a sidecar with INTERCEPTION_MODE NONE
 	named        error // as in [service]
 	pace         streams.Pace
 
 	types    map[push.Type]*asked // on this stream
-	denied   error                // why it may not read configuration; nil if it may
-	versions map[string]push.Type // types of configuration as the client calls them
-	noted    map[string]struct{}  // types asked for that are not served
+	denied   error                // why the client may not read configuration; nil if it may
+	versions map[string]push.Type // types of configuration by the client's name
+	noted    map[string]struct{}  // requested types that are not served
 
 	mu      sync.Mutex
 	serials map[push.Type]uint64 // of the newest response by type, as the sender sent it
-	urls    map[push.Type]string // how the client calls a type of configuration
+	urls    map[push.Type]string // the client's name of a type of configuration
 
-	admitted []push.Type // of which there is nothing
-	ended    bool        // they are released
+	admitted []push.Type // admitted types, which are not served
+	ended    bool        // the admitted types are released
 }
 
-// request is what both variants' messages have.
+// request is the common part of both variants' messages.
 type request interface {
 	GetNode() *corev3.Node
 	GetTypeUrl() string
@@ -48,10 +48,10 @@ type request interface {
 	GetResponseNonce() string
 }
 
-// answerOf reads a message's word on a response. It is a NACK by having a
-// reason, whatever version it carries. Nonces can be guessed, but nobody can
-// answer what has not been sent: it would make room for another response while
-// the first is still in the outbox, which holds one of each type.
+// answerOf returns a message's answer to a response. It is a NACK if it has a reason,
+// whatever version it carries. Nonces can be guessed, so an answer to an unsent response is
+// ignored. It would make room for another response while the first is still in the outbox,
+// which holds one of each type.
 func (s *stream) answerOf(t push.Type, m request) push.Answer {
 	serial, err := strconv.ParseUint(m.GetResponseNonce(), 10, 64)
 	switch {
@@ -83,7 +83,7 @@ func (s *Server) serve(wire *streams.Stream, mode push.Mode, only push.Type, nam
 	return wire.Run(st.subscriber, func() error { return st.receiveAll(first) }, st.sendAll)
 }
 
-// open enters a client, once there is something to serve.
+// open enters a client, once the engine is primed.
 func (s *Server) open(wire *streams.Stream, mode push.Mode, only push.Type, first request) (*stream, error) {
 	node := first.GetNode()
 	client := s.config.Kinds.clientOf(node, first.GetTypeUrl())
@@ -122,7 +122,7 @@ func (s *Server) open(wire *streams.Stream, mode push.Mode, only push.Type, firs
 
 var protocols = [...]string{push.WholeState: "xds-sotw", push.Delta: "xds-delta"}
 
-// sendAll sends what the engine has for the client until the subscriber is closed.
+// sendAll sends the client's responses until the subscriber is closed.
 func (s *stream) sendAll() error {
 	for r := range s.subscriber.Out() {
 		// Known before the client can answer.
@@ -136,7 +136,7 @@ func (s *stream) sendAll() error {
 	return nil
 }
 
-// latest is the serial of the newest response of a type; zero if there was none.
+// latest returns the serial of the newest response of a type; zero if there was none.
 func (s *stream) latest(t push.Type) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *stream) note(r *push.Response) {
 	s.serials[r.Type] = r.Serial
 }
 
-// of is what the stream remembers of a type.
+// of returns the stream's state of a type.
 func (s *stream) of(t push.Type) *asked {
 	if s.types[t] == nil {
 		s.types[t] = &asked{}

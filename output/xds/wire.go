@@ -31,9 +31,8 @@ const (
 	fieldControlPlaneID = 1
 )
 
-// Frame returns what goes before the body of a resource, an encoded Any, in
-// either variant: the body is the last field of what surrounds it, so that its
-// bytes need not be copied.
+// Frame returns the bytes before the body of a resource, an encoded Any, in either variant.
+// The body is the last field of its message, so that its bytes need not be copied.
 func Frame(e push.Encoded) [2][]byte {
 	if e.Framed {
 		return [2][]byte{}
@@ -51,7 +50,7 @@ func Frame(e push.Encoded) [2][]byte {
 	return [2][]byte{push.WholeState: whole, push.Delta: append(delta, inner...)}
 }
 
-// markOf is what goes behind the version of a response, for a client that asked for marks.
+// markOf returns the suffix of a response's version, for a client that requested marks.
 func markOf(r *push.Response) string {
 	switch {
 	case r.Ends:
@@ -63,15 +62,15 @@ func markOf(r *push.Response) string {
 	}
 }
 
-// tailRoom is what a tail takes beside the type's URL and the control plane:
-// version, nonce, and what goes before each field.
+// tailRoom is the bytes of a tail beside the type's URL and the control plane: version,
+// nonce, and the tag of each field.
 const tailRoom = 80
 
 // encode lays out a response. controlPlane is the encoded ControlPlane.
 func encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *streams.Message {
 	tail := make([]byte, 0, tailRoom+len(typeURL)+len(controlPlane))
 	var room [2*len(r.Version) + len(mcp.FirstStateComplete)]byte
-	if typeURL != memberURL || r.First { // whose messages are small and many, and nobody reads it
+	if typeURL != memberURL || r.First { // its messages are small and many, and clients ignore the version
 		tail = protowire.AppendTag(tail, fieldVersion, protowire.BytesType)
 		tail = protowire.AppendBytes(tail, append(hex.AppendEncode(room[:0], r.Version[:]), markOf(r)...))
 	}

@@ -61,8 +61,8 @@ func (s *typed) ack(f *flight, late bool) {
 	}
 }
 
-// nack notes what became of the resources of a response that is NACKed. Those that
-// came with others may come again, alone or in groups.
+// nack records the outcome for the resources of a NACKed response. Resources that came with
+// others may come again, alone or in groups.
 func (s *typed) nack(f *flight, late bool) {
 	if s.full && (late || len(s.inflight) > 0) {
 		s.again++ // the newest set has an answer of its own
@@ -83,7 +83,7 @@ func (s *typed) nack(f *flight, late bool) {
 		x.state, x.bad, x.overdue = nacked, bad, late
 	}
 	for name, x := range s.held {
-		if s.full && (!s.nacks(name) || x.state == acked) { // nobody knows which of the set is at fault, nor since when
+		if s.full && (!s.nacks(name) || x.state == acked) { // the resource at fault in the set is unknown, and since when
 			x.state = suspected
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// ask asks for a type, or for more of one.
+// ask requests a type, or more of one.
 func (c *client) ask() {
 	t := c.h.t
 	m, r := c.h.drawType()
@@ -35,7 +35,7 @@ func (c *client) ask() {
 		}
 	}
 	if s.mode == push.WholeState {
-		names = slices.DeleteFunc(names, func(name string) bool { return s.named[name] > 0 }) // the others are asked for already
+		names = slices.DeleteFunc(names, func(name string) bool { return s.named[name] > 0 }) // the others are already requested
 		slices.Sort(names)
 		names = slices.Compact(names)
 		req.Subscribe, req.Replace = nil, true
@@ -56,7 +56,7 @@ func (c *client) drawMode() push.Mode {
 	return rapid.SampledFrom([]push.Mode{push.Delta, push.WholeState}).Draw(c.h.t, "mode")
 }
 
-// follow asks for what resources of a type bring, as clients do.
+// follow asks for the resources that resources of a type bring, as clients do.
 func (c *client) follow() {
 	m, r := c.h.drawType()
 	by := c.types[m.producer.Type(r)]
@@ -73,7 +73,7 @@ func (c *client) follow() {
 	}
 }
 
-// leadsTo lists the names that resources bring and that are not asked for.
+// leadsTo lists the names that resources bring and that are not requested.
 func (s *typed) leadsTo(t push.Type, typeName string) (names []string) {
 	to := s.c.types[t]
 	for _, x := range s.held {
@@ -87,7 +87,7 @@ func (s *typed) leadsTo(t push.Type, typeName string) (names []string) {
 	return slices.Compact(names)
 }
 
-// askFor asks for names that are not asked for.
+// askFor requests names that are not requested yet.
 func (c *client) askFor(m *maker, r push.Row, names []string) {
 	s := c.types[m.producer.Type(r)]
 	first := s == nil
@@ -109,7 +109,7 @@ func (c *client) askFor(m *maker, r push.Row, names []string) {
 	c.request(s, req)
 }
 
-// unask ends what a client asks for of a type, in part or all.
+// unask ends a part or all of a client's requests of a type.
 func (c *client) unask() {
 	t := c.h.t
 	list := c.sorted()
@@ -145,8 +145,8 @@ func (c *client) unask() {
 	c.request(s, req)
 }
 
-// drop notes that names are not asked for any more. The client forgets those that no
-// wildcard has either. Of the others it may be sent once more what there is.
+// drop records that names are no longer requested. The client forgets the names without a
+// wildcard. For the others it may be sent the current version once more.
 func (s *typed) drop(names []string) {
 	s.again++
 	s.loose = true
@@ -166,8 +166,7 @@ func (s *typed) drop(names []string) {
 	s.dropped = true
 }
 
-// cross notes the names in responses on their way that the client does not ask for
-// any more.
+// cross records the names of responses in flight that the client no longer asks for.
 func (s *typed) cross() {
 	if s.mode != push.Delta {
 		return
@@ -182,8 +181,8 @@ func (s *typed) cross() {
 	}
 }
 
-// meet notes which of these names the client asks for again before it has answered.
-// It may take the response on its way for the answer.
+// meet records the crossed names that the client requests again before it has answered. It
+// may mistake the response in flight for the answer.
 func (s *typed) meet() {
 	for _, f := range s.inflight {
 		for _, e := range f.changed {

@@ -7,7 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// check checks what a client has once everything is at rest.
+// check checks a client's resources once everything is at rest.
 func (c *client) check() {
 	if c.busy {
 		return
@@ -65,7 +65,7 @@ func (s *typed) checkPresent(want push.Encoded) {
 	case x.Version != want.Version:
 		s.violated(lost, "%s is %q and should be %q", want.Name, x.Body, want.Body)
 	case s.spec.Exclusive && (s.dropped || s.clashesWith(s.uses, want)):
-		// What it clashed with was NACKed itself, or is unclear, or the client dropped it.
+		// The conflicting resource was NACKed itself, or is unclear, or the client dropped it.
 	case x.state == nacked && !x.bad && !s.full && !s.wasUnclear(want.Name):
 		s.violated(contained, "%s is fine, was NACKed with others, and did not come again", want.Name)
 	}
@@ -75,7 +75,7 @@ func (s *typed) checkPresent(want push.Encoded) {
 func (s *typed) checkAbsent(x *thing) {
 	void, ok := s.void(x.Name)
 	switch {
-	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
+	case !s.maker.complete && !s.proven(x), s.c.guarded(): // whether the resource is gone, or which resources refer to it, is not known yet
 	case s.emptied(x):
 	case s.full || s.mode == push.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)
@@ -91,8 +91,8 @@ func (s *typed) emptied(x *thing) bool {
 	return ok && x.Version == void.Version && (s.mode == push.Delta || s.absence() == push.Empty)
 }
 
-// checkAnswer checks that a client that asks for a name which does not exist was
-// answered as the table of types says.
+// checkAnswer checks the answer to a request for a name which does not exist. The table of
+// types defines the answer.
 func (s *typed) checkAnswer(name string) {
 	absence := s.absence()
 	_, hasVoid := s.void(name)
@@ -123,8 +123,8 @@ func (s *typed) wasUnclear(name string) bool {
 
 func (s *typed) aggregates() bool { return s.spec.Aggregate != nil && s.spec.Aggregate(s.c.who.Kind) }
 
-// heldBack reports whether a resource waits because of a NACK: for a resource that
-// the client NACKed, or for one that waits itself.
+// heldBack reports whether a resource waits because of a NACK: for a resource that the
+// client NACKed, or for another waiting resource.
 func (s *typed) heldBack(e push.Encoded, depth int) bool {
 	for other := range s.related(s.spec.Needs) {
 		for _, name := range s.refers(e.Body, other) {
@@ -143,8 +143,8 @@ func (s *typed) heldBack(e push.Encoded, depth int) bool {
 	return false
 }
 
-// settle forgets the reasons for something to come again: all is at rest, and it did
-// not.
+// settle drops the reasons for a resource to come again: everything is at rest, and it did
+// not come.
 func (s *typed) settle() {
 	s.fence = s.c.h.clock + 1
 	s.loose, s.anyway = false, false

@@ -10,13 +10,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// late is how many answers of the client a removal may take while everything else
-// changes: one for what is on its way, one for what refers to it, and the same
-// for a type that refers to that.
+// late bounds the answers of the client that a removal may take while everything else
+// changes: one for a response in flight and one for resources that refer to it. The rest is
+// for further types that refer to those types.
 const late = 8
 
-// churn has the worlds change before each answer. A removal waits for what was
-// sent when it became due, and not for all that follows.
+// churn makes the worlds change before each answer. A removal waits for the responses sent
+// when it became due, and not for later ones.
 func (h *history) churn() {
 	for range rapid.IntRange(0, 15).Draw(h.t, "rounds of churn") {
 		for _, m := range h.added {
@@ -38,7 +38,7 @@ func (h *history) churn() {
 	}
 }
 
-// countLate counts the answers for which a client has had what is gone.
+// countLate counts the answers during which a client has kept a removed resource.
 func (c *client) countLate() {
 	for _, s := range c.types {
 		for name, x := range s.held {
@@ -54,7 +54,7 @@ func (c *client) countLate() {
 	}
 }
 
-// leave has all clients go, and holds that nothing of them is kept.
+// leave disconnects all clients, and checks that no subscriber of theirs is kept.
 func (h *history) leave() {
 	var gone []weak.Pointer[push.Subscriber]
 	for _, s := range h.sinks {
@@ -85,8 +85,8 @@ func (h *history) leave() {
 	}
 }
 
-// countWorlds holds that old worlds are let go: the newest is kept, and what each
-// worker and the dispatcher looked at last.
+// countWorlds checks that old worlds are released. Kept are the newest, and the last one of
+// each worker and of the dispatcher.
 func (h *history) countWorlds(m *maker) {
 	kept := 0
 	for _, p := range m.stages {

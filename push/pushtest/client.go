@@ -10,29 +10,28 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// client is one that asks for resources of the makers, and checks what it is
-// sent.
+// client asks for resources of the makers, and checks the responses.
 type client struct {
 	h      *history
 	id     string
 	who    push.Client
 	sub    *push.Subscriber // nil while it is away
 	types  map[push.Type]*typed
-	silent bool // it never answers
-	rolls  bool // it applies nothing of a response that it NACKs
-	busy   bool // it does not read for now
-	doomed bool // its stream may be ended, by a fault of what it asks for
+	silent bool // never answers
+	rolls  bool // applies nothing of a response that it NACKs
+	busy   bool // does not read for now
+	doomed bool // the stream may be ended, by a fault of a requested type
 
-	bad map[string]bool // what it NACKs, by type and name
-	// has is each state in which it may have a resource that is sent in parts, through
-	// all its streams.
+	bad map[string]bool // names that the client NACKs, by type and name
+	// has lists each state in which the client may have a resource that is sent in parts,
+	// across all its streams.
 	has map[push.Type]map[string][]push.Encoded
-	// views are its views of each type since everything was at rest the last time,
-	// whether it asks for the type or not.
+	// views are the client's views of each type since everything was last at rest, whether or
+	// not the client asks for the type.
 	views map[push.Type][]view
 }
 
-// typed is what a client knows of a type on one stream.
+// typed is the state of a client for a type on one stream.
 type typed struct {
 	c     *client
 	t     push.Type
@@ -42,42 +41,42 @@ type typed struct {
 	mode  push.Mode
 	full  bool // each response is the whole set
 
-	asked    int // when the type was asked for first, by the clock of the history
-	fence    int // when everything was at rest the last time, or asked
-	wildcard int // since when it asks for everything; 0 if it does not
+	asked    int // when the type was first requested, by the clock of the history
+	fence    int // when everything was last at rest, or requested
+	wildcard int // since when everything is requested; 0 if it is not
 	named    map[string]int
 	held     map[string]*thing
-	settled  map[string]push.Encoded // what it answered last, in whatever way
-	applied  map[string]push.Version // what it uses, unless it NACKs that
-	uses     map[string][]byte       // likewise, of an exclusive type, with all that it has ACKed
-	kept     map[string]bool         // what was removed from a full set that it NACKed
-	denied   map[string]bool         // names it was sent a removal for
+	settled  map[string]push.Encoded // the last answered version, ACKed or NACKed
+	applied  map[string]push.Version // version in use, unless the client NACKs it
+	uses     map[string][]byte       // body in use, of an exclusive type, including all that was ACKed
+	kept     map[string]bool         // names removed from a full set that the client NACKed
+	denied   map[string]bool         // names for which the client was sent a removal
 
-	claims    bool            // its first request says what it had
-	first     bool            // it waits for its first response
-	again     int             // reasons to be sent a full set that it has
-	repeats   map[string]int  // reasons to be sent a resource that it has
-	free      map[string]bool // it may be sent that as often as one likes
-	anyway    bool            // it may be sent anything once more
-	dropped   bool            // it asked for more at some time
-	loose     bool            // it asked for more until lately
-	owed      map[string]bool // names it waits for anew
-	missing   map[string]int  // how many turns names are late to be removed
-	crossed   map[string]bool // names it ceased to ask for while a response that brought them was unanswered
-	uncertain map[string]bool // likewise, and it asks for them again: it may have what they were
+	claims    bool            // the first request lists the held versions
+	first     bool            // the first response is awaited
+	again     int             // number of reasons to be sent an unchanged full set
+	repeats   map[string]int  // number of reasons to be sent an unchanged resource
+	free      map[string]bool // names that may come again without limit
+	anyway    bool            // any resource may come once more
+	dropped   bool            // the client has dropped names
+	loose     bool            // the client has dropped names lately
+	owed      map[string]bool // names that the client waits for anew
+	missing   map[string]int  // number of turns that a removal of the name is late
+	crossed   map[string]bool // names that were dropped while a response with them was unanswered
+	uncertain map[string]bool // crossed names that were requested again: the client may have an old version
 	inflight  []*flight
 	acked     *push.Version
 }
 
-// thing is a resource as it was sent last.
+// thing is a resource as last sent.
 type thing struct {
 	push.Encoded
-	serial  uint64 // 0 if it came with an earlier stream
+	serial  uint64 // 0 if sent on an earlier stream
 	state   state
-	bad     bool // it was NACKed for its own sake
+	bad     bool // NACKed for its own sake
 	overdue bool // before it was answered
-	there   bool // it came with an earlier stream, and was found as it is on this one
-	lapsed  bool // it was gone, which cannot be said to the client
+	there   bool // sent on an earlier stream, and found unchanged on this one
+	lapsed  bool // removed, in a protocol without a removal
 }
 
 type state int
@@ -86,7 +85,7 @@ const (
 	unanswered state = iota
 	acked
 	nacked
-	suspected // it was in a full set that was NACKed
+	suspected // in a full set that was NACKed
 )
 
 // flight is a response that was read and not answered.
@@ -102,12 +101,12 @@ func (c *client) String() string { return c.id }
 
 func (s *typed) subscribed(name string) bool { return s.wildcard > 0 || s.named[name] > 0 }
 
-// since is when the client began to ask for a name; what it asks for twice counts
-// from the later of both.
+// since returns when the client began to ask for a name. A name requested twice counts from
+// the later request.
 func (s *typed) since(name string) int { return max(s.wildcard, s.named[name]) }
 
-// seen is what the client may have been sent of since everything was at rest, and
-// now is the newest of that.
+// seen returns the views that responses may come from, since everything was at rest. now
+// returns the newest of them.
 func (s *typed) seen() []view { return s.c.views[s.t] }
 
 func (s *typed) now() (v view) {
@@ -117,7 +116,7 @@ func (s *typed) now() (v view) {
 	return v
 }
 
-// note takes note of what the client sees of a maker's newest world.
+// note records the client's view of a maker's newest world.
 func (c *client) note(m *maker) {
 	for r := range m.Rows {
 		t := m.producer.Type(push.Row(r))
@@ -126,7 +125,7 @@ func (c *client) note(m *maker) {
 	}
 }
 
-// sorted are the types in order, so that a history can be repeated.
+// sorted returns the types in order, so that a history can be repeated.
 func (c *client) sorted() []*typed {
 	list := slices.Collect(maps.Values(c.types))
 	slices.SortFunc(list, func(a, b *typed) int { return int(a.t - b.t) })
@@ -145,7 +144,7 @@ func (c *client) leave() {
 	c.sub, c.types = nil, nil
 }
 
-// begin enters a type that was not asked for on this stream.
+// begin starts a type that was not requested on this stream.
 func (c *client) begin(m *maker, r push.Row, mode push.Mode) *typed {
 	c.h.clock++
 	s := &typed{
@@ -168,7 +167,7 @@ func (c *client) request(s *typed, r push.Request) {
 	}
 }
 
-// act does something at random.
+// act makes one random move.
 func (c *client) act() {
 	t := c.h.t
 	if c.sub == nil {
@@ -212,11 +211,11 @@ func (c *client) nack() {
 
 func (s *typed) nacks(name string) bool { return s.c.bad[s.spec.Name+" "+name] }
 
-// comeBack opens a stream anew after the client was away, and asks for nothing yet.
+// comeBack opens a new stream after the client was away, without a request.
 func (c *client) comeBack() { c.connect() }
 
-// back ends the stream and opens another, on which the client asks for what it
-// asked for before. It says what it has or, unless it keeps that, has nothing.
+// back ends the stream and opens another, on which the client repeats its requests. With
+// keeps, the requests list the held versions; otherwise the client has none.
 func (c *client) back(keeps bool) {
 	before := c.sorted()
 	if !keeps {
@@ -263,7 +262,7 @@ func (c *client) resume(before *typed, keeps bool) {
 	c.request(s, r)
 }
 
-// want notes that names are asked for, of which the client holds some.
+// want records that names are requested, of which the client holds some.
 func (s *typed) want(names []string, held map[string]push.Version) {
 	for _, name := range names {
 		s.named[name] = s.c.h.clock
@@ -291,7 +290,7 @@ func (c *client) readOne() bool {
 	}
 }
 
-// readAll reads all there is, and reports whether the stream goes on.
+// readAll reads all pending responses, and reports whether the stream goes on.
 func (c *client) readAll() bool {
 	for c.sub != nil && c.readOne() {
 		continue
@@ -299,7 +298,7 @@ func (c *client) readAll() bool {
 	return c.sub != nil
 }
 
-// ended takes note of the end of the stream.
+// ended handles the end of the stream.
 func (c *client) ended() {
 	if !c.sub.Failed() || !c.doomed {
 		c.h.violated(contained, "the stream of client %v was ended, and nothing that it asks for is at fault", c)
@@ -307,7 +306,7 @@ func (c *client) ended() {
 	c.leave()
 }
 
-// turn reads all there is and answers it. It reports whether there was any.
+// turn reads and answers all pending responses. It reports whether there was any.
 func (c *client) turn() (busy bool) {
 	if c.sub == nil || c.busy {
 		return false

@@ -6,8 +6,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// clashes reports whether a client NACKs a response for what it would then have of an
-// exclusive type.
+// clashes reports whether a client NACKs a response of an exclusive type because of the
+// resources that the client would then have.
 func (s *typed) clashes(f *flight) bool {
 	if !s.spec.Exclusive {
 		return false
@@ -22,7 +22,7 @@ func (s *typed) clashes(f *flight) bool {
 	return false
 }
 
-// clashesWith reports whether a resource and one of others exclude each other.
+// clashesWith reports whether a resource conflicts with any of others.
 func (s *typed) clashesWith(others map[string][]byte, e push.Encoded) bool {
 	if !s.spec.Exclusive {
 		return false
@@ -35,8 +35,8 @@ func (s *typed) clashesWith(others map[string][]byte, e push.Encoded) bool {
 	return false
 }
 
-// use has a client use a response of an exclusive type. What it NACKed may be fine with
-// that, and comes again.
+// use makes a client use a response of an exclusive type. Its NACKed resources may be valid
+// afterwards, and come again.
 func (s *typed) use(f *flight) {
 	if !s.spec.Exclusive {
 		return

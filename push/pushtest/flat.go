@@ -13,22 +13,21 @@ import (
 // Step is a step from one world to the next that concerns a single client.
 type Step struct {
 	Row push.Row
-	// First is what is published to begin with, and Next what changes one resource
-	// of the row for one client.
+	// First is the first update, and Next the update that changes one resource of the row for
+	// one client.
 	First, Next push.Update
-	// Client returns one of the clients, all of which ask for everything of the row.
+	// Client returns one of the clients, which all subscribe to every resource of the row.
 	Client func(n int) push.Client
 	// Concerned is the number of the client that the change is for.
 	Concerned int
 }
 
-// Looks is how many look-ups a change of one resource may take for the client that
-// it concerns: the views and the resource in both worlds, by the dispatcher and by
-// a worker.
+// Looks bounds the look-ups that a change of one resource may take for the affected client:
+// the views and the resource in both worlds, by the dispatcher and by a worker.
 const Looks = 10
 
-// Flat checks that a change which concerns one client of so many costs look-ups for
-// that one alone, and reaches nobody else.
+// Flat checks that a change which affects one of many clients costs look-ups for that
+// client alone, and reaches no other client.
 func Flat(t *testing.T, rows []push.TypeSpec, clients int, step Step) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
@@ -76,14 +75,14 @@ func Flat(t *testing.T, rows []push.TypeSpec, clients int, step Step) {
 	})
 }
 
-// ackAll reads what there is and ACKs it.
+// ackAll reads and ACKs all pending responses.
 func ackAll(s *push.Subscriber) (n int) {
 	for {
 		select {
 		case r := <-s.Out():
 			n++
 			s.Sent(r)
-			// It asks for nothing, so no budget can be exceeded.
+			// The request asks for nothing, so no budget can be exceeded.
 			_ = s.Request(push.Request{Type: r.Type, Mode: r.Mode, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}})
 		default:
 			return n
@@ -91,7 +90,7 @@ func ackAll(s *push.Subscriber) (n int) {
 	}
 }
 
-// counted is a world whose look-ups are counted.
+// counted is a world that counts its look-ups.
 type counted struct {
 	push.World
 	looks *atomic.Int64

@@ -21,15 +21,15 @@ type history struct {
 	patience time.Duration
 	workers  int
 
-	makers  []*maker // those that are added first
+	makers  []*maker // added makers first
 	added   []*maker
 	clients []*client
 	sinks   []*sink
-	largest int // bytes of a message; 0 if nothing bounds it, else there are sinks alone
+	largest int // bytes of a message; 0 if unbounded, otherwise there are only sinks
 	clock   int
 	diary   []string
-	paced   bool // nothing happens before the engine is done with what was before
-	calm    bool // nothing is NACKed, nothing is split and a turn reads everything, so what is late can be counted
+	paced   bool // each step waits until the engine has handled the previous one
+	calm    bool // nothing is NACKed or split and a turn reads everything, so late removals can be counted
 }
 
 func newHistory(t *rapid.T, a Addition) *history {
@@ -70,7 +70,7 @@ func (h *history) stop() {
 	<-h.ended
 }
 
-// drawMaker draws a producer, most often one that is added.
+// drawMaker draws a producer, most often an added one.
 func (h *history) drawMaker() *maker {
 	if rapid.IntRange(0, 2).Draw(h.t, "neighbour") == 0 {
 		return rapid.SampledFrom(h.makers).Draw(h.t, "producer")
@@ -89,7 +89,7 @@ func (h *history) run() {
 	for range rapid.IntRange(0, 12).Draw(t, "before anything is published") {
 		h.step(false)
 	}
-	for _, m := range h.makers[:len(h.makers)-1] { // the faulty one is not waited for
+	for _, m := range h.makers[:len(h.makers)-1] { // the faulty producer may publish later
 		if m.published == 0 {
 			m.publish()
 		}
@@ -104,7 +104,7 @@ func (h *history) run() {
 	h.leave()
 }
 
-// step is one thing that happens. Most follow each other at once.
+// step makes one random move. Most moves follow each other at once.
 func (h *history) step(publish bool) {
 	if h.paced {
 		synctest.Wait()
@@ -131,7 +131,7 @@ func (h *history) step(publish bool) {
 	}
 }
 
-// join has a client come that asks for something at once.
+// join adds a client that asks for a type at once.
 func (h *history) join() {
 	t := h.t
 	c := &client{
@@ -139,7 +139,7 @@ func (h *history) join() {
 		silent: rapid.IntRange(0, 5).Draw(t, "silent") == 0, rolls: rapid.Bool().Draw(t, "rolls back"),
 	}
 	h.clients = append(h.clients, c)
-	synctest.Wait() // it sees nothing of the worlds before
+	synctest.Wait() // the client sees nothing of earlier worlds
 	for _, m := range h.makers {
 		if m.published > 0 {
 			c.note(m)
@@ -152,11 +152,11 @@ func (h *history) join() {
 	}
 }
 
-// restless is how many rounds of answers everything may take to come to rest.
+// restless bounds the rounds of answers until everything is at rest.
 const restless = 300
 
-// rest has everybody read and answer until nothing is on its way, and checks what
-// they have then.
+// rest makes every client read and answer until nothing is in flight. Then it checks their
+// resources.
 func (h *history) rest() {
 	for waited, round := 0, 0; waited < 2; round++ {
 		synctest.Wait()
@@ -174,7 +174,7 @@ func (h *history) rest() {
 			waited = 0
 		default:
 			waited++
-			time.Sleep(h.patience) // of those who do not answer
+			time.Sleep(h.patience) // patience with clients that do not answer
 		}
 	}
 	for _, c := range h.clients {
@@ -185,7 +185,7 @@ func (h *history) rest() {
 	}
 	behind := slices.ContainsFunc(h.clients, func(c *client) bool { return c.busy })
 	for _, m := range h.makers {
-		if !behind { // a client that does not read for now is yet to be checked with it
+		if !behind { // a client that does not read for now is checked later
 			clear(m.revoked)
 		}
 		m.lately = slices.Clone(m.cursed)
@@ -194,7 +194,7 @@ func (h *history) rest() {
 	h.log("everything is at rest")
 }
 
-// recover ends whatever is wrong and has everybody read.
+// recover ends all faults and makes every client read.
 func (h *history) recover() {
 	for _, m := range h.makers {
 		m.heal()

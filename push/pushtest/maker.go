@@ -16,16 +16,16 @@ type maker struct {
 	h        *history
 	producer *push.Producer
 	world    World
-	faulty   int // how many steps of ten change what is at fault
+	faulty   int // number of steps in ten that change the faults
 
 	published int  // worlds so far
-	listed    bool // every source has been, as the next world says
-	complete  bool // as a published world has said
+	listed    bool // every source was listed, as of the next world
+	complete  bool // complete, as of a published world
 	faults    map[place]fault
 	cursed    []push.Client
-	lately    []push.Client // who was cursed since everything was at rest
+	lately    []push.Client // clients cursed since everything was at rest
 	revoked   map[place]bool
-	stages    []weak.Pointer[stage] // all that were published
+	stages    []weak.Pointer[stage] // all published stages
 }
 
 func newMaker(h *history, a Addition, faulty int) *maker {
@@ -39,14 +39,14 @@ func newMaker(h *history, a Addition, faulty int) *maker {
 	}
 }
 
-// publish makes a step. It lists the changes that the suite made to the world as well.
+// publish makes a step. It also lists the changes that the suite made to the world.
 func (m *maker) publish() {
 	u := m.world.Step(m.h.t)
 	m.spoil(&u)
 	m.put(u)
 }
 
-// put publishes an update with the faults there are.
+// put publishes an update with the current faults.
 func (m *maker) put(u push.Update) {
 	s := &stage{u.World, m.listed, maps.Clone(m.faults), slices.Clone(m.cursed)}
 	u.World, m.complete = s, m.listed
@@ -64,7 +64,7 @@ func (m *maker) put(u push.Update) {
 	m.producer.Publish(u)
 }
 
-// spoil changes what is at fault in the world.
+// spoil changes the faults of the world.
 func (m *maker) spoil(u *push.Update) {
 	t := m.h.t
 	if rapid.IntRange(0, 9).Draw(t, "faults") >= m.faulty {
@@ -82,7 +82,7 @@ func (m *maker) spoil(u *push.Update) {
 	m.curse(u)
 }
 
-// curse has the views of one client panic, or ends that.
+// curse makes the views of one client panic, or ends that.
 func (m *maker) curse(u *push.Update) {
 	t := m.h.t
 	if len(m.h.clients) == 0 || rapid.IntRange(0, 3).Draw(t, "curses") > 0 {
@@ -97,7 +97,7 @@ func (m *maker) curse(u *push.Update) {
 	u.Reviewed = []string{"*"}
 }
 
-// heal ends all faults, and has every source listed.
+// heal ends all faults, and marks every source as listed.
 func (m *maker) heal() {
 	m.listed = true
 	u := m.world.Step(m.h.t)
@@ -108,16 +108,16 @@ func (m *maker) heal() {
 	m.put(u)
 }
 
-// curses reports whether a client that asks for a type of this producer may have
-// its stream ended.
+// curses reports whether the stream of a client that asks for a type of this producer may
+// be ended.
 func (m *maker) curses(c push.Client) bool { return (&stage{cursed: m.lately}).curses(c) }
 
-// view is what a client sees of a type in one world.
+// view is a client's view of a type in one world.
 type view struct {
-	world int // as its maker counts them
+	world int // by its maker's count
 	names map[string]push.Encoded
-	// unclear are names of which nobody can say what they stand for, or whose
-	// content nobody can have, by a fault of the producer.
+	// unclear are the names with a fault of the producer: the look-up of the name or its
+	// content panics.
 	unclear map[string]fault
 }
 

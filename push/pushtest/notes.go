@@ -12,8 +12,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// neighbour is a producer beside the one that is added: a whole type, and one
-// that needs it, by other names.
+// neighbour is a producer beside the added one: a whole type, and a type that needs it,
+// with other names.
 func neighbour(prefix string) Addition {
 	return Addition{
 		Rows: []push.TypeSpec{
@@ -33,7 +33,7 @@ func drawNote(t *rapid.T, r push.Row) string {
 
 func voidNote(name string) push.Encoded { return (&note{name: name, content: "nothing"}).Encode() }
 
-// note is a resource whose content says what it refers to.
+// note is a resource that lists the names it refers to in its content.
 type note struct {
 	row           push.Row
 	name, content string
@@ -47,7 +47,7 @@ func (n *note) Encode() push.Encoded {
 
 func (n *note) Refers(string) iter.Seq[string] { return slices.Values(refersOf([]byte(n.content))) }
 
-// refersOf reads what a note refers to: what follows the first word.
+// refersOf returns the names that a note refers to: the words after the first.
 func refersOf(body []byte) []string {
 	if words := strings.Fields(string(body)); len(words) > 1 {
 		return words[1:]

@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// refers lists the names of another type that a client reads in a resource, as far
-// as it asks for them.
+// refers lists the names of another type that a client reads in a resource, if the client
+// asks for them.
 func (s *typed) refers(body []byte, other *typed) (names []string) {
 	if s.maker.Refers == nil {
 		return nil
@@ -21,7 +21,7 @@ func (s *typed) refers(body []byte, other *typed) (names []string) {
 	return names
 }
 
-// related yields the types on this stream that some names stand for.
+// related yields the types on this stream that names lists.
 func (s *typed) related(names []string) func(func(*typed) bool) {
 	return func(yield func(*typed) bool) {
 		for _, other := range s.c.sorted() {
@@ -32,12 +32,12 @@ func (s *typed) related(names []string) func(func(*typed) bool) {
 	}
 }
 
-// checkNeeds checks that everything a resource needs came before it. There must be a
-// world in which the resource is as it was sent, and in which each of its needs either
-// does not exist, or is as the client has it and has answered it.
+// checkNeeds checks that a resource came after everything that it needs. Some world must
+// contain the resource as sent. Each of its needs must be absent from that world, or the
+// client has that version and has answered it.
 func (s *typed) checkNeeds(e push.Encoded) {
 	if s.wasUnclear(e.Name) {
-		return // it is as it was last, which may refer to something else
+		return // the resource has its last good form, which may have other references
 	}
 	if s.spec.Fixed && s.held[e.Name] != nil {
 		return
@@ -45,7 +45,7 @@ func (s *typed) checkNeeds(e push.Encoded) {
 	for other := range s.related(s.spec.Needs) {
 		for _, name := range s.refers(e.Body, other) {
 			if other.since(name) >= max(s.fence, s.asked) || other.full && other.first && other.claims {
-				continue // it may have been on its way before that was asked for, or the client says it has it
+				continue // the response may have been in flight before the request, or the client claims to hold the resource
 			}
 			if !s.someWorld(other, func(mine, its view) bool { return mine.is(e) && other.settledIn(its, name, s.aggregates()) }) {
 				s.violated(order, "%s came, which refers to %s, before that had been sent and answered", e.Name, name)
@@ -54,22 +54,21 @@ func (s *typed) checkNeeds(e push.Encoded) {
 	}
 }
 
-// guarded reports whether the client is left with a full set that it had on an
-// earlier stream, until every source has been listed.
+// guarded reports whether the client keeps a full set of an earlier stream, until every
+// source has been listed.
 func (s *typed) guarded() bool { return s.full && s.first && s.claims && !s.maker.complete }
 
-// guarded reports whether any type is left so. Until then nothing is removed that its
-// resources may refer to.
+// guarded reports whether any type is guarded. Until then nothing is removed that the
+// resources of such a type may refer to.
 func (c *client) guarded() bool { return slices.ContainsFunc(c.sorted(), (*typed).guarded) }
 
-// is reports whether a resource may be that of the view.
+// is reports whether a resource may be the view's version.
 func (v view) is(e push.Encoded) bool {
 	is, there := v.names[e.Name]
 	return there && is.Version == e.Version || v.unclear[e.Name] != 0
 }
 
-// settledIn reports whether the client has the resource that a view has of a name, and
-// has answered it.
+// settledIn reports whether the client has a view's version of a name, and has answered it.
 func (s *typed) settledIn(v view, name string, aggregate bool) bool {
 	is, there := v.names[name]
 	if !there || v.unclear[name] != 0 {
@@ -94,9 +93,8 @@ func (s *typed) isOverdue(serial uint64) bool {
 	})
 }
 
-// someWorld reports whether something holds for any state of both types since
-// everything was at rest. Of one producer that is a world; producers publish by
-// themselves.
+// someWorld reports whether holds is true for any state of both types since everything was
+// at rest. Two types of one producer must be of one world; producers publish independently.
 func (s *typed) someWorld(other *typed, holds func(mine, its view) bool) bool {
 	for _, mine := range s.seen() {
 		for _, its := range other.seen() {
@@ -108,10 +106,10 @@ func (s *typed) someWorld(other *typed, holds func(mine, its view) bool) bool {
 	return len(other.seen()) == 0
 }
 
-// checkRemoval checks that nothing the client was sent still refers to a removed
-// resource. There must be a world without it in which each resource that referred to
-// it is as the client answered it last, or refers to it although it is gone, or is
-// held back because the client NACKed something else, for which no removal waits.
+// checkRemoval checks that none of the client's resources still refers to a removed
+// resource. Some world must lack the removed resource. In that world, each resource that
+// referred to it is in one of three states. It is as the client last answered it, it refers
+// to the removed resource nevertheless, or a NACK holds it back.
 func (s *typed) checkRemoval(name string) {
 	if s.maker.revoked[place{s.row, name}] {
 		return
@@ -141,13 +139,13 @@ func (s *typed) checkRemoval(name string) {
 	}
 }
 
-// waitFor notes the names that the client waits for once it has a resource.
+// waitFor records the names that the client waits for once it has a resource.
 func (s *typed) waitFor(e push.Encoded) {
 	for other := range s.related(s.spec.Brings) {
 		if !other.spec.Awaited {
 			continue
 		}
-		if s.wasUnclear(e.Name) { // it is as it was last, and may bring what the next would
+		if s.wasUnclear(e.Name) { // the resource has its last good form, and may bring the names of the next
 			other.anyway = true
 			continue
 		}
@@ -158,8 +156,8 @@ func (s *typed) waitFor(e push.Encoded) {
 	}
 }
 
-// waitAnew notes the names of a type that the client asks for only now, and waits for
-// because earlier resources on this stream bring them.
+// waitAnew records the names of a newly requested type that the client waits for, because
+// earlier resources on this stream bring them.
 func (s *typed) waitAnew() {
 	if !s.spec.Awaited {
 		return

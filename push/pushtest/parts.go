@@ -7,9 +7,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// joined is what the client has of a resource once it has taken what it is sent. It
-// must be the same whatever the client had: a response that it NACKed may have changed
-// nothing, and of what it kept through a new connection it does not say anything.
+// joined returns the resource that the client has once it has applied a response. The
+// result must not depend on the client's previous state. A NACKed response may have changed
+// nothing, and the client does not list the resources kept from an earlier stream.
 func (s *typed) joined(sent push.Encoded) push.Encoded {
 	take := s.maker.Take
 	if take == nil {
@@ -36,7 +36,7 @@ func (s *typed) joined(sent push.Encoded) push.Encoded {
 
 func alikeIn(a, b push.Encoded) bool { return a.Version == b.Version && bytes.Equal(a.Body, b.Body) }
 
-// keep notes in which states the client may have a resource.
+// keep records the states in which the client may have a resource.
 func (s *typed) keep(is push.Encoded, or ...push.Encoded) {
 	if s.maker.Take == nil {
 		return

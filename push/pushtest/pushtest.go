@@ -1,25 +1,24 @@
-// Package pushtest is the suite that every producer of package push must pass,
-// whatever its resources are.
+// Package pushtest is the suite that every producer of package push must pass, with any
+// kind of resources.
 //
-// [Run] draws histories: an engine serves the producer that is added, beside it
-// one that behaves and one whose code panics. Clients of every kind come, ask by
-// name, for what something brings and for everything, in either mode of each type, read late, answer late
-// or never, NACK what they like, leave, and come back with what they hold. Sinks say
-// with each answer in which mode they take the next one, and of some histories, which
-// have no other clients, each message is bounded.
-// Meanwhile the worlds change. Of each response, and whenever everything is at
-// rest, the suite checks the laws of docs/architecture.md by number, as far as
-// they concern an engine: see [law].
+// [Run] draws histories. An engine serves the added producer, and beside it a correct one
+// and one with code that panics. Clients of every kind connect. They ask by name, for the
+// resources that a resource brings and for everything, in either mode of each type. They
+// read late, answer late or never, NACK at random, leave, and come back with the resources
+// that they hold. Sinks choose with each answer the mode in which they take the next
+// response. In some histories all clients are sinks and the size of messages is bounded.
+// Meanwhile the worlds change. For each response, and whenever everything is at rest, the
+// suite checks the laws of docs/architecture.md by number, as far as they concern an
+// engine: see [law].
 //
-// The suite uses the exported names of package push alone, and knows of the producer
-// only its [Addition]. A failure may be a fault of the producer as well as of the
-// engine: a change that it does not list, an audience that is too small, a slot that
-// two variants share.
+// The suite uses the exported names of package push alone, and knows of the producer only
+// its [Addition]. A failure may be a fault of the producer as well as of the engine: an
+// unlisted change, an audience that is too small, a slot that two variants share.
 //
-// [Flat] counts what a change costs among many clients.
+// [Flat] counts the cost of a change among many clients.
 //
-// Histories run on the clock of testing/synctest and on one goroutine beside the
-// engine's own, so rapid makes a failing one smaller.
+// Histories run on the clock of testing/synctest and on one goroutine beside the engine's
+// own, so rapid can shrink a failing one.
 package pushtest
 
 import (
@@ -35,41 +34,41 @@ import (
 
 // Addition describes a producer to the suite.
 type Addition struct {
-	// Rows are the producer's table of types. The suite takes out debounces, for
-	// they would change the order of types.
+	// Rows are the producer's table of types. The suite removes debounces, because they would
+	// change the order of types.
 	Rows []push.TypeSpec
-	// Order is that of delivery, as in [push.Config].
+	// Order is the order of delivery, as in [push.Config].
 	Order []string
 	// Begin returns a world at its beginning, for one history.
 	Begin func() World
 	// Client draws a client that may ask for the types.
 	Client func(t *rapid.T) push.Client
-	// Name draws a name of a type that a client may ask for, whether it stands for
-	// anything or not. From few enough that they meet.
+	// Name draws a name of a type that a client may ask for, whether or not it exists. The
+	// names are few enough that they collide.
 	Name func(t *rapid.T, r push.Row) string
-	// Refers lists the names of resources of another type that a client reads in
-	// the body of one. Nil if no resource refers to any.
+	// Refers lists the names of resources of another type that a client reads in the body of a
+	// resource. Nil if no resource refers to another.
 	Refers func(r push.Row, body []byte, to string) []string
-	// Take returns what a client has of a resource, as [World].Sees has it, once it has
-	// taken what it was sent of that. Before is what it had; zero if nothing. Nil if
-	// resources are sent as they are seen.
+	// Take returns a client's new state of a resource, in the form of [World].Sees, after a
+	// sent version. Before is the previous state; zero if there is none. Nil if resources are
+	// sent in the form of Sees.
 	Take func(r push.Row, before, sent push.Encoded) (push.Encoded, error)
 	// Excludes reports whether a client NACKs a response after which it would have two
-	// resources of an [push.TypeSpec].Exclusive type with these bodies. Of such a response
-	// it applies nothing. Nil if there are no such types.
+	// resources of an [push.TypeSpec].Exclusive type with these bodies. It applies nothing of
+	// such a response. Nil if there are no such types.
 	Excludes func(r push.Row, a, b []byte) bool
 	// Beside are producers that refer to the types of this one, or that it refers
 	// to. The suite uses neither their Client nor their Beside.
 	Beside []Addition
 }
 
-// World is what an addition serves during one history.
+// World is the state that an addition serves during one history.
 type World interface {
-	// Step changes it at random and returns what the producer publishes of that.
-	// The first is what it begins with.
+	// Step changes the world at random and returns the update that the producer publishes. The
+	// first update is the initial state.
 	Step(t *rapid.T) push.Update
-	// Sees returns the resources of a type that a client sees now, by name. It works
-	// them out anew, without the help of what Step returned.
+	// Sees returns the resources of a type that a client sees now, by name. It computes them
+	// anew, without using the results of Step.
 	Sees(r push.Row, c push.Client) map[string]push.Encoded
 }
 
@@ -83,8 +82,8 @@ func Run(t *testing.T, a Addition) {
 	})
 }
 
-// Find returns how an addition breaks a law in one of so many histories; empty if it
-// does not. It is for additions that are at fault.
+// Find returns how an addition breaks a law in one of so many histories; empty if it does
+// not. It is for additions with a known fault.
 func Find(t *testing.T, a Addition, histories int) string {
 	t.Helper()
 	one := rapid.Custom(func(rt *rapid.T) string {
@@ -130,18 +129,18 @@ func (h *history) violated(l law, format string, args ...any) {
 	panic(&violation{l, fmt.Sprintf(format, args...), h.diary})
 }
 
-// diaryLines bounds what is shown of a history.
+// diaryLines bounds the displayed lines of a history.
 const diaryLines = 200
 
-// log notes what happened, for people.
+// log records an event of the history, for display.
 func (h *history) log(format string, args ...any) {
 	if h.diary = append(h.diary, fmt.Sprintf(format, args...)); len(h.diary) > diaryLines {
 		h.diary = h.diary[1:]
 	}
 }
 
-// try runs one history. A panic inside of the bubble is passed on after the engine
-// has ended, where rapid sees it.
+// try runs one history. A panic inside of the bubble is passed on after the engine has
+// ended, where rapid sees it.
 func (a Addition) try(t *testing.T, rt *rapid.T) error {
 	t.Helper()
 	var thrown any

@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// receive takes a response as the transport does, and checks it as far as is possible
-// without the others.
+// receive takes a response as the transport does, and makes the checks that need no other
+// response.
 func (c *client) receive(r *push.Response) {
 	s := c.types[r.Type]
 	c.h.log("%v receives %v", c, responseText(r))
@@ -37,14 +37,14 @@ func (c *client) receive(r *push.Response) {
 	}
 	s.first = false
 	s.inflight = append(s.inflight, f)
-	if c.silent { // it takes what it reads
+	if c.silent { // a silent client applies each response
 		for _, e := range f.changed {
 			s.applied[e.Name] = e.Version
 		}
 	}
 }
 
-// responseText is a response for people.
+// responseText formats a response for people.
 func responseText(r *push.Response) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "type %d, serial %d:", r.Type, r.Serial)
@@ -77,7 +77,7 @@ func (s *typed) violated(l law, format string, args ...any) {
 	s.c.h.violated(l, "client %v, "+s.spec.Name+" in mode %d: "+format, slices.Concat([]any{s.c, s.mode}, args)...)
 }
 
-// takeSet takes a response of a whole type: what is not in it is gone.
+// takeSet takes a response of a whole type: resources missing from it are removed.
 func (s *typed) takeSet(r *push.Response, f *flight) {
 	set := map[string]bool{}
 	for _, res := range r.Resources {
@@ -130,8 +130,8 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 	}
 }
 
-// wanted reports whether a name is asked for. Others may come while what the
-// client asked for before is on its way.
+// wanted reports whether a name is requested. Other names may come while a response to an
+// earlier request is in flight.
 func (s *typed) wanted(name string) bool {
 	if s.subscribed(name) {
 		return true
@@ -143,17 +143,17 @@ func (s *typed) wanted(name string) bool {
 	return false
 }
 
-// bringsAnything notes that the client may be sent what resources of this type
-// bring, without needing it.
+// bringsAnything records that the client may be sent the resources that this type brings,
+// without needing them.
 func (s *typed) bringsAnything() {
 	for other := range s.related(s.spec.Brings) {
 		other.anyway = true
 	}
 }
 
-// useRepeat uses up a reason for what comes again as it was.
+// useRepeat consumes a reason for an unchanged resource to come again.
 func (s *typed) useRepeat(name string) {
-	if s.free[name] || s.anyway || s.loose { // what crosses the end of a subscription was for that
+	if s.free[name] || s.anyway || s.loose { // a response that crosses the end of a subscription was for that
 		return
 	}
 	if s.repeats[name]--; s.repeats[name] < 0 {
@@ -161,7 +161,7 @@ func (s *typed) useRepeat(name string) {
 	}
 }
 
-// take takes a resource. Anew says that the response is about it.
+// take takes a resource. With anew, the response is about it.
 func (s *typed) take(e push.Encoded, f *flight, anew bool) {
 	if !s.wanted(e.Name) {
 		return
@@ -174,7 +174,7 @@ func (s *typed) take(e push.Encoded, f *flight, anew bool) {
 	delete(s.uncertain, e.Name)
 	old := s.held[e.Name]
 	if !anew && old != nil {
-		if s.repeats[e.Name] > 0 || s.free[e.Name] || s.loose { // it was asked for again, among others, or NACKed with what is not asked for any more
+		if s.repeats[e.Name] > 0 || s.free[e.Name] || s.loose { // the name was requested again, or NACKed together with a name that is no longer requested
 			s.bringsAnything()
 		}
 		return
@@ -195,7 +195,7 @@ func (s *typed) inSomeWorld(e push.Encoded) bool {
 	return ok && void.Version == e.Version && s.mayBeDenied(e.Name)
 }
 
-// void is the empty resource of a name, which stands in for a removal.
+// void returns the empty resource of a name, which replaces a removal.
 func (s *typed) void(name string) (e push.Encoded, ok bool) {
 	if s.spec.Void == nil || s.mode == push.WholeState && s.absence() == push.Silence {
 		return e, false
@@ -205,13 +205,13 @@ func (s *typed) void(name string) (e push.Encoded, ok bool) {
 }
 
 // mayBeDenied reports whether the client may be sent a removal of a name, or its empty
-// resource. Some world has to be without the name; and every source has to be listed
-// by now, unless the resource was sent on this stream, or the client came back with a
-// version that it had from this engine.
+// resource. Some world has to lack the name. Every source has to be listed by now, with two
+// exceptions. The resource was sent on this stream, or the client came back with a version
+// of this engine.
 func (s *typed) mayBeDenied(name string) bool {
 	x := s.held[name]
 	wasThere := func(v view) bool { return v.is(x.Encoded) }
-	again := s.denied[name] && s.free[name] // it was removed among others, which were NACKed
+	again := s.denied[name] && s.free[name] // removed among others, and that response was NACKed
 	if !s.maker.complete && !s.full && !s.claims && !s.crossed[name] && !again && (x == nil || !s.proven(x) && !slices.ContainsFunc(s.seen(), wasThere)) {
 		return false
 	}
@@ -221,8 +221,8 @@ func (s *typed) mayBeDenied(name string) bool {
 	})
 }
 
-// lapsed reports whether a resource was gone meanwhile and the protocol had no way to
-// express that. The engine then forgets that the client has it.
+// lapsed reports whether a resource was removed meanwhile in a protocol without a removal.
+// The engine then forgets that the client has it.
 func (s *typed) lapsed(x *thing) bool {
 	x.lapsed = x.lapsed || s.cannotKnow(x.Name) && slices.ContainsFunc(s.seen(), func(v view) bool {
 		_, there := v.names[x.Name]
@@ -231,7 +231,7 @@ func (s *typed) lapsed(x *thing) bool {
 	return x.lapsed
 }
 
-// cannotKnow reports whether the client cannot be sent that a resource is gone.
+// cannotKnow reports whether the protocol cannot tell the client that a resource is gone.
 func (s *typed) cannotKnow(name string) bool {
 	_, ok := s.void(name)
 	return !ok && s.mode == push.WholeState && !s.full
@@ -243,8 +243,8 @@ func (s *typed) proven(x *thing) bool {
 	return x.there || x.serial != 0
 }
 
-// remove removes names. One of them may be what another has to wait for, so all are
-// checked before any is removed.
+// remove removes names. A removed name may be an obstacle for another, so all are checked
+// before any is removed.
 func (s *typed) remove(names []string) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !s.subscribed(name) })
 	for _, name := range names {

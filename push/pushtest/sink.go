@@ -10,10 +10,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// sink takes one type that goes as a full set, and says with each answer whether it
-// takes increments next, as a sink of MCP v1 does. It applies nothing of a response
-// that it NACKs. What it is sent is checked by what it has in the end: how it comes
-// there is for [client], whose mode stays.
+// sink takes one type as a full set, and chooses with each answer whether it takes
+// increments next, as a sink of MCP v1 does. It applies nothing of a response that it
+// NACKs. Its final resources are checked. The responses on the way are checked by [client],
+// which keeps its mode.
 type sink struct {
 	h     *history
 	id    string
@@ -22,14 +22,14 @@ type sink struct {
 	row   push.Row
 	t     push.Type
 	habit habit
-	bad   map[string]bool // names that it NACKs, always
+	bad   map[string]bool // names that the sink always NACKs
 
-	sub     *push.Subscriber // nil while it is away
-	agreed  bool             // it takes increments, as it said last
-	waits   bool             // for its first response
+	sub     *push.Subscriber // nil while the sink is away
+	agreed  bool             // the sink takes increments, as of its last answer
+	waits   bool             // the first response is awaited
 	holds   map[string]push.Encoded
-	sent    map[string]bool // what came on this stream
-	version push.Version    // of all that it holds
+	sent    map[string]bool // names sent on this stream
+	version push.Version    // of all held resources
 }
 
 // habit is how a sink decides whether it takes increments.
@@ -38,11 +38,11 @@ type habit int
 const (
 	never habit = iota
 	always
-	pilots // but not with a NACK
-	fickle // that may change with each ACK
+	pilots // always, but not with a NACK
+	fickle // may change with each ACK
 )
 
-// joinSink has a sink come that asks for a type, if some goes as a full set.
+// joinSink adds a sink for a type, if some type goes as a full set.
 func (h *history) joinSink() {
 	t := h.t
 	var of []*sink
@@ -63,8 +63,8 @@ func (h *history) joinSink() {
 	s.connect()
 }
 
-// connect opens a stream and asks for everything. A sink that takes increments says
-// what it holds.
+// connect opens a stream and asks for everything. A sink that takes increments lists the
+// versions that it holds.
 func (s *sink) connect() {
 	s.sub = s.h.engine.Connect(push.Info{ID: s.id}, s.who)
 	s.sent, s.waits, s.agreed = map[string]bool{}, true, s.agrees(false)
@@ -84,7 +84,7 @@ func (s *sink) connect() {
 // agrees reports whether the sink takes increments next, given whether it NACKs.
 func (s *sink) agrees(nacks bool) bool {
 	if s.habit == fickle && nacks {
-		return s.agreed // else it could be sent the same in turns for ever, as it asks for
+		return s.agreed // otherwise two modes could alternate for ever, each as requested
 	}
 	return s.habit == always || s.habit == pilots && !nacks || s.habit == fickle && rapid.Bool().Draw(s.h.t, "increments")
 }
@@ -101,7 +101,7 @@ func (s *sink) violated(l law, format string, args ...any) {
 	s.h.violated(l, s.id+", "+s.maker.Rows[s.row].Name+": "+format, args...)
 }
 
-// act does something at random.
+// act makes one random move.
 func (s *sink) act() {
 	switch rapid.IntRange(0, 5).Draw(s.h.t, "does") {
 	case 0:
@@ -125,7 +125,7 @@ func (s *sink) leave() {
 	s.sub = nil
 }
 
-// turn reads and answers what there is, and reports whether there was any.
+// turn reads and answers all pending responses, and reports whether there was any.
 func (s *sink) turn() (busy bool) {
 	for range restless {
 		if s.sub == nil {
@@ -193,7 +193,7 @@ func sizeOf(r *push.Response) (bytes int) {
 	return bytes
 }
 
-// check checks what the sink has once everything is at rest.
+// check checks a sink's resources once everything is at rest.
 func (s *sink) check() {
 	if s.sub == nil || s.maker.published == 0 {
 		return
@@ -215,8 +215,8 @@ func (s *sink) check() {
 	s.checkVersion(v)
 }
 
-// mayWait reports whether a full set may be kept from the sink: it may lack what the
-// sink holds, has what the sink NACKs, or is too large.
+// mayWait reports whether a full set may be withheld from the sink. The set may lack a
+// resource that the sink holds, contain one that the sink NACKs, or be too large.
 func (s *sink) mayWait(v view) bool {
 	size := 0
 	for name, e := range v.names {
@@ -229,10 +229,10 @@ func (s *sink) mayWait(v view) bool {
 
 func (s *sink) tooLarge(size int) bool { return s.h.largest > 0 && size+slack > s.h.largest }
 
-// slack is what a message may take beside the bytes that are counted here.
+// slack bounds the bytes of a message beside the ones counted here.
 const slack = 64
 
-// checkVersion checks the version of the whole, if the sink has all there is.
+// checkVersion checks the version of the set, if the sink has all resources.
 func (s *sink) checkVersion(v view) {
 	if len(s.bad)+len(v.unclear) > 0 || len(s.holds) != len(v.names) || s.version == (push.Version{}) {
 		return

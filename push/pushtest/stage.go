@@ -14,7 +14,7 @@ type place struct {
 	name string
 }
 
-// fault is what a producer does wrong with a resource.
+// fault is a kind of failure of a producer for a resource.
 type fault int
 
 const (
@@ -27,7 +27,7 @@ type stage struct {
 	push.World
 	complete bool
 	faults   map[place]fault
-	cursed   []push.Client // whose views panic
+	cursed   []push.Client // clients with views that panic
 }
 
 func (s *stage) Complete() bool { return s.complete && s.World.Complete() }

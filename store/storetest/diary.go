@@ -10,17 +10,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// diary is what one watch said.
+// diary records the events of one watch.
 type diary struct {
 	moments []moment
 	deltas  []uint64       // revisions delivered as commits
-	absent  []model.Delete // delivered, and then not found: each must have been deleted later
+	absent  []model.Delete // upserts delivered, and then not found: each record must have been deleted later
 	err     error
 }
 
 // keep reads a watch until the end of the storm.
 func (o opening) keep(ctx context.Context, s Store, l *ledger, calm <-chan struct{}) (d diary) {
-	// Cases: the storm has come far enough; it never will; the test gave up.
+	// Cases: the storm has come far enough; it never will; the test ended.
 	select {
 	case <-l.reached(o.after):
 	case <-calm:
@@ -39,14 +39,14 @@ func (o opening) keep(ctx context.Context, s Store, l *ledger, calm <-chan struc
 			return d
 		}
 		if v.primed && o.lags {
-			<-calm // once: from then on it is closed
+			<-calm // a second read costs nothing: the channel is closed
 		}
 	}
 	d.err = errors.New("the watch ended without an error")
 	return d
 }
 
-// add folds a batch into v, looks up what it delivered, and notes what is held now.
+// add folds a batch into v, looks up its records, and notes the held records.
 func (d *diary) add(s Store, v *view, b model.Batch) error {
 	following := v.primed
 	if err := v.apply(b); err != nil {
@@ -64,7 +64,7 @@ func (d *diary) add(s Store, v *view, b model.Batch) error {
 	return nil
 }
 
-// lookUp reads what was just delivered: rule 5.
+// lookUp reads the records that were just delivered: rule 5.
 func (d *diary) lookUp(s Store, b model.Batch) error {
 	for _, event := range b.Events {
 		switch e := event.(type) {
@@ -84,11 +84,11 @@ func (d *diary) lookUp(s Store, b model.Batch) error {
 	return nil
 }
 
-// collectLists lists everything now and then, slowly enough that commits come
-// between the records of a list.
+// collectLists lists everything now and then, slowly enough that commits come between
+// the records of a list.
 func collectLists(ctx context.Context, s Store, l *ledger, calm <-chan struct{}) (out []set) {
 	for n := range 20 {
-		// Cases: the next commits were made; there will be none; the test gave up.
+		// Cases: the next commits were made; there will be none; the test ended.
 		select {
 		case <-l.reached(3 * n):
 		case <-calm:

@@ -12,8 +12,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// restoredStore puts a store back to where it was, in front of readers that
-// stand everywhere: in a snapshot, at the end, and behind.
+// restoredStore restores an earlier state of a store. Its readers are in a snapshot,
+// at the end, and behind.
 func restoredStore(t *testing.T, s Store) {
 	t.Helper()
 	l := fill(t, s, many)
@@ -86,7 +86,7 @@ func rejectedRestore(t *testing.T, s Store) {
 	}
 }
 
-// notOlder opens watches that ask for what is still to come.
+// notOlder opens watches that ask for moments in the future.
 func notOlder(t *testing.T, s Store) {
 	t.Helper()
 	now := snapshot(t, s, model.Filter{}).at()

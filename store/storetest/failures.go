@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// failures ends contexts before and during the use of the store: the one
-// failure that every backend knows.
+// failures ends contexts before and during the use of the store: the one failure that
+// every backend has.
 func failures(t *testing.T, s Store) {
 	t.Helper()
 	fill(t, s, many)

@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// sameSets compares, for every filter there is in a small world, a list, a
-// snapshot and a delta with what the filter says of each record alone.
+// sameSets compares a list, a snapshot and a delta for every filter of a small world.
+// The expected records are the records that the filter matches one by one.
 func sameSets(t *testing.T, s Store) {
 	t.Helper()
 	var first, second []model.Record
@@ -37,7 +37,7 @@ func sameSets(t *testing.T, s Store) {
 	}
 }
 
-// selected asks for each record by itself.
+// selected matches each record by itself.
 func selected(s Store, f model.Filter) set {
 	out := set{}
 	for ref := range allRefs() {
@@ -58,8 +58,7 @@ func allRefs() iter.Seq[model.Ref] {
 	}
 }
 
-// allFilters sets each field to each value there is, to one there is not, and
-// to nothing.
+// allFilters sets each field to each existing value, to an absent one, and to nothing.
 func allFilters() iter.Seq[model.Filter] {
 	return func(yield func(model.Filter) bool) {
 		for c := range product(and(texts(kinds)), and(sources), and(namespaces), and(names)) {
@@ -70,7 +69,7 @@ func allFilters() iter.Seq[model.Filter] {
 	}
 }
 
-// product yields every way to choose one of each.
+// product yields every way to choose one value of each list.
 func product(choices ...[]string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		total := 1
@@ -90,7 +89,7 @@ func product(choices ...[]string) iter.Seq[[]string] {
 	}
 }
 
-// and adds the empty and an absent value to those there are.
+// and adds the empty and an absent value to values.
 func and(values []string) []string {
 	return slices.Compact(append([]string{"absent", ""}, values...))
 }

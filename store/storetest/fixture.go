@@ -10,14 +10,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// kindNote is a kind no Isthmus knows.
+// kindNote is a kind that no Isthmus knows.
 const kindNote model.Kind = "Note"
 
 func ref(kind model.Kind, source, namespace, name string) model.Ref {
 	return model.Ref{Kind: kind, Key: model.Key{Source: source, Namespace: namespace, Name: name}}
 }
 
-// web and friends are the records of tests that need but a few.
+// web and friends are the records of tests that need only a few.
 var (
 	web  = ref(model.KindService, "files", "default", "web")
 	web1 = ref(model.KindEndpoint, "files", "default", "web/1")
@@ -25,7 +25,7 @@ var (
 	note = ref(kindNote, "files", "", "web")
 )
 
-// saying returns a record whose content differs from others by n.
+// saying returns a record with content that depends on n.
 func saying(ref model.Ref, n int) model.Record {
 	r := model.Record{Ref: ref, Place: "shop.yaml"}
 	switch ref.Kind {
@@ -40,14 +40,14 @@ func saying(ref model.Ref, n int) model.Record {
 	return r
 }
 
-// based returns r as a write to what s holds now.
+// based returns r as a write based on the record that s holds now.
 func based(s Store, r model.Record) model.Write {
 	stored, _ := s.Get(r.Ref)
 	r.UID, r.Revision = stored.UID, stored.Revision
 	return model.Write{Record: r}
 }
 
-// removal returns the write that deletes what s holds now.
+// removal returns the write that deletes the record that s holds now.
 func removal(s Store, ref model.Ref) model.Write {
 	w := based(s, model.Record{Ref: ref})
 	w.Delete = true
@@ -63,7 +63,7 @@ func commit(t *testing.T, s Store, writes ...model.Write) uint64 {
 	return revision
 }
 
-// put stores records, whatever is stored of them now.
+// put stores records, whichever versions are stored now.
 func put(t *testing.T, s Store, records ...model.Record) uint64 {
 	t.Helper()
 	writes := make([]model.Write, len(records))

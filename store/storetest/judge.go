@@ -6,7 +6,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// judge compares what each watch said with what was committed.
+// judge compares the events of each watch with the commits.
 func (st storm) judge(t failer, s Store, truth []moment, diaries []diary) {
 	t.Helper()
 	for i, d := range diaries {
@@ -41,8 +41,8 @@ func deletedAfter(truth []moment, e model.Delete) bool {
 	})
 }
 
-// judgeLists expects each list to be all of one revision, and none to be older
-// than the one before it.
+// judgeLists expects each list to be of one revision, and no list to be older than the
+// list before it.
 func judgeLists(t failer, truth []moment, lists []set) {
 	t.Helper()
 	from := 0

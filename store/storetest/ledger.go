@@ -10,8 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// ledger notes what was committed, and tells from that alone what a store must
-// hold at each revision. It may be written by any number of goroutines.
+// ledger records commits. From them alone it derives the records that a store must
+// hold at each revision. Any number of goroutines may write to it.
 type ledger struct {
 	mu      sync.Mutex
 	entries []entry
@@ -23,13 +23,13 @@ type entry struct {
 	writes   []model.Write
 }
 
-// mark is closed when the ledger has that many entries.
+// mark is closed when so many commits are recorded.
 type mark struct {
 	entries int
 	reached chan struct{}
 }
 
-// note adds a commit that changed something.
+// note records a commit with a change.
 func (l *ledger) note(revision uint64, writes []model.Write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *ledger) note(revision uint64, writes []model.Write) {
 	})
 }
 
-// reached returns a channel that is closed once the ledger has so many entries.
+// reached returns a channel that is closed once so many commits are recorded.
 func (l *ledger) reached(entries int) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,14 +56,13 @@ func (l *ledger) reached(entries int) <-chan struct{} {
 	return m.reached
 }
 
-// moment is what is to be held at a revision, without uids.
+// moment is the expected records at a revision, without uids.
 type moment struct {
 	revision uint64
 	records  set
 }
 
-// moments returns every revision there was, the oldest first. The first is the
-// empty store.
+// moments returns every revision, the oldest first. The first is the empty store.
 func (l *ledger) moments() []moment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +90,7 @@ func replay(records set, w model.Write, revision uint64) {
 	}
 }
 
-// at returns the moment that was at a revision, and whether it began there.
+// at returns the moment at a revision, and whether it began there.
 func at(moments []moment, revision uint64) (m moment, began bool) {
 	i, began := slices.BinarySearchFunc(moments, revision, func(m moment, r uint64) int { return int(m.revision) - int(r) })
 	if !began {
@@ -100,14 +99,14 @@ func at(moments []moment, revision uint64) (m moment, began bool) {
 	return moments[i], began
 }
 
-// seen returns what a filter shows of the moment.
+// seen returns the records of the moment that a filter selects.
 func (m moment) seen(f model.Filter) set {
 	out := maps.Clone(m.records)
 	maps.DeleteFunc(out, func(ref model.Ref, _ model.Record) bool { return !f.Matches(ref) })
 	return out
 }
 
-// matches compares what was read with what is to be held; uids are the store's to choose.
+// matches compares read records with the expected ones; the store chooses the uids.
 func matches(got, want set) bool {
 	return maps.EqualFunc(got, want, func(g, w model.Record) bool {
 		return g.UID != model.UID{} && g.Revision == w.Revision && g.Generation == w.Generation && g.SameContent(w)

@@ -17,7 +17,7 @@ var (
 	names      = []string{"a", "ab", "b"}
 )
 
-// move is what one commit is meant to do, to different records.
+// move is the intended changes of one commit, to different records.
 type move []intent
 
 type intent struct {
@@ -30,7 +30,7 @@ type deed int
 const (
 	doPut    deed = iota // create or change
 	doDrop               // delete, if there
-	doRepeat             // write what is there
+	doRepeat             // write the stored record again
 	doStale              // write as if the record were of another revision
 )
 
@@ -38,8 +38,9 @@ func (m move) has(what deed) bool {
 	return slices.ContainsFunc(m, func(i intent) bool { return i.what == what })
 }
 
-// writes bases the move on what s holds now. If it commits, it changes
-// something or not as returned, since then nobody came between.
+// writes bases the move on the records that s holds now. changes reports whether a
+// successful commit changes a record: it succeeds only if no other writer came
+// between.
 func (m move) writes(s Store, n int) (out []model.Write, changes bool) {
 	for _, i := range m {
 		stored, ok := s.Get(i.ref) // once: another writer may come between two
@@ -101,8 +102,8 @@ func anyStorm(t *testing.T, open func(t *testing.T) Store) {
 	})
 }
 
-// markerOf names the record that tells a watch with that filter of the end of
-// a storm. Every filter used here lets it pass.
+// markerOf names the record that marks the end of a storm for a watch with that
+// filter. Every filter used here selects it.
 func markerOf(f model.Filter) model.Ref {
 	r := ref(kindNote, "files", "default", "ab, the last")
 	if f.Kind != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// increasingRevisions lets several writers fight for few keys while watches
-// are opened. The view that reads each watch rejects a revision out of order.
+// increasingRevisions lets several writers compete for few keys while watches are
+// opened. The view that reads each watch rejects a revision out of order.
 func increasingRevisions(t *testing.T, s Store) {
 	t.Helper()
 	refs := []model.Ref{web, web1, web2}
@@ -32,9 +32,9 @@ func increasingRevisions(t *testing.T, s Store) {
 	st.run(t, t, s)
 }
 
-// openedAnytime opens watches one after the other while two records are
-// changed together. Each reads one commit after its snapshot: the view rejects
-// one that is part of the snapshot, and one that leaves something out between.
+// openedAnytime opens watches one after the other while two records are changed
+// together. Each watch reads one commit after its snapshot. The view rejects a commit
+// that is part of the snapshot, and a gap between the two.
 func openedAnytime(t *testing.T, s Store) {
 	t.Helper()
 	const commits = 5000
@@ -56,8 +56,8 @@ func openedAnytime(t *testing.T, s Store) {
 	}
 }
 
-// openOnce reads a snapshot and what comes next, unless the snapshot is of the
-// last commit already. It returns the commit it has come to.
+// openOnce reads a snapshot and the commit after it, unless the snapshot is of the
+// last commit already. It returns the commit that it reached.
 func openOnce(t *testing.T, s Store, commits int) int {
 	t.Helper()
 	r, stop := watchUntil(t, t, s, model.Filter{})
@@ -69,7 +69,7 @@ func openOnce(t *testing.T, s Store, commits int) int {
 	return mustBeTogether(t, "watch", r.held)
 }
 
-// mustBeTogether expects both records as of one commit, and returns which.
+// mustBeTogether expects both records as of one commit, and returns its number.
 func mustBeTogether(t *testing.T, what string, held set) int {
 	t.Helper()
 	one, two := held[web1], held[web2]
@@ -79,8 +79,7 @@ func mustBeTogether(t *testing.T, what string, held set) int {
 	return int(one.Generation) - 1
 }
 
-// foldedWatch compares, after every commit of any history, what each watch
-// holds with a list.
+// foldedWatch compares each watch with a list, after every commit of any history.
 func foldedWatch(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -109,9 +108,9 @@ func foldedWatch(t *testing.T, open func(t *testing.T) Store) {
 	})
 }
 
-// compareAll brings every reader up to date and compares it. A reader that is
-// shown nothing of the commit must not be notified of it; or its next
-// batch would be of the wrong revision.
+// compareAll brings every reader up to date and compares it. A reader that sees
+// nothing of the commit must not be notified of it: its next batch would be of the
+// wrong revision.
 func compareAll(t failer, s Store, l *ledger, readers map[*reader]model.Filter) {
 	t.Helper()
 	moments := l.moments()

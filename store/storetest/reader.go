@@ -12,11 +12,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// patience bounds the wait for something that must come. It is never waited
-// out unless a test fails.
+// patience bounds the wait for an expected event. It expires only when a test fails.
 const patience = 30 * time.Second
 
-// failer is what the helpers need of a test: [testing.T] and rapid's T have it.
+// failer is the part of a test that the helpers use: [testing.T] and rapid's T
+// implement it.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -43,7 +43,7 @@ func watchUntil(t *testing.T, on failer, s Readable, f model.Filter) (r *reader,
 	return pull(t, on, newView(), func(ctx context.Context) iter.Seq2[model.Batch, error] { return s.Watch(ctx, f) })
 }
 
-// resume opens a watch from where a view stands and goes on with the view.
+// resume opens a watch from the moment of a view and continues with the view.
 func resume(t *testing.T, on failer, s Readable, f model.Filter, v *view) (r *reader, stop func()) {
 	t.Helper()
 	return pull(t, on, v, func(ctx context.Context) iter.Seq2[model.Batch, error] {
@@ -91,7 +91,7 @@ func (r *reader) readTo(revision uint64) {
 	}
 }
 
-// snapshot returns what a new watch is given first.
+// snapshot returns the first snapshot of a new watch.
 func snapshot(t *testing.T, s Readable, f model.Filter) *view {
 	t.Helper()
 	return watch(t, s, f).prime().view

@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// monotonicReads looks up everything a watch tells, at once, while a writer is
-// at work. First nothing is deleted, so all that was delivered must be found.
+// monotonicReads looks up each record of a watch at once, while a writer is at work.
+// At first nothing is deleted, so every delivered record must be found.
 func monotonicReads(t *testing.T, s Store) {
 	t.Helper()
 	const keys, rounds = 5, 30
@@ -86,8 +86,8 @@ func newLife(t *testing.T, s Store) {
 	r.readTo(put(t, s, saying(web, 9))) // The view rejects the uid of a life that ended.
 }
 
-// noWayIn changes everything the store hands out or was handed, and expects it
-// not to notice.
+// noWayIn changes every value that the store returned or was given, and expects the
+// store to be unaffected.
 func noWayIn(t *testing.T, s Store) {
 	t.Helper()
 	hosts := []string{"web.example"}
@@ -122,7 +122,7 @@ func noWayIn(t *testing.T, s Store) {
 	rejected(t, s, based(s, model.Record{Ref: web, Spec: &model.Service{}}))
 }
 
-// keptBatches folds a watch only after all of it was read.
+// keptBatches folds a watch only after all of its batches were read.
 func keptBatches(t *testing.T, s Store) {
 	t.Helper()
 	l := fill(t, s, many)

@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// resumed compares what a reader gets that left and came back with what one
-// got that stayed.
+// resumed compares the batches of a reader that left and came back with the batches of
+// a reader that stayed.
 func resumed(t *testing.T, s Store) {
 	t.Helper()
 	put(t, s, saying(web, 1), saying(web1, 1))
@@ -41,7 +41,7 @@ func resumed(t *testing.T, s Store) {
 	upToDate(t, s)
 }
 
-// upToDate resumes where there is nothing to be delivered, now and in the future.
+// upToDate resumes without missed commits, at the current and at a future moment.
 func upToDate(t *testing.T, s Store) {
 	t.Helper()
 	now, soon := snapshot(t, s, model.Filter{}), snapshot(t, s, model.Filter{})
@@ -66,7 +66,7 @@ func after(held uint64, revisions ...uint64) uint64 {
 	return revisions[slices.IndexFunc(revisions, func(r uint64) bool { return r > held })]
 }
 
-// resumedTooLate comes back when the history has gone on, or is another's.
+// resumedTooLate comes back when the history has moved on, or is another's.
 func resumedTooLate(t *testing.T, s Store) {
 	t.Helper()
 	put(t, s, saying(web, 0))

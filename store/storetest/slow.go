@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// slowWatcher leaves a watch unread while much more is written than the store
-// may keep for it, and reads another along.
+// slowWatcher leaves a watch unread while far more is written than the store may keep
+// for it. It reads another watch along.
 func slowWatcher(t *testing.T, s Store) {
 	t.Helper()
 	const (
@@ -34,7 +34,7 @@ func slowWatcher(t *testing.T, s Store) {
 	}
 	grown := liveBytes() - before
 	for tries := 0; grown > excess && tries < 10; tries++ {
-		grown = liveBytes() - before // What others threw away meanwhile will be gone.
+		grown = liveBytes() - before // Memory that other tests released meanwhile is freed.
 	}
 	if grown > excess {
 		t.Errorf("a slow watcher costs %d MiB", grown>>20)
@@ -55,8 +55,8 @@ func slowWatcher(t *testing.T, s Store) {
 	}
 }
 
-// slowWatcherOfMuch leaves a watch unread while few records are written that are
-// large: no more events than may be kept, and more bytes.
+// slowWatcherOfMuch leaves a watch unread while few but large records are written: no
+// more events than may be kept, and more bytes.
 func slowWatcherOfMuch(t *testing.T, s Store) {
 	t.Helper()
 	const (
@@ -77,8 +77,8 @@ func slowWatcherOfMuch(t *testing.T, s Store) {
 	}
 }
 
-// liveBytes is what the heap holds after everything unused was let go, apart
-// from what tests beside this one dropped since.
+// liveBytes returns the size of the live heap after a collection. Memory that tests
+// beside this one dropped since is included.
 func liveBytes() int64 {
 	var stats runtime.MemStats
 	runtime.GC()

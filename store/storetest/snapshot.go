@@ -10,7 +10,7 @@ import (
 // many is enough records for a snapshot of several batches.
 const many = 2500
 
-// fill stores n endpoints in few commits and returns what was committed.
+// fill stores n endpoints in few commits and returns these commits.
 func fill(t *testing.T, s Store, n int) *ledger {
 	t.Helper()
 	l := &ledger{}
@@ -61,8 +61,8 @@ func snapshotDuringWrites(t *testing.T, s Store) {
 	r := watch(t, s, model.Filter{})
 	for n := 0; !r.primed; n += 200 {
 		r.read()
-		alter(t, s, l, n)        // of what was delivered
-		alter(t, s, l, many-2-n) // of what was not
+		alter(t, s, l, n)        // records already delivered
+		alter(t, s, l, many-2-n) // records not delivered yet
 	}
 	moments := l.moments()
 	then, _ := at(moments, r.revision)
@@ -97,8 +97,8 @@ func endOfSnapshot(t *testing.T, open func(t *testing.T) Store) {
 	}
 }
 
-// endsOnce expects a snapshot of some size, and nothing after it but a commit
-// that the filter selects. The view rejects a second EndOfSnapshot.
+// endsOnce expects a snapshot of some size, and after it only a commit that the filter
+// selects. The view rejects a second EndOfSnapshot.
 func endsOnce(t *testing.T, s Store, f model.Filter, size int) {
 	t.Helper()
 	r := watch(t, s, f).prime()

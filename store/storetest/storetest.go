@@ -1,10 +1,9 @@
-// Package storetest is what every store must pass, whatever it keeps its
-// records in.
+// Package storetest is the suite that every store must pass, on any backend.
 //
-// The rules are those a reader's correctness hangs on; each is a subtest with
-// the rule's number in its name. [Run] uses nothing but the methods of [Store],
-// so a backend needs no hooks for it. Conflicts are expected as
-// [*store.ConflictError]. Revisions may leave gaps.
+// The correctness of readers depends on these rules; each is a subtest with the rule's
+// number in its name. [Run] uses only the methods of [Store], so a backend needs no
+// hooks for it. Conflicts are expected as [*store.ConflictError]. Revisions may leave
+// gaps.
 package storetest
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Store is what a store must do. [store.Memory] documents each method.
+// Store is a store under test. [store.Memory] documents each method.
 type Store interface {
 	Commit(ctx context.Context, c model.Commit) (revision uint64, err error)
 	// Restore replaces the content, also while it is watched.
@@ -31,16 +30,16 @@ type Readable interface {
 	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
 }
 
-// History is the number of events a store under test must be set to keep for
-// watchers that lag, and HistoryBytes how much memory they may take.
+// History is the number of events that a store under test must be set to keep for
+// watchers that lag. HistoryBytes is the limit of their memory.
 const (
 	History      = 256
 	HistoryBytes = 16 << 20
 )
 
-// Run checks the store that open returns: a new, empty one each time, that
-// keeps [History] events of [HistoryBytes] and that nobody else writes to. Several stores are
-// used at the same time.
+// Run checks the store that open returns. Each call of open returns a new, empty store
+// that keeps [History] events of [HistoryBytes]. No other writer may use it. Several
+// stores are used at the same time.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for _, rule := range []struct {
@@ -83,7 +82,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	}
 }
 
-// fresh gives a check that needs one store a new one.
+// fresh gives a new store to a check that needs one.
 func fresh(check func(t *testing.T, s Store)) func(*testing.T, func(*testing.T) Store) {
 	return func(t *testing.T, open func(t *testing.T) Store) {
 		t.Helper()

@@ -18,15 +18,15 @@ type storm struct {
 	watches []opening
 }
 
-// opening is a watch that is opened in the midst of things.
+// opening is a watch that is opened during a storm.
 type opening struct {
 	filter model.Filter
 	after  int  // commits before it is opened
 	lags   bool // reads nothing between its snapshot and the end of the storm
 }
 
-// run runs the storm, then compares everything that was read with what the
-// ledger says was to be read.
+// run runs the storm, then compares everything that was read with the commits in the
+// ledger.
 func (st storm) run(t *testing.T, on failer, s Store) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -61,8 +61,8 @@ func (st storm) run(t *testing.T, on failer, s Store) {
 	judgeLists(on, l.moments(), lists)
 }
 
-// write makes the moves of one writer. A conflict sends it back to read again,
-// unless the move asked for one.
+// write makes the moves of one writer. After a conflict, the writer reads again,
+// unless the move intended the conflict.
 func write(ctx context.Context, s Store, l *ledger, writer int, moves []move) error {
 	for i, m := range moves {
 		err := m.make(ctx, s, l, 1000*(writer+1)+i)
@@ -76,10 +76,10 @@ func write(ctx context.Context, s Store, l *ledger, writer int, moves []move) er
 	return nil
 }
 
-// make commits the move, based on what is stored now, and notes it.
+// make commits the move, based on the stored records, and notes it.
 func (m move) make(ctx context.Context, s Store, l *ledger, n int) error {
 	writes, changes := m.writes(s, n)
-	runtime.Gosched() // lets another come between
+	runtime.Gosched() // lets another writer come between
 	revision, err := s.Commit(ctx, model.Commit{Writes: writes})
 	if err == nil && changes {
 		l.note(revision, writes)

@@ -9,11 +9,11 @@ import (
 
 type set map[model.Ref]model.Record
 
-// view is what a reader of a watch holds. It folds batches one after the other
-// and says which rule a batch breaks.
+// view is the records that a reader of a watch holds. It folds in batches one after
+// the other and reports which rule a batch breaks.
 type view struct {
 	held set
-	read set // of a snapshot that has not ended
+	read set // of the snapshot in progress
 
 	primed          bool // between EndOfSnapshot and Reset
 	revision, epoch uint64
@@ -21,14 +21,14 @@ type view struct {
 	resets          int
 
 	got   map[model.Ref]uint64 // highest revision by key
-	ended map[model.UID]bool   // lives that were deleted
+	ended map[model.UID]bool   // lives of deleted records
 }
 
 func newView() *view {
 	return &view{read: set{}, got: map[model.Ref]uint64{}, ended: map[model.UID]bool{}}
 }
 
-// at is the moment whose state the view holds.
+// at returns the moment of the view.
 func (v *view) at() model.At { return model.At{Epoch: v.epoch, Revision: v.revision} }
 
 // apply folds one batch in.
@@ -79,8 +79,8 @@ func (v *view) snapshot(b model.Batch) error {
 	return nil
 }
 
-// include adds one record of a snapshot. How it compares with what was delivered
-// before a reset shows when the snapshot tells its epoch.
+// include adds one record of a snapshot. The record is compared with records delivered
+// before a reset when the end of the snapshot gives its epoch.
 func (v *view) include(r model.Record) error {
 	if _, twice := v.read[r.Ref]; twice {
 		return fmt.Errorf("rule 1: %s twice in one snapshot", r.Ref)
@@ -89,7 +89,8 @@ func (v *view) include(r model.Record) error {
 	return nil
 }
 
-// compare holds a snapshot against what was delivered before in the same epoch.
+// compare checks a record of a snapshot against the records delivered before in the
+// same epoch.
 func (v *view) compare(r model.Record) error {
 	if r.Revision < v.got[r.Ref] {
 		return fmt.Errorf("rule 3: %s at revision %d after %d", r.Ref, r.Revision, v.got[r.Ref])
@@ -105,7 +106,7 @@ func (v *view) end(e model.EndOfSnapshot) error {
 	if e.Epoch == 0 {
 		return errors.New("a snapshot without an epoch")
 	}
-	if e.Epoch != v.epoch { // Nothing compares across it.
+	if e.Epoch != v.epoch { // Nothing compares across epochs.
 		v.got, v.ended, v.revision, v.epoch = map[model.Ref]uint64{}, map[model.UID]bool{}, 0, e.Epoch
 	}
 	if e.Revision < v.revision {

@@ -84,7 +84,7 @@ func compareAndSet(t *testing.T, s Store) {
 	}
 }
 
-// otherEpoch writes upon what was read in an epoch that is not the store's.
+// otherEpoch bases writes on records read in another epoch than the store's.
 func otherEpoch(t *testing.T, s Store) {
 	t.Helper()
 	put(t, s, saying(web, 1))

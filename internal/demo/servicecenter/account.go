@@ -19,7 +19,7 @@ const (
 	tokenMost  = 24 * time.Hour
 )
 
-// accounts are who may log in, and who has.
+// accounts are the accounts, and their logins.
 type accounts struct {
 	tokens   map[string]time.Time // until when they are good
 	failures map[string][]time.Time
@@ -134,7 +134,7 @@ func (s *Server) identify(authorization string) *Error {
 	return nil
 }
 
-// Logins is how often anybody tried to log in, at any replica.
+// Logins returns the number of attempts to log in, at any replica.
 func (s *Server) Logins() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

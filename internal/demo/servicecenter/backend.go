@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// backend is what the replicas share: the truth, as etcd has it. Its mutex
-// guards everything here and everything of each replica; nobody does I/O or
-// waits while holding it.
+// backend is the shared state of the replicas: the registered data, as in etcd. Its mutex
+// guards all fields here and all fields of each replica; no goroutine does I/O or waits
+// while holding it.
 type backend struct {
 	config Config
 
 	mu       sync.Mutex
 	closed   bool
 	revision int64
-	writes   []time.Time // the latest, of which there are at most someWrites
+	writes   []time.Time // the latest ones, at most someWrites
 	truth    *shelf
 	leases   map[instanceID]*time.Timer
-	rules    map[serviceID]map[name]bool // by consumer: what it has looked up
+	rules    map[serviceID]map[name]bool // by consumer: the providers that it has looked up
 	accounts accounts
 	replicas []*Server
-	timers   map[*time.Timer]bool // of what is to happen once, to be stopped at the end
+	timers   map[*time.Timer]bool // timers of single events, to be stopped at the end
 }
 
 // instanceID is where an instance is found.
@@ -72,8 +72,8 @@ func (b *backend) next() int64 {
 	return b.revision
 }
 
-// Written is when anything was last written before a time; zero if that is too
-// long ago to be known.
+// Written returns the time of the last write before a time; zero if that is too long ago to
+// be known.
 func (b *backend) Written(before time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +159,7 @@ func (b *backend) renew(at instanceID) bool {
 	return true
 }
 
-// learn has it known, some time later, that a consumer depends on a provider.
+// learn records, some time later, that a consumer depends on a provider.
 func (b *backend) learn(consumer serviceID, provider name) {
 	if b.rules[consumer][provider] {
 		return
@@ -175,7 +175,7 @@ func (b *backend) learn(consumer serviceID, provider name) {
 	})
 }
 
-// cleanRules forgets the rules in which somebody is gone.
+// cleanRules drops the rules with a removed consumer or provider.
 func (b *backend) cleanRules() {
 	for consumer, providers := range b.rules {
 		maps.DeleteFunc(providers, func(n name, _ bool) bool { return len(b.truth.names[n]) == 0 })
@@ -185,7 +185,7 @@ func (b *backend) cleanRules() {
 	}
 }
 
-// consumers are those that depend on a provider.
+// consumers returns the consumers that depend on a provider.
 func (b *backend) consumers(provider name) []serviceID {
 	var all []serviceID
 	for consumer, providers := range b.rules {

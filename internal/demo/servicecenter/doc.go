@@ -1,6 +1,6 @@
 // Package servicecenter is a stand-in for the ServiceComb Service Center: an
-// HTTP server in this process that answers as a running original was recorded
-// to answer (testdata, which the tests replay against it).
+// HTTP server in this process that gives the recorded answers of a running
+// original (testdata, which the tests replay against it).
 //
 //	s := servicecenter.Start(t, servicecenter.Config{})
 //	cart := s.Register(servicecenter.Service{App: "shop", Name: "cart"})
@@ -9,19 +9,18 @@
 //	s.Inject(servicecenter.ListServices, servicecenter.FailWith(servicecenter.Internal), 3)
 //	// the next three listings fail; s.Requests counts them
 //
-// What the original's clients stumble over is here too, since it is what they
-// have to be tested with. What a replica shows is behind what is registered: by
-// 0.3 s, by 2 s more for what is gone, and by minutes when most instances
-// are gone at once. It is shown when there was no change for 0.3 s, or when 800 have
-// gathered, so under steady change it is tens of seconds behind. The backend is
-// read for a client with another revision, for one that wants no cache, which
-// sees at once what is gone, and for a service of which no instance was seen. A
-// revision says which instances there are, not when. Lists have no order. A
-// watcher is notified only of services that its consumer has looked up, and not until
-// that was noted; events have no revision, overflow silently, and are not sent
-// at all of a service that was deleted by force. A service that is registered
-// again has its old id. [Config] takes the delays away where a test is about
-// something else, and [Server.Replica] adds replicas.
+// The original's pitfalls for clients are included, because clients have to be tested with
+// them. A replica's view lags behind the registered data: by 0.3 s, by 2 s more for
+// deletions, and by minutes when most instances disappear at once. The view is updated
+// when there was no change for 0.3 s, or when 800 have gathered. Under steady change it
+// therefore lags by tens of seconds. The backend is read in three cases: for a client with
+// another revision, for one that wants no cache, which sees deletions at once, and for a
+// service without a seen instance. A revision identifies a set of instances, not a time.
+// Lists have no order. A watcher is notified only of services that its consumer has looked
+// up, and not until that was recorded. Events have no revision, overflow silently, and are
+// not sent at all for a service that was deleted by force. A service that is registered
+// again has its old id. [Config] removes the delays for tests of other behaviour, and
+// [Server.Replica] adds replicas.
 //
 // Time passes only through package time, and all goroutines end with
 // [Server.Close]: with [Memory] as its listener, a stand-in can live in a bubble
@@ -38,15 +37,15 @@
 //	batch with an internal error   fails as a whole in the original ([Server.Inject]);
 //	                               [Server.FailKeys] is for clients that must bear
 //	                               it among the failed keys as well
-//	checks of what is registered   the common fields; the wording of the rule is
+//	checks of registrations        the common fields; the wording of the rule is
 //	                               the original's where it was recorded
 //	dependency rules               known after a fixed time ([Config].RuleDelay); the
 //	                               original has a queue that it takes a lock for
 //	leases                         end on time; the original's end up to 2 s later
 //	self-preservation              ends when it is due, not also when the backend
-//	                               turns out to hold what is shown
+//	                               turns out to hold the shown instances
 //	services                       are shown at once, as are their deletions
-//	pongs                          a ping that says something is not answered; the
+//	pongs                          a ping with a payload is not answered; the
 //	                               original answers with an empty pong, which is not
 //	                               the ping's either
 //	admin/dump                     revisions of instances only; the options are not

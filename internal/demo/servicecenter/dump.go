@@ -22,9 +22,9 @@ type ruleValue struct {
 	Dependency []*Key
 }
 
-// dump shows what this replica has seen, of all tenants, but to
-// the default one only: others get nothing, and no error. Services, their
-// indexes and the rules have no revision of their own here.
+// dump returns the state that this replica has seen, of all tenants. Only the default
+// tenant gets it: others get nothing, and no error. Services, their indexes and the rules
+// have no revision of their own here.
 func (s *Server) dump(c *call) (any, *Error) {
 	if c.tenant != home {
 		return nil, nil

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Fault is something that goes wrong with a request. It may ask next for the
-// answer that there should have been.
+// Fault is a failure of a request. It may call next for the regular answer.
 type Fault func(s *Server, w http.ResponseWriter, r *http.Request, next http.Handler)
 
 // FailWith answers with an error, as the original words it.
@@ -84,11 +83,11 @@ func (a *answered) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// faults are what is to go wrong.
+// faults are the injected faults.
 type faults struct {
 	mu     sync.Mutex
 	orders []*order
-	keys   func(Key) bool // whose finds fail in a batch
+	keys   func(Key) bool // the keys with failing finds in a batch
 	code   Code
 }
 
@@ -98,8 +97,8 @@ type order struct {
 	left  int // times; forever if negative
 }
 
-// Inject has the next so many requests of a route go wrong, or all of them if
-// times is 0, until [Server.Repair].
+// Inject makes the next so many requests of a route fail, or all of them if times is 0,
+// until [Server.Repair].
 func (s *Server) Inject(route Route, fault Fault, times int) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -138,7 +137,7 @@ func (f *faults) next(route Route) Fault {
 	return nil
 }
 
-// of is what goes wrong with a key of a batch.
+// of returns the fault of a key of a batch.
 func (f *faults) of(k Key) *Error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +154,7 @@ func (s *Server) Stall() {
 	s.stalled = true
 }
 
-// Resume has this replica see what it missed.
+// Resume shows this replica the changes that it missed.
 func (s *Server) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

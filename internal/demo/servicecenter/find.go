@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// findKey is a find whose outcome is kept.
+// findKey identifies a find with a cached result.
 type findKey struct {
 	name     name
 	consumer string
 }
 
-// kept is the outcome of a find, which answers for those that follow.
+// kept is the result of a find, which also answers later ones.
 type kept struct {
 	found
 	of    string // the services that were looked at
@@ -29,7 +29,7 @@ type lookup struct {
 	tenant   tenant
 	consumer string // service id; none if empty
 	key      Key
-	rev      string // that the client has
+	rev      string // the client's revision
 	fresh    bool   // the backend is to be read
 }
 
@@ -47,8 +47,8 @@ func (s *Server) findInstances(c *call) (any, *Error) {
 	return c.unlessKnown(f, instancesAnswer{f.instances})
 }
 
-// rev is the revision that the client has. Who says where to look gets an
-// answer whatever they have.
+// rev returns the client's revision. It is empty for a client that chooses cache or
+// backend, which gets a full answer in any case.
 func (c *call) rev() string {
 	if c.isTrue("noCache") || c.isTrue("cacheOnly") {
 		return ""
@@ -56,7 +56,7 @@ func (c *call) rev() string {
 	return c.query("rev")
 }
 
-// unlessKnown is the answer to a find, or that the client has it already.
+// unlessKnown returns the answer to a find, or that the client already has it.
 func (c *call) unlessKnown(f found, answer any) (any, *Error) {
 	c.header.Set(revisionHeader, f.rev)
 	if c.rev() == f.rev {
@@ -70,7 +70,7 @@ func (s *Server) find(l lookup) (found, *Error) {
 		return found{}, err
 	}
 	n := l.key.in(l.tenant)
-	if isShared(n) { // who asks does not matter
+	if isShared(n) { // the consumer does not matter
 		n.env, l.consumer, l.key.Environment = itsEnvironment, "", itsEnvironment
 	}
 	consumer, at, err := s.consumer(l)
@@ -90,8 +90,8 @@ func (s *Server) find(l lookup) (found, *Error) {
 	return s.consistent(findKey{n, l.consumer}, l, ids, func(in *shelf) found { return in.find(ids...) }), nil
 }
 
-// consumer is who looks something up: nobody, of the environment asked for, if
-// the client does not say.
+// consumer returns the consumer of a lookup. If the client names none, it is an anonymous
+// one of the requested environment.
 func (s *Server) consumer(l lookup) (*Service, serviceID, *Error) {
 	if l.consumer == "" {
 		return &Service{Environment: l.key.Environment}, serviceID{}, nil
@@ -124,8 +124,8 @@ func (s *Server) accessible(versions map[serviceID]bool, consumer *Service) []se
 	return ids
 }
 
-// consistent answers from what this replica has seen, unless the client knows
-// better: then the backend is read, and its answer kept.
+// consistent answers from the replica's own state, unless the client has another revision:
+// then the backend is read, and its answer cached.
 func (s *Server) consistent(k findKey, l lookup, of []serviceID, find func(*shelf) found) found {
 	if l.fresh {
 		return find(s.truth)
@@ -144,8 +144,8 @@ func (s *Server) consistent(k findKey, l lookup, of []serviceID, find func(*shel
 	return known.found
 }
 
-// seen is what this replica has seen of some services. Of those of which it has
-// seen no instance, it looks into the backend.
+// seen returns the replica's state of some services. A service without a seen instance is
+// looked up in the backend.
 func (s *Server) seen(of []serviceID) *shelf {
 	in := &shelf{instances: make(map[serviceID]map[string]held, len(of))}
 	for _, at := range of {

@@ -76,7 +76,7 @@ func (c *call) selects(v *Service) bool {
 	return asked("env", v.Environment) && asked("appId", v.App) && asked("serviceName", v.Name)
 }
 
-// overview is what options ask for; instances are without their properties.
+// overview returns the requested options; instances are without their properties.
 func (s *Server) overview(at serviceID, options []string, countOnly bool) *detail {
 	service := *s.cache.services[at]
 	service.Schemas = nil

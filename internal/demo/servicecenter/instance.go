@@ -13,7 +13,7 @@ func (s *Server) registerInstance(c *call) (any, *Error) {
 	if err := i.valid(); err != nil {
 		return nil, err
 	}
-	// One that brings its id and is known has only sent a heartbeat.
+	// A known instance that sends its id has only sent a heartbeat.
 	if i.ID != "" && s.renew(instanceID{at, i.ID}) {
 		return instanceIDAnswer{i.ID}, nil
 	}

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Memory is a listener without a network: what is dialled is a pipe in this
-// process, which time in a bubble of testing/synctest can wait for.
+// Memory is a listener without a network. A connection is a pipe in this process, which
+// time in a bubble of testing/synctest can wait for.
 type Memory struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -17,8 +17,7 @@ type Memory struct {
 // NewMemory makes a listener for [Server.Serve].
 func NewMemory() *Memory { return &Memory{conns: make(chan net.Conn), done: make(chan struct{})} }
 
-// DialContext connects to the server, whatever the address. It fits into an
-// http.Transport.
+// DialContext connects to the server, ignoring the address. It fits into an http.Transport.
 func (m *Memory) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {

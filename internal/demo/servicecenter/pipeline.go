@@ -6,21 +6,21 @@ import (
 )
 
 const (
-	// settling is for how long changes gather before they are shown, and
-	// gathered how many are shown at once.
+	// settling is how long changes gather before they are shown, and gathered the number that
+	// is shown at once.
 	settling = 300 * time.Millisecond
 	gathered = 800
-	// window is for how long a deletion is kept back, in case the instance
-	// comes again, and how often it is looked whether those held are due.
+	// window is how long a deletion is held back, in case the instance comes again, and the
+	// interval of the checks for due deletions.
 	window = 2 * time.Second
-	// Self-preservation begins when at least this share of more than so many
-	// instances is gone, and ends for an instance after its own time to live.
+	// Self-preservation begins when at least this share of more than so many instances is
+	// gone. It ends for an instance after its own time to live.
 	preserveShare = 0.8
 	preserveMin   = 5
 	preserveMax   = 10 * time.Minute
 )
 
-// change is one of an instance in the backend.
+// change is a change of an instance in the backend.
 type change struct {
 	action string
 	at     serviceID
@@ -29,9 +29,8 @@ type change struct {
 
 func (c change) instance() instanceID { return instanceID{c.at, c.held.ID} }
 
-// pipeline is the way from the backend to what a replica shows: changes are
-// shown a little later, deletions later still, and hardly any if most
-// instances disappear.
+// pipeline passes changes from the backend to a replica's view. Changes are shown a little
+// later, deletions later still, and hardly any if most instances disappear.
 type pipeline struct {
 	owner      *Server
 	deleted    map[instanceID]*deletion

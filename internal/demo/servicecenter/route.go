@@ -15,7 +15,7 @@ type Route string
 
 // The routes of the API.
 const (
-	Any Route = "" // whatever the request
+	Any Route = "" // every request
 
 	Version            Route = "GET version"
 	Health             Route = "GET health"
@@ -254,8 +254,8 @@ func (s *Server) Requests(route Route) int {
 	return s.counts.by[route]
 }
 
-// AllRequests are the requests this replica has got, by route; those of [Any]
-// are their sum.
+// AllRequests returns the number of requests to this replica, by route; the count of [Any]
+// is their sum.
 func (s *Server) AllRequests() map[Route]int {
 	s.counts.mu.Lock()
 	defer s.counts.mu.Unlock()

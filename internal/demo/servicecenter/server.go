@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Config says how a stand-in behaves. The zero value is the original's way:
-// what is written is shown 0.3 s later, a deletion after 2 s more; who does not
-// send heartbeats is gone.
+// Config configures the behaviour of a stand-in. The zero value is the original's: a write
+// is shown 0.3 s later, a deletion after 2 s more; an instance without heartbeats is
+// removed.
 type Config struct {
 	Prompt    bool          // show every change at once, and hold no deletion
 	KeepAlive bool          // no instance has to send heartbeats
@@ -38,18 +38,18 @@ func (c Config) queue() int {
 	return c.Queue
 }
 
-// Server is one replica of a Service Center. Its methods for services and
-// instances are those of the tenant default/default.
+// Server is one replica of a Service Center. Its methods for services and instances act on
+// the tenant default/default.
 type Server struct {
 	*Tenant
 	*backend
 
 	// Guarded by the backend's mutex.
-	cache    *shelf // what this replica has seen
+	cache    *shelf // the state that this replica has seen
 	pipeline *pipeline
 	kept     map[findKey]kept
 	stalled  bool
-	unseen   []func() // what came while stalled
+	unseen   []func() // changes that came while stalled
 	watchers map[serviceID]map[*watcher]bool
 	held     chan struct{} // closed while events may be sent
 	left     bool          // Close was called
@@ -74,8 +74,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// Replica makes a further replica: it shares what is registered, but sees
-// changes on its own, and has its own address, faults and counters.
+// Replica makes a further replica. It shares the registered data, but sees changes on its
+// own, and has its own address, faults and counters.
 func (s *Server) Replica() *Server { return s.replica() }
 
 func (b *backend) replica() *Server {
@@ -118,13 +118,13 @@ func (s *Server) Serve(l net.Listener) {
 	s.enrol(s.address)
 	s.serving.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			panic(err) // the listener was closed by somebody else
+			panic(err) // another part closed the listener
 		}
 	})
 }
 
-// account counts the connections that Close is to wait for. One that became a
-// websocket belongs to its request.
+// account counts the connections that Close waits for. A connection that became a websocket
+// belongs to its request.
 func (s *Server) account(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -138,11 +138,11 @@ func (s *Server) account(_ net.Conn, state http.ConnState) {
 // Address is the host and port it listens on.
 func (s *Server) Address() string { return s.address }
 
-// URL is what clients are configured with.
+// URL returns the URL for the configuration of clients.
 func (s *Server) URL() string { return "http://" + s.address }
 
-// Close ends this replica: its connections are cut. What is registered goes
-// with the last of them.
+// Close ends this replica: its connections are cut. The registered data is dropped with the
+// last replica.
 func (s *Server) Close() {
 	s.end()
 	_ = s.http.Close()
@@ -183,7 +183,7 @@ func (s *Server) leave() {
 	}
 }
 
-// see has a replica see something, or later, if it is stalled.
+// see applies a change to a replica, or delays it while the replica is stalled.
 func (s *Server) see(f func()) {
 	if s.stalled {
 		s.unseen = append(s.unseen, f)
@@ -192,7 +192,7 @@ func (s *Server) see(f func()) {
 	f()
 }
 
-// show brings a change into what the replica shows, and to the watchers.
+// show applies a change to the replica's view, and notifies the watchers.
 func (s *Server) show(c change) {
 	_, known := s.cache.instances[c.at][c.held.ID]
 	switch {
@@ -207,24 +207,24 @@ func (s *Server) show(c change) {
 	}
 	service := s.cache.services[c.at]
 	if service == nil {
-		return // deleted by force: nobody is notified
+		return // deleted by force: no watcher is notified
 	}
 	s.forget(c.at.tenant, service)
 	s.publish(c, service)
 }
 
-// forget drops what is kept of a service's finds.
+// forget drops the cached finds of a service.
 func (s *Server) forget(t tenant, of *Service) {
 	for k := range s.kept {
 		by := k.name
-		by.name, _, _ = strings.Cut(by.name, "\x00") // as findByID has it
+		by.name, _, _ = strings.Cut(by.name, "\x00") // in the form of findByID
 		if by == nameOf(t, of) || by == aliasOf(t, of) {
 			delete(s.kept, k)
 		}
 	}
 }
 
-// TB is what [Start] needs of a test.
+// TB is the part of a test that [Start] uses.
 type TB interface {
 	Helper()
 	Fatal(args ...any)

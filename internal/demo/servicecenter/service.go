@@ -25,8 +25,8 @@ func (s *Server) listServices(c *call) (any, *Error) {
 	return servicesAnswer{s.visible(c.tenant, c.isTrue("withShared"))}, nil
 }
 
-// visible are the services of a tenant, in no order. Those shared with all
-// tenants are not among those of their own, unless asked for.
+// visible returns the services of a tenant, in no order. Services shared with all tenants
+// are excluded unless requested.
 func (s *Server) visible(t tenant, withShared bool) []*Service {
 	var all []*Service
 	for at, v := range s.cache.services {

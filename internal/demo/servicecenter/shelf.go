@@ -16,8 +16,8 @@ type serviceID struct {
 	id     string
 }
 
-// name is what all versions of a service have in common. In an index by alias,
-// it holds the alias.
+// name is the common name of all versions of a service. In an index by alias, it holds the
+// alias.
 type name struct {
 	tenant         tenant
 	env, app, name string

@@ -2,8 +2,8 @@ package servicecenter
 
 import "maps"
 
-// Tenant is a project of a domain. Its methods change what is registered
-// without a request, and take what they are given as it is: nothing is checked.
+// Tenant is a project of a domain. Its methods change the registered data without a
+// request, and accept their arguments unchecked.
 type Tenant struct {
 	backend *backend
 	is      tenant
@@ -105,7 +105,7 @@ func (b *backend) alterService(at serviceID, change func(*Service)) bool {
 	return true
 }
 
-// fill sets what a registration may leave out.
+// fill sets the optional fields of a registration.
 func (s *Service) fill() {
 	defaults(&s.App, "default")
 	defaults(&s.Version, "0.0.1")

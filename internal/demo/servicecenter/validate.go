@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// rule is what a field must keep. Its text, in an answer, is the original's.
+// rule is the constraint on a field. Its text, in an answer, is the original's.
 type rule struct {
 	lowest, highest int // in characters; none if 0
 	pattern         string
-	says            string // what the pattern is called, if not by itself
+	says            string // the displayed name of the pattern, if not the pattern itself
 }
 
 func (r rule) String() string {

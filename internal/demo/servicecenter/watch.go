@@ -60,7 +60,7 @@ func (w *watcher) options() *websocket.AcceptOptions {
 		OnPingReceived: func(context.Context, []byte) bool {
 			w.silent.Store(true)
 			w.idle.Reset(readWithin)
-			return false // the original's pong is empty, so it answers no ping that says something
+			return false // the original's pong is empty, so it answers no ping with a payload
 		},
 		OnPongReceived: func(context.Context, []byte) { w.idle.Reset(readWithin) },
 	}
@@ -86,7 +86,7 @@ func (s *Server) unsubscribe(w *watcher) {
 	delete(s.watchers[w.consumer], w)
 }
 
-// read takes what the client sends, which says nothing, until it leaves.
+// read discards the client's messages until it leaves.
 func (w *watcher) read(ctx context.Context, leave func()) {
 	defer leave()
 	for {
@@ -112,7 +112,7 @@ func (s *Server) ping(ctx context.Context, w *watcher) {
 		if !s.exists(w.consumer) {
 			return
 		}
-		// That no pong comes is noticed by idle.
+		// A missing pong is detected by idle.
 		within, cancel := context.WithTimeout(ctx, pingEvery/2)
 		_ = w.conn.Ping(within)
 		cancel()
@@ -125,7 +125,7 @@ func (s *Server) exists(at serviceID) bool {
 	return s.cache.services[at] != nil
 }
 
-// send sends the events as they come. One that is held has left the queue.
+// send sends the events as they come. A held event has left the queue.
 func (s *Server) send(ctx context.Context, w *watcher) {
 	for {
 		var e Event
@@ -155,7 +155,7 @@ func (w *watcher) write(ctx context.Context, text []byte) error {
 	return w.conn.Write(ctx, websocket.MessageText, text)
 }
 
-// publish tells the watchers of those consumers that depend on the service.
+// publish notifies the watchers of the consumers that depend on the service.
 func (s *Server) publish(c change, of *Service) {
 	if s.config.NoEvents {
 		return
@@ -172,8 +172,7 @@ func keyOf(t tenant, s *Service) *Key {
 	return &Key{string(t), s.Environment, s.App, s.Name, s.Alias, s.Version}
 }
 
-// push queues an event. When the queue is full, everything in it is thrown
-// away, and nobody is notified.
+// push queues an event. When the queue is full, all its events are dropped silently.
 func (w *watcher) push(e Event) {
 	for {
 		select {
@@ -221,7 +220,7 @@ func (s *Server) DropWatchers() {
 	}
 }
 
-// Emit queues an event for every watch of this replica, whatever it looked up.
+// Emit queues an event for every watch of this replica, regardless of its lookups.
 func (s *Server) Emit(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,8 +231,8 @@ func (s *Server) Emit(e Event) {
 	}
 }
 
-// HoldEvents has events wait in the watchers' queues, as if the clients were
-// slow, until the function that it returns is called.
+// HoldEvents holds events in the watchers' queues, as for slow clients, until the returned
+// function is called.
 func (s *Server) HoldEvents() (release func()) {
 	held := make(chan struct{})
 	s.mu.Lock()

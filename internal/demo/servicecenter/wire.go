@@ -1,7 +1,7 @@
 package servicecenter
 
-// Service is a version of a microservice as the API has it. The order of the
-// fields is that of the recorded answers.
+// Service is a version of a microservice in the API's form. The order of the fields is the
+// order of the recorded answers.
 type Service struct {
 	ID           string            `json:"serviceId,omitempty"`
 	App          string            `json:"appId,omitempty"`
@@ -20,13 +20,13 @@ type Service struct {
 	RegisterBy   string            `json:"registerBy,omitempty"`
 }
 
-// Framework is what a service says it was written with.
+// Framework is the framework that a service declares.
 type Framework struct {
 	Name    string `json:"name,omitempty"`
 	Version string `json:"version,omitempty"`
 }
 
-// Instance is an instance of a service as the API has it.
+// Instance is an instance of a service in the API's form.
 type Instance struct {
 	ID           string            `json:"instanceId,omitempty"`
 	ServiceID    string            `json:"serviceId,omitempty"`
@@ -58,7 +58,7 @@ type DataCenter struct {
 	Zone   string `json:"availableZone,omitempty"`
 }
 
-// Key names a version of a service in an event, and what to look up in a find.
+// Key identifies a version of a service in an event, and the service to look up in a find.
 type Key struct {
 	Tenant      string `json:"tenant,omitempty"`
 	Environment string `json:"environment,omitempty"`
@@ -68,7 +68,7 @@ type Key struct {
 	Version     string `json:"version,omitempty"`
 }
 
-// Event is what a watcher is sent.
+// Event is an event for a watcher.
 type Event struct {
 	Action   string    `json:"action,omitempty"`
 	Key      *Key      `json:"key,omitempty"`
