@@ -211,6 +211,26 @@ func TestListenersOfOtherClustersFollowWhoTakesTheirAddress(t *testing.T) {
 	}
 }
 
+// When the last service of a port goes, the listeners of the port go, and nothing panics.
+func TestListenersGoWithTheLastServiceOfAPort(t *testing.T) {
+	t.Parallel()
+	db := inCluster("east", "db", model.Port{Number: 7001, Name: "main", Protocol: "TCP"}, "10.0.7.1")
+	b := catalog.NewBuilder([]string{"east"})
+	b.Apply(1, []model.Event{db})
+	change := b.Apply(2, []model.Event{model.Delete{Record: db.(model.Upsert).Record}})
+	w := NewWorld(b.Snapshot(), true, "istio-system")
+	for _, c := range Changes(b.Snapshot(), change) {
+		for _, client := range []push.Client{sidecarOf(""), sidecarOf("east")} {
+			if _, found := w.Find(w.View(c.Row, client), c.Row, c.Name); found && c.Row == ListenerType {
+				t.Errorf("there is a listener %s", c.Name)
+			}
+		}
+	}
+	if _, found := w.Find(w.View(ListenerType, sidecarOf("")), ListenerType, "10.0.7.1_7001"); found {
+		t.Error("there is a listener of the address")
+	}
+}
+
 // After any history the listener of an address is that of services which have it in the
 // client's cluster, if the client sees some, and one that is alone there has all calls. There
 // is none where requests are the owner's.

@@ -93,6 +93,9 @@ type atAddress struct {
 
 // askingAt returns the services that a viewer calls at an address.
 func askingAt(v View, index *catalog.PortServices, address string) atAddress {
+	if index == nil {
+		return atAddress{} // no service has the port
+	}
 	all := atAddress{port: index.Number}
 	if v.proxy.mode == none || v.proxy.reserved(index.Number) || !v.proxy.family.has(address) {
 		return all
