@@ -48,6 +48,8 @@ func TestRequestsBesideConnections(t *testing.T) {
 	differs := func(cluster string) *simulation.Result { r := to(cluster); return &r }
 	const (
 		ageAlone = "Which listener and which chains there are does not depend on the order in which services came."
+		owned    = "The oldest has the address. With Istio a listener of the address goes before the one that all share, whoever is older."
+		named    = "A block leaves requests to the service that they name. With Istio it has all connections."
 		quiet    = "Nothing else has to be read there, so more than one protocol is taken."
 	)
 	for name, test := range map[string]struct {
@@ -100,6 +102,18 @@ func TestRequestsBesideConnections(t *testing.T) {
 		"MYSQL, then TCP of a block": {[]claimant{{"raw", "MYSQL", ""}, {"web", "TCP", "10.0.0.0/24"}}, []expectation{
 			{name: "in the block", call: connection, want: to(raw), differs: differs(web), why: quiet},
 			{name: "elsewhere", call: at("10.0.9.9"), want: to(raw)},
+		}},
+		"HTTP at an address, then TCP": {[]claimant{{"web", "HTTP", "10.0.0.1"}, {"raw", "TCP", "10.0.0.1"}}, []expectation{
+			{name: "request", call: request, want: through("10.0.0.1_9999", raw), differs: differs(web), why: owned},
+			{name: "connection", call: connection, want: through("10.0.0.1_9999", raw), differs: differs(passthrough), why: owned},
+		}},
+		"TCP at an address, then HTTP": {[]claimant{{"raw", "TCP", "10.0.0.1"}, {"web", "HTTP", "10.0.0.1"}}, []expectation{
+			{name: "request", call: request, want: through("10.0.0.1_9999", raw)},
+			{name: "connection", call: connection, want: through("10.0.0.1_9999", raw)},
+		}},
+		"TCP of a block, then HTTP": {[]claimant{{"raw", "TCP", "10.0.0.0/24"}, {"web", "HTTP", ""}}, []expectation{
+			{name: "request", call: request, want: to(raw), differs: differs(web), why: named},
+			{name: "connection", call: connection, want: to(raw)},
 		}},
 		"TLS, then TCP": {[]claimant{{"web", "TLS", ""}, {"raw", "TCP", ""}}, []expectation{
 			{name: "connection", call: connection, want: to(raw)},

@@ -58,7 +58,11 @@ func mayDiffer(drafts []draft, c simulation.Call) bool {
 			return true
 		case len(d.addresses) > 1 && (p.protocol == "" || slices.Contains(d.addresses, host)): // see TestAllAddressesOfAService
 			return true
-		case isTLS(p.protocol) && (d.hasBlock() || sharesAddress(drafts, d, p)): // see TestHandshakesOfServices
+		case carriesRequests(p.protocol) && sharesAddress(drafts, d, p, func(other string) bool { return !carriesRequests(other) }): // see TestRequestsBesideConnections
+			return true
+		case d.hasBlock() && !carriesRequests(p.protocol) && anyNamed(drafts, c.Port): // see TestRequestsBesideConnections
+			return true
+		case isTLS(p.protocol) && (d.hasBlock() || sharesAddress(drafts, d, p, isTLS)): // see TestHandshakesOfServices
 			return true
 		}
 		if d.isShared(p) {
@@ -111,11 +115,19 @@ func carriesRequests(protocol string) bool {
 
 func isTLS(protocol string) bool { return protocol == "TLS" || protocol == "HTTPS" }
 
-// sharesAddress reports whether another service of TLS has an address and port.
-func sharesAddress(drafts []draft, d draft, p draftPort) bool {
+// anyNamed reports whether calls at a port may name the service that they are for.
+func anyNamed(drafts []draft, port int) bool {
+	return slices.ContainsFunc(drafts, func(d draft) bool {
+		p, ok := d.port(port)
+		return ok && (carriesRequests(p.protocol) || isTLS(p.protocol) || p.protocol == "")
+	})
+}
+
+// sharesAddress reports whether another service of some protocol has an address and port.
+func sharesAddress(drafts []draft, d draft, p draftPort, of func(protocol string) bool) bool {
 	return slices.ContainsFunc(drafts, func(other draft) bool {
 		q, ok := other.port(p.number)
-		return ok && other.name != d.name && isTLS(q.protocol) &&
+		return ok && other.name != d.name && of(q.protocol) &&
 			slices.ContainsFunc(other.addresses, func(a string) bool { return slices.Contains(d.addresses, a) })
 	})
 }
