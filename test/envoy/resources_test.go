@@ -51,6 +51,20 @@ func (m *mesh) MustShowWhatEnvoysHold() {
 	for _, p := range m.Proxies {
 		await(m, "the admin API to show what "+p.Name+" holds", func() error { return m.shownOtherwise(p) })
 	}
+	m.MustNotHavePanicked()
+}
+
+// MustNotHavePanicked is that no Isthmus met a fault of its own, from which it has recovered.
+func (m *mesh) MustNotHavePanicked() {
+	m.Helper()
+	for _, i := range m.Isthmuses {
+		if !i.Running() {
+			continue
+		}
+		if n := i.Metric("isthmus_panics_total", ""); n > 0 {
+			m.Errorf("there were %v panics, which the log shows", n)
+		}
+	}
 }
 
 // nodeOf is the node id of an Envoy.
