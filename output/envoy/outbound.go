@@ -93,13 +93,10 @@ type atAddress struct {
 
 // askingAt returns the services that a viewer calls at an address.
 func askingAt(v View, index *catalog.PortServices, address string) atAddress {
-	if index == nil {
-		return atAddress{} // no service has the port
+	if index == nil || v.proxy.mode == none || v.proxy.reserved(index.Number) || !v.proxy.family.has(address) {
+		return atAddress{}
 	}
 	all := atAddress{port: index.Number}
-	if v.proxy.mode == none || v.proxy.reserved(index.Number) || !v.proxy.family.has(address) {
-		return all
-	}
 	for _, s := range index.CalledAt(v.viewer(), v.proxy.cluster, address) {
 		if port, _ := s.Port(index.Number); trafficOf(port) != notTCP && hasCluster(s, index.Number) && !v.proxy.apart(s, index) {
 			all.list = append(all.list, s)
