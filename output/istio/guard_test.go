@@ -27,7 +27,8 @@ func TestNearlyEmptyFirstListingTakesNothingAway(t *testing.T) {
 	g.lacks(38)
 	wants(t, api, hostOf(0), "10.0.0.1 10.0.0.2 10.0.0.3")
 	wants(t, api, hostOf(90), "10.0.90.1")
-	h := g.holdsFor("source sc since the start lacks 38 of the 40 endpoints", hosts(1, 19)...)
+	// Of 40 endpoints, or of some more if new ones were written before the API server was looked at.
+	h := g.holdsFor("source sc since the start lacks 38 of the 4", hosts(1, 19)...)
 	if h.Endpoints != 2 || h.Since.IsZero() || !strings.Contains(h.Reason, "isthmus sources release sc") {
 		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
 	}
@@ -40,7 +41,7 @@ func TestNearlyEmptyFirstListingTakesNothingAway(t *testing.T) {
 	g.holds()
 	g.deleted(hosts(1, 19)...)
 	g.stop()
-	if text := warnings.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "source=sc") || !strings.Contains(text, "lacks 38 of the 40") {
+	if text := warnings.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "source=sc") || !strings.Contains(text, "lacks 38 of the 4") {
 		t.Errorf("the warnings:\n%s", text)
 	}
 }
