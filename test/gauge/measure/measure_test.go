@@ -287,7 +287,7 @@ func list() [2]row { return [2]row{{}, {}} }
 // Package p says what it is. Whatever.
 package p
 
-//go:generate what
+//nolint:what
 const what = 1 // What.
 
 /* and what
