@@ -46,7 +46,6 @@ func (s *step) rerank(moved func(source string) bool) {
 		}
 	}
 	s.rerankScopes(moved)
-	s.consumptions.rerank(moved, s.order.ranks)
 	s.opaques.rerank(moved, s.order.ranks)
 	s.byName.rerank(moved, s.order.ranks)
 }

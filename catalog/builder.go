@@ -16,9 +16,8 @@ type Builder struct {
 	scoped   map[model.Ref]*Scope
 	selection
 
-	consumptions *united[ServiceKey, Consumption]
-	opaques      *united[OpaqueKey, Opaque]
-	byName       *united[WorkloadKey, Workload]
+	opaques *united[OpaqueKey, Opaque]
+	byName  *united[WorkloadKey, Workload]
 }
 
 // assembly is the builder's state of one service.
@@ -49,9 +48,8 @@ func newBuilder(m merging) *Builder {
 		scoped:    map[model.Ref]*Scope{},
 		selection: *newSelection(),
 
-		consumptions: newConsumptions(),
-		opaques:      newOpaques(),
-		byName:       newWorkloads(),
+		opaques: newOpaques(),
+		byName:  newWorkloads(),
 	}
 }
 

@@ -10,8 +10,6 @@ type Change struct {
 	Services map[ServiceKey]ServiceChange
 	// Scopes are the namespaces in which a scope was added, removed or changed.
 	Scopes map[string]struct{}
-	// Consumptions are the consumers with changed providers or records.
-	Consumptions map[ServiceKey]Replaced[Consumption]
 	// Opaques are the carried objects that were added, removed or changed.
 	Opaques map[OpaqueKey]Replaced[Opaque]
 	// Workloads are the added, removed or changed workloads, whether or not a service selects
@@ -44,7 +42,7 @@ type Replaced[V any] struct{ Old, New *V }
 
 // Empty reports whether nothing changed.
 func (c Change) Empty() bool {
-	return len(c.Services) == 0 && len(c.Scopes) == 0 && len(c.Consumptions) == 0 && len(c.Opaques) == 0 &&
+	return len(c.Services) == 0 && len(c.Scopes) == 0 && len(c.Opaques) == 0 &&
 		len(c.Workloads) == 0 && !c.Primed && !c.Judged
 }
 
@@ -77,7 +75,7 @@ func (c Change) Then(next Change) Change {
 		c.Scopes = map[string]struct{}{}
 	}
 	maps.Copy(c.Scopes, next.Scopes)
-	c.Consumptions, c.Opaques = then(c.Consumptions, next.Consumptions), then(c.Opaques, next.Opaques)
+	c.Opaques = then(c.Opaques, next.Opaques)
 	c.Workloads = then(c.Workloads, next.Workloads)
 	c.Primed, c.Judged = c.Primed || next.Primed, c.Judged || next.Judged
 	c.Observed, c.Committed = oldest(c.Observed, next.Observed), oldest(c.Committed, next.Committed)

@@ -47,7 +47,6 @@ func mustLead(t *rapid.T, from, to *catalog.Snapshot, c catalog.Change) {
 	if !slices.Equal(before.Primed, after.Primed) && !c.Primed {
 		t.Fatalf("primed is not set, from %v to %v", before.Primed, after.Primed)
 	}
-	mustName(t, before.Consumptions, after.Consumptions, c.Consumptions, from.Consumption, to.Consumption)
 	mustName(t, before.Opaques, after.Opaques, c.Opaques, from.Opaque, to.Opaque)
 	for key := range keys {
 		was, _ := from.Service(key)
@@ -99,7 +98,6 @@ func mustName[K comparable, O, V any](
 // exported compares values by their pointers.
 var exported = cmp.Options{
 	cmp.Comparer(func(a, b *catalog.Service) bool { return a == b }),
-	cmp.Comparer(func(a, b *catalog.Consumption) bool { return a == b }),
 	cmp.Comparer(func(a, b *catalog.Opaque) bool { return a == b }),
 }
 
@@ -110,7 +108,7 @@ func deepCopy(c catalog.Change) catalog.Change {
 		s.Endpoints = maps.Clone(s.Endpoints)
 		c.Services[key] = s
 	}
-	c.Consumptions, c.Opaques = maps.Clone(c.Consumptions), maps.Clone(c.Opaques)
+	c.Opaques = maps.Clone(c.Opaques)
 	return c
 }
 

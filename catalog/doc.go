@@ -16,8 +16,6 @@
 // A snapshot also has values beside the services, each merged from records of its own:
 //
 //   - scopes;
-//   - consumptions, the services that each consumer uses; the records of all sources
-//     add up;
 //   - workloads, whether or not a service selects them; the first source of a name
 //     wins;
 //   - carried objects, of kinds that are not understood; the first source's

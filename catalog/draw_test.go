@@ -22,9 +22,8 @@ var universe = func() []model.Ref {
 			model.KindEndpoint: {"x/s/1", "x/s/2", "x/s/t/1", "x/t/1", "y/s/1"},
 			model.KindWorkload: {"x/v", "x/w", "y/v"},
 
-			model.KindConsumption: {"x/c", "y/c"},
-			"Novelty":             {"x/o", "y/o"},
-			"Other":               {"x/o"},
+			"Novelty": {"x/o", "y/o"},
+			"Other":   {"x/o"},
 
 			model.KindHold: {"x/h"},
 		} {
@@ -74,8 +73,6 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 		r.Spec = model.SourceMark{}
 	case model.KindHold:
 		r.Spec = drawHold(t)
-	case model.KindConsumption:
-		r.Spec = drawConsumption(t)
 	default:
 		r.Spec = model.Opaque{Meta: drawMeta(t), Type: pick(t, "", "t"), Content: pick(t, "{}", "[]")}
 		r.Place = pick(t, "", "", "shop.yaml")
@@ -92,7 +89,6 @@ func drawHold(t *rapid.T) model.Hold {
 		{Kind: model.KindService, Namespace: "y", Name: "s"},
 		{Kind: model.KindEndpoint, Namespace: "x", Name: "s/1"},
 		{Kind: model.KindWorkload, Namespace: "x", Name: "v", Extent: model.WithOwned},
-		{Kind: model.KindConsumption, Namespace: "x", Name: "c"},
 		{Kind: "Novelty", Namespace: "x", Name: "o", Extent: model.WithOwned},
 	} {
 		if rapid.Bool().Draw(t, "held") {
@@ -100,17 +96,6 @@ func drawHold(t *rapid.T) model.Hold {
 		}
 	}
 	return h
-}
-
-func drawConsumption(t *rapid.T) model.Consumption {
-	name := func() model.ServiceName {
-		return model.ServiceName{Namespace: pick(t, "x", "y"), Host: pick(t, "g", "h")}
-	}
-	c := model.Consumption{Consumer: name()}
-	if below(t, 4) > 0 {
-		c.Providers = model.ListOf(name(), name())
-	}
-	return c
 }
 
 func drawService(t *rapid.T) model.Service {
@@ -240,14 +225,6 @@ func vary(t *rapid.T, r model.Record) model.Record {
 		pick(t,
 			func() { spec.Meta = from.Meta },
 			func() { spec.Endpoint = varyEndpoint(t, spec.Endpoint, from.Endpoint) },
-			func() { r.Status = other.Status },
-		)()
-		r.Spec = spec
-	case model.Consumption:
-		from := other.Spec.(model.Consumption)
-		pick(t,
-			func() { spec.Consumer = from.Consumer },
-			func() { spec.Providers = from.Providers },
 			func() { r.Status = other.Status },
 		)()
 		r.Spec = spec

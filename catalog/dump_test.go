@@ -65,24 +65,10 @@ func (p *page) held(now *catalog.Snapshot) {
 			}
 		}
 	}
-	for c := range now.Consumptions() {
-		for _, r := range c.Records {
-			add(r.Record, model.Ref{})
-		}
-	}
 }
 
-// united tells who uses what, and what is carried.
+// united prints the changed workloads and carried objects.
 func (p *page) united(c catalog.Change) {
-	for _, key := range slices.SortedFunc(maps.Keys(c.Consumptions), compareKeys) {
-		now := c.Consumptions[key].New
-		if now == nil {
-			p.line("- %s uses nothing that is known", key)
-			continue
-		}
-		p.line("%s %s uses %s", sign(c.Consumptions[key].Old), key, cmp.Or(strings.Trim(fmt.Sprint(now.Providers), "[]"), "nothing"))
-		p.records(now.Records)
-	}
 	for _, key := range slices.SortedFunc(maps.Keys(c.Workloads), compareWorkloadKeys) {
 		now := c.Workloads[key].New
 		if now == nil {

@@ -104,9 +104,6 @@ func names(c catalog.Change) []string {
 			list = append(list, key.String()+" "+idText(id))
 		}
 	}
-	for key := range c.Consumptions {
-		list = append(list, "used by "+key.String())
-	}
 	for key := range c.Opaques {
 		list = append(list, key.String())
 	}

@@ -112,7 +112,7 @@ func TestOtherSpecificationsChangeNothing(t *testing.T) {
 	t.Parallel()
 	b := catalog.NewBuilder(order)
 	for kind, spec := range map[model.Kind]model.Spec{
-		model.KindService: model.Opaque{}, model.KindScope: model.Opaque{}, model.KindConsumption: model.Opaque{}, "Novelty": model.Service{},
+		model.KindService: model.Opaque{}, model.KindScope: model.Opaque{}, "Novelty": model.Service{},
 	} {
 		r := model.Record{Ref: ref(kind, "a", "n"), Revision: 1, Spec: spec}
 		for _, events := range [][]model.Event{upserts(r), deletes(r), {model.EndOfSnapshot{Revision: 9}}} {

@@ -17,16 +17,9 @@ type world struct {
 	Totals   catalog.Totals
 	Seen     map[string][]catalog.ServiceKey // by a namespace
 
-	Consumptions map[catalog.ServiceKey]consumption
-	Opaques      map[catalog.OpaqueKey]opaque
+	Opaques map[catalog.OpaqueKey]opaque
 
 	Held map[model.Ref]string // why, of the records that speak of anything
-}
-
-// consumption is what one consumer uses.
-type consumption struct {
-	Providers []catalog.ServiceKey
-	Records   []catalog.Contributor
 }
 
 // opaque is one object that is carried.
@@ -139,25 +132,14 @@ func (w *world) observeHeld(holds model.Holds) {
 			}
 		}
 	}
-	for _, c := range w.Consumptions {
-		contribute(c.Records)
-	}
 	for _, o := range w.Opaques {
 		contribute(o.Records)
 	}
 }
 
-// observeUnited reads who uses what, and what is carried.
+// observeUnited reads the carried objects.
 func (w *world) observeUnited(s *catalog.Snapshot) error {
-	w.Consumptions, w.Opaques = map[catalog.ServiceKey]consumption{}, map[catalog.OpaqueKey]opaque{}
-	var consumers []catalog.ServiceKey
-	for c := range s.Consumptions() {
-		if got, ok := s.Consumption(c.Consumer); !ok || got != c {
-			return fmt.Errorf("the consumer %s is listed and not found", c.Consumer)
-		}
-		consumers = append(consumers, c.Consumer)
-		w.Consumptions[c.Consumer] = consumption{slices.Clone(c.Providers), inUTC(c.Records)}
-	}
+	w.Opaques = map[catalog.OpaqueKey]opaque{}
 	var carried []catalog.OpaqueKey
 	for o := range s.Opaques() {
 		if got, ok := s.Opaque(o.Key); !ok || got != o {
@@ -168,8 +150,8 @@ func (w *world) observeUnited(s *catalog.Snapshot) error {
 		spec.Created = spec.Created.UTC()
 		w.Opaques[o.Key] = opaque{spec, inUTC(o.Records)}
 	}
-	if !slices.IsSortedFunc(consumers, compareKeys) || !slices.IsSortedFunc(carried, compareOpaqueKeys) {
-		return fmt.Errorf("a wrong order: %v, %v", consumers, carried)
+	if !slices.IsSortedFunc(carried, compareOpaqueKeys) {
+		return fmt.Errorf("a wrong order: %v", carried)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func reference(s state) world {
 			delete(w.Seen, namespace)
 		}
 	}
-	w.Consumptions, w.Opaques = s.consumptions(), s.carried()
+	w.Opaques = s.carried()
 	w.Held = s.held(w)
 	return w
 }
@@ -111,8 +111,7 @@ func (s state) held(w world) map[model.Ref]string {
 		}
 	}
 	for ref, r := range s {
-		carried := !ref.Kind.Understood() || ref.Kind == model.KindConsumption
-		if why := s.heldFor(r); why != "" && (carried || speaks[ref]) {
+		if why := s.heldFor(r); why != "" && (!ref.Kind.Understood() || speaks[ref]) {
 			held[ref] = why
 		}
 	}
@@ -148,27 +147,6 @@ func (s state) inMergeOrder() []model.Ref { return slices.SortedFunc(maps.Keys(s
 func (s state) contributor(ref model.Ref) catalog.Contributor {
 	r := s[ref]
 	return catalog.Contributor{Record: ref, Place: r.Place, Stale: r.Status.Stale, Since: r.Status.Since.UTC()}
-}
-
-// consumptions adds up what all records say of a consumer.
-func (s state) consumptions() map[catalog.ServiceKey]consumption {
-	all := map[catalog.ServiceKey]consumption{}
-	for _, ref := range s.inMergeOrder() {
-		spec, ok := s[ref].Spec.(model.Consumption)
-		if !ok {
-			continue
-		}
-		c := all[catalog.ServiceKey(spec.Consumer)]
-		for provider := range spec.Providers.All() {
-			if key := catalog.ServiceKey(provider); !slices.Contains(c.Providers, key) {
-				c.Providers = append(c.Providers, key)
-			}
-		}
-		slices.SortFunc(c.Providers, compareKeys)
-		c.Records = append(c.Records, s.contributor(ref))
-		all[catalog.ServiceKey(spec.Consumer)] = c
-	}
-	return all
 }
 
 // carried takes of each object the first record, and shows the others.

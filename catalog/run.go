@@ -52,7 +52,6 @@ func (b *Builder) rejoin(old *Snapshot) Change {
 	next.ports = old.ports
 	next.indexPorts(change.Services)
 	next.scopes, change.Scopes = rejoinScopes(old.scopes, next.scopes)
-	next.consumptions, change.Consumptions = b.consumptions.rejoin(old.consumptions, next.consumptions)
 	next.opaques, change.Opaques = b.opaques.rejoin(old.opaques, next.opaques)
 	next.workloads, change.Workloads = b.byName.rejoin(old.workloads, next.workloads)
 	b.snapshot = &next

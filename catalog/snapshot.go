@@ -9,9 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Snapshot is every service at one revision of the store, together with the scopes, the
-// consumptions, and the carried objects. It is immutable and may be read from any
-// goroutine.
+// Snapshot is every service at one revision of the store, together with the scopes and the
+// carried objects. It is immutable and may be read from any goroutine.
 type Snapshot struct {
 	Revision uint64
 
@@ -22,11 +21,10 @@ type Snapshot struct {
 	totals   Totals
 	clusters clusters
 
-	consumptions immutable.Map[ServiceKey, *Consumption]
-	opaques      immutable.Map[OpaqueKey, *Opaque]
-	workloads    immutable.Map[WorkloadKey, *Workload]
-	ports        immutable.Map[uint32, *PortServices]
-	served       immutable.Map[servedKey, struct{}]
+	opaques   immutable.Map[OpaqueKey, *Opaque]
+	workloads immutable.Map[WorkloadKey, *Workload]
+	ports     immutable.Map[uint32, *PortServices]
+	served    immutable.Map[servedKey, struct{}]
 }
 
 // Totals counts the services and endpoints of a snapshot.
@@ -54,11 +52,10 @@ func Empty() *Snapshot {
 		services: immutable.New[ServiceKey, *Service](ServiceKey.compare),
 		scopes:   immutable.New[scopeKey, *Scope](scopeKey.compare),
 
-		consumptions: immutable.New[ServiceKey, *Consumption](ServiceKey.compare),
-		opaques:      immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
-		workloads:    immutable.New[WorkloadKey, *Workload](WorkloadKey.compare),
-		ports:        immutable.New[uint32, *PortServices](cmp.Compare[uint32]),
-		served:       immutable.New[servedKey, struct{}](servedKey.compare),
+		opaques:   immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
+		workloads: immutable.New[WorkloadKey, *Workload](WorkloadKey.compare),
+		ports:     immutable.New[uint32, *PortServices](cmp.Compare[uint32]),
+		served:    immutable.New[servedKey, struct{}](servedKey.compare),
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 	case model.KindScope:
 		s.putScope(ref, r)
 	case model.KindConsumption:
-		s.consumptions.put(ref, r, s.rankOf(ref, r))
+		// No output reads it.
 	default:
 		s.opaques.put(ref, r, s.rankOf(ref, r))
 	}
@@ -241,7 +241,6 @@ func (s *step) finish(revision uint64) Change {
 	if s.scopeEdit != nil {
 		next.scopes = s.scopeEdit.Map()
 	}
-	next.consumptions, change.Consumptions = s.consumptions.finish(next.consumptions)
 	next.opaques, change.Opaques = s.opaques.finish(next.opaques)
 	next.workloads, change.Workloads = s.byName.finish(next.workloads)
 	services := s.snapshot.services.Edit()

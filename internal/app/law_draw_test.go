@@ -206,9 +206,7 @@ func drawObject(t *rapid.T) source.Object {
 	}
 	app := model.MapOf(map[string]string{"app": rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app")})
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
-	case 8:
-		return source.Object{Record: record(model.KindConsumption, rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"), drawConsumption(t))}
-	case 9:
+	case 8, 9:
 		name, content := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"), rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "content")
 		return source.Object{Record: record(carriedKind, name, model.Opaque{Content: content})}
 	case 6:

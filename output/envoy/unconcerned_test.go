@@ -25,11 +25,6 @@ func TestWhatNoResourceIsMadeOfIsNoChange(t *testing.T) {
 	}{
 		"labels":      {model.KindService, described(model.Meta{}), described(model.Meta{Labels: pair})},
 		"annotations": {model.KindService, described(model.Meta{Annotations: pair}), described(model.Meta{})},
-		"who uses what": {
-			model.KindConsumption,
-			model.Consumption{Consumer: model.ServiceName{Namespace: "a", Host: "h"}},
-			model.Consumption{Consumer: model.ServiceName{Namespace: "a", Host: "i"}},
-		},
 		"what is carried": {"VirtualService", model.Opaque{Content: "{}"}, model.Opaque{Content: "[]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
