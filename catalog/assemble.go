@@ -163,3 +163,61 @@ func layoutOf(taken []*serviceRecord) []layoutItem {
 func (l layoutItem) equal(o layoutItem) bool {
 	return l.ref == o.ref && l.dns == o.dns && l.ports.Equal(o.ports) && l.selector.Equal(o.selector)
 }
+
+// rerank recomputes the rank of every record of some sources.
+func (s *step) rerank(moved func(source string) bool) {
+	for ref, r := range s.records {
+		if moved(ref.Source) {
+			s.rerankService(r)
+		}
+	}
+	for ref, instance := range s.workloads {
+		if moved(ref.Source) {
+			s.selecting(instance, s.regather)
+		}
+	}
+	for key := range s.touched { // the sort order changed while some records kept their old rank
+		if a := s.services[key]; a != nil {
+			slices.SortFunc(a.records, func(x, y *serviceRecord) int { return s.order.compareAt(key.Host, x, y) })
+			a.records = slices.Compact(a.records)
+		}
+	}
+	s.rerankScopes(moved)
+	s.opaques.rerank(moved, s.order.ranks)
+	s.byName.rerank(moved, s.order.ranks)
+}
+
+func (s *step) rerankService(old *serviceRecord) {
+	r := *old
+	r.rank = s.order.rank(r.ref.Source, r.path)
+	s.records[r.ref] = &r
+	s.dropSelector(old)
+	s.putSelector(&r)
+	for host := range r.spec.Hosts.All() {
+		key := ServiceKey{r.ref.Namespace, host}
+		s.detach(key, old)
+		s.attach(key, &r)
+	}
+	s.regather(&r)
+}
+
+// regather collects the endpoints of a record's services anew: some claims have another
+// rank.
+func (s *step) regather(by *serviceRecord) {
+	for host := range by.spec.Hosts.All() {
+		t := s.touch(ServiceKey{by.ref.Namespace, host})
+		t.define, t.gather = true, true
+	}
+}
+
+func (s *step) rerankScopes(moved func(source string) bool) {
+	for key, scope := range s.snapshot.scopes.All() {
+		if !moved(key.record.Source) {
+			continue
+		}
+		edit := s.editScopes()
+		edit.Delete(key)
+		edit.Set(s.scopeKey(scope), scope)
+		s.rescoped[key.namespace] = struct{}{}
+	}
+}

@@ -1,6 +1,11 @@
 package catalog
 
-import "github.com/isthmus-mesh/isthmus/model"
+import (
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
 
 // Builder turns the steps of a store's watch into snapshots. One goroutine owns it. Merging
 // needs state that a snapshot does not show: the owner of each endpoint, and the services
@@ -29,11 +34,8 @@ type assembly struct {
 // NewBuilder returns a builder that merges sources in the order given, and grants no source
 // any rights. Sources that are not named come last, in the order of their names. Before
 // that order, records that came through fewer Isthmuses come first.
-func NewBuilder(sources []string) *Builder { return Order{Sources: sources}.NewBuilder() }
-
-// NewBuilder returns a builder that merges sources in this order.
-func (o Order) NewBuilder() *Builder {
-	m, _ := merging{}.arrange(o)
+func NewBuilder(sources []string) *Builder {
+	m, _ := merging{}.arrange(Order{Sources: sources})
 	return newBuilder(m)
 }
 
@@ -76,4 +78,58 @@ func (b *Builder) Apply(revision uint64, events []model.Event) Change {
 
 func (b *Builder) step() *step {
 	return &step{Builder: b, touched: map[ServiceKey]*touched{}, rescoped: map[string]struct{}{}}
+}
+
+// Arrange merges in another order from now on, and returns the exact change. A source that
+// was inserted, or that has no records, costs nothing. A source that moved, or has other
+// rights, costs a scan of all records for its own. Only their services are merged again.
+func (b *Builder) Arrange(order Order) Change {
+	return b.rerank(b.order.arrange(order))
+}
+
+// rerank takes over another order. Some sources have another place or other rights in it.
+func (b *Builder) rerank(next merging, moved map[string]struct{}) Change {
+	if !slices.Equal(b.order.domains, next.domains) { // each host may belong to another namespace
+		moved = b.sources
+	}
+	b.order = next
+	has := func(source string) bool { _, has := b.sources[source]; return has }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(moved)), has) {
+		return Change{}
+	}
+	step := b.step()
+	step.rerank(func(source string) bool { _, is := moved[source]; return is })
+	return step.finish(b.snapshot.Revision)
+}
+
+// rejoin returns the change from a snapshot that another builder made to its own
+// unpublished one. Equal values in both become the same pointers, so that the change is as
+// exact as any other.
+func (b *Builder) rejoin(old *Snapshot) Change {
+	next := *b.snapshot
+	change := Change{Services: map[ServiceKey]ServiceChange{}}
+	change.Primed, change.Judged = compareMarks(old.primed, next.primed)
+	for was := range old.Services() {
+		if _, ok := next.Service(was.Key); !ok {
+			change.Services[was.Key] = ServiceChange{was, nil, compare(was.endpoints, nil)}
+		}
+	}
+	services := next.services.Edit()
+	for now := range next.Services() {
+		was, _ := old.Service(now.Key)
+		endpoints := now.adopt(was)
+		if now.unless(was) == was {
+			services.Set(now.Key, was)
+			continue
+		}
+		change.Services[now.Key] = ServiceChange{was, now, endpoints}
+	}
+	next.services = services.Map()
+	next.ports = old.ports
+	next.indexPorts(change.Services)
+	next.scopes, change.Scopes = rejoinScopes(old.scopes, next.scopes)
+	next.opaques, change.Opaques = b.opaques.rejoin(old.opaques, next.opaques)
+	next.workloads, change.Workloads = b.byName.rejoin(old.workloads, next.workloads)
+	b.snapshot = &next
+	return change
 }

@@ -173,3 +173,23 @@ func attempt(part func()) (err error) {
 	part()
 	return nil
 }
+
+// Run keeps a catalog of the records of a store's watch, merged in the order given. It
+// publishes each new snapshot with its change, one at a time. Publish must not block: it
+// stores its arguments and returns.
+//
+// Run ends with the watch and returns its error, as [Merger.Run] does.
+//
+// A snapshot of the store, the first as well as one after a reset, becomes one change. No
+// reader ever sees half of it.
+func Run(watch iter.Seq2[model.Batch, error], order Order, publish func(*Snapshot, Change)) error {
+	return NewMerger(order, publish).Run(watch)
+}
+
+func endsSnapshot(events []model.Event) bool {
+	if len(events) == 0 {
+		return false
+	}
+	_, ok := events[len(events)-1].(model.EndOfSnapshot)
+	return ok
+}

@@ -149,39 +149,6 @@ func (s *Snapshot) ScopeOf(namespace string, labels model.Labels, root string) *
 	return nil
 }
 
-// putScope sets a scope; a nil record removes it.
-func (s *step) putScope(ref model.Ref, r *model.Record) {
-	old := s.scoped[ref]
-	var scope *Scope
-	if spec, ok := specOf[model.Scope](r); ok {
-		scope = newScope(ref, r.Path, spec)
-	}
-	if old == nil && scope == nil || old.same(scope) {
-		return
-	}
-	edit := s.editScopes()
-	if old != nil {
-		delete(s.scoped, ref)
-		edit.Delete(s.scopeKey(old))
-	}
-	if scope != nil {
-		s.scoped[ref] = scope
-		edit.Set(s.scopeKey(scope), scope)
-	}
-	s.rescoped[ref.Namespace] = struct{}{}
-}
-
-func (s *step) editScopes() *immutable.Editor[scopeKey, *Scope] {
-	if s.scopeEdit == nil {
-		s.scopeEdit = s.snapshot.scopes.Edit()
-	}
-	return s.scopeEdit
-}
-
-func (b *Builder) scopeKey(s *Scope) scopeKey {
-	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.order.rank(s.Record.Source, s.Path), s.Record}
-}
-
 // rejoinScopes returns the scopes of now, with the pointers of old where they are equal,
 // and the namespaces in which they differ.
 func rejoinScopes(old, now immutable.Map[scopeKey, *Scope]) (immutable.Map[scopeKey, *Scope], map[string]struct{}) {

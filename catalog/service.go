@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -220,4 +221,30 @@ func (i *Instance) Owner() model.Ref {
 // same reports whether both are the same content of the same record.
 func (i *Instance) same(o *Instance) bool {
 	return i == o || i != nil && o != nil && i.Record == o.Record && i.owner == o.owner && i.Path == o.Path && i.Equal(o.Endpoint)
+}
+
+// adopt takes over the equal parts of was, if there is one, and returns the endpoints that
+// differ.
+func (s *Service) adopt(was *Service) map[EndpointID]struct{} {
+	if was == nil {
+		return compare(nil, s.endpoints)
+	}
+	if s.equal(was.Definition) {
+		s.Definition = was.Definition
+	}
+	return reconcile(was.endpoints, s.endpoints)
+}
+
+// IsLocal reports whether an endpoint has an address that means the connecting machine or a
+// neighbour on its link, such as 127.0.0.1 or a unix socket.
+func IsLocal(e model.Endpoint) bool {
+	if loopback.EndpointKind(e.Address) != "" {
+		return true
+	}
+	for address := range e.Also.All() {
+		if loopback.EndpointKind(address) != "" {
+			return true
+		}
+	}
+	return false
 }

@@ -164,3 +164,14 @@ func choose[S interface{ defined() ServiceDefinition }](v Viewer, services iter.
 func (v Viewer) prefers(candidate, best ServiceDefinition) bool {
 	return v.sees(candidate) && (best.Definition == nil || Name.Owner(v.Namespace, candidate, best) < 0)
 }
+
+// compareMarks reports whether the set of sources with a mark differs, and whether a source
+// has another mark than before.
+func compareMarks(old, now map[string]model.SourceMark) (primed, judged bool) {
+	primed = len(old) != len(now)
+	for source, mark := range now {
+		was, ok := old[source]
+		primed, judged = primed || !ok, judged || !was.EqualSpec(mark)
+	}
+	return primed, judged
+}

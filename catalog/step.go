@@ -300,3 +300,36 @@ func specOf[S model.Spec](r *model.Record) (S, bool) {
 	spec, ok := r.Spec.(S)
 	return spec, ok
 }
+
+// putScope sets a scope; a nil record removes it.
+func (s *step) putScope(ref model.Ref, r *model.Record) {
+	old := s.scoped[ref]
+	var scope *Scope
+	if spec, ok := specOf[model.Scope](r); ok {
+		scope = newScope(ref, r.Path, spec)
+	}
+	if old == nil && scope == nil || old.same(scope) {
+		return
+	}
+	edit := s.editScopes()
+	if old != nil {
+		delete(s.scoped, ref)
+		edit.Delete(s.scopeKey(old))
+	}
+	if scope != nil {
+		s.scoped[ref] = scope
+		edit.Set(s.scopeKey(scope), scope)
+	}
+	s.rescoped[ref.Namespace] = struct{}{}
+}
+
+func (s *step) editScopes() *immutable.Editor[scopeKey, *Scope] {
+	if s.scopeEdit == nil {
+		s.scopeEdit = s.snapshot.scopes.Edit()
+	}
+	return s.scopeEdit
+}
+
+func (b *Builder) scopeKey(s *Scope) scopeKey {
+	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.order.rank(s.Record.Source, s.Path), s.Record}
+}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/immutable"
@@ -139,4 +140,113 @@ func alone(members []*member) []Contributor {
 		}
 	}
 	return list
+}
+
+// WorkloadKey is the identity of a workload.
+type WorkloadKey struct{ Namespace, Name string }
+
+func (k WorkloadKey) compare(o WorkloadKey) int {
+	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
+}
+
+func (k WorkloadKey) String() string { return k.Namespace + "/" + k.Name }
+
+// Workload is an instance that services may select, from the first source in the configured
+// order. It is immutable. Services select the workloads of all sources, each by itself.
+type Workload struct {
+	Key WorkloadKey
+	model.Workload
+	// Records are the records of the name, in merge order. This value is the first one's.
+	Records []Contributor
+}
+
+// Workloads yields every workload, ordered by namespace and name.
+func (s *Snapshot) Workloads() iter.Seq[*Workload] { return values(s.workloads) }
+
+// Workload returns the workload with that key.
+func (s *Snapshot) Workload(key WorkloadKey) (*Workload, bool) { return s.workloads.Get(key) }
+
+func newWorkloads() *united[WorkloadKey, Workload] {
+	return newUnited(uniting[WorkloadKey, Workload]{
+		key: func(r *model.Record) (WorkloadKey, bool) {
+			_, ok := specOf[model.Workload](r)
+			return WorkloadKey{r.Namespace, r.Name}, ok
+		},
+		unite: func(key WorkloadKey, members []*member) *Workload {
+			first, _ := members[0].spec.(model.Workload) // its key proves the type
+			return &Workload{key, first, alone(members)}
+		},
+		same: func(a, b *Workload) bool {
+			return a.EqualSpec(b.Workload) && slices.EqualFunc(a.Records, b.Records, Contributor.equal)
+		},
+	})
+}
+
+// OpaqueKey is the identity of a carried object that is not understood.
+type OpaqueKey struct {
+	Kind            model.Kind
+	Namespace, Name string
+}
+
+func (k OpaqueKey) compare(o OpaqueKey) int {
+	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
+}
+
+func (k OpaqueKey) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }
+
+// Opaque is a carried object that is not understood, from the first source in the
+// configured order. It is immutable.
+type Opaque struct {
+	Key OpaqueKey
+	model.Opaque
+	// Records are the records of the object, in merge order. Only the first one is carried.
+	Records []Contributor
+}
+
+// Opaques yields every carried object, ordered by kind, namespace and name.
+func (s *Snapshot) Opaques() iter.Seq[*Opaque] { return values(s.opaques) }
+
+// Opaque returns the object with that key.
+func (s *Snapshot) Opaque(key OpaqueKey) (*Opaque, bool) { return s.opaques.Get(key) }
+
+// newOpaques lets the first source of an object win, because content that is not understood
+// cannot be merged.
+func newOpaques() *united[OpaqueKey, Opaque] {
+	return newUnited(uniting[OpaqueKey, Opaque]{
+		key: func(r *model.Record) (OpaqueKey, bool) {
+			_, ok := specOf[model.Opaque](r)
+			return OpaqueKey{r.Kind, r.Namespace, r.Name}, ok
+		},
+		unite: func(key OpaqueKey, members []*member) *Opaque {
+			first, _ := members[0].spec.(model.Opaque) // its key proves the type
+			return &Opaque{key, first, alone(members)}
+		},
+		same: func(a, b *Opaque) bool {
+			return a.EqualSpec(b.Opaque) && slices.EqualFunc(a.Records, b.Records, Contributor.equal)
+		},
+	})
+}
+
+// values yields the values of a map in the order of its keys.
+func values[K, V any](m immutable.Map[K, V]) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for _, v := range m.All() {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// rerank recomputes the rank of every record of some sources.
+func (u *united[K, V]) rerank(moved func(source string) bool, r ranks) {
+	for ref, key := range u.keys {
+		if !moved(ref.Source) {
+			continue
+		}
+		at := slices.IndexFunc(u.members[key], func(m *member) bool { return m.ref == ref })
+		again := *u.members[key][at]
+		again.rank = r.of(ref.Source, again.path)
+		u.replace(key, ref, &again)
+	}
 }

@@ -96,7 +96,8 @@ func recordOf(s admin.Service, source string) model.Record {
 }
 
 func merged(order catalog.Order, events []model.Event) *catalog.Snapshot {
-	b := order.NewBuilder()
+	b := catalog.NewBuilder(nil)
+	b.Arrange(order)
 	b.Apply(1, events)
 	return b.Snapshot()
 }

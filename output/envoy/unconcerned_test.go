@@ -23,8 +23,8 @@ func TestWhatNoResourceIsMadeOfIsNoChange(t *testing.T) {
 		kind          model.Kind
 		before, after model.Spec
 	}{
-		"labels":      {model.KindService, described(model.Meta{}), described(model.Meta{Labels: pair})},
-		"annotations": {model.KindService, described(model.Meta{Annotations: pair}), described(model.Meta{})},
+		"labels":          {model.KindService, described(model.Meta{}), described(model.Meta{Labels: pair})},
+		"annotations":     {model.KindService, described(model.Meta{Annotations: pair}), described(model.Meta{})},
 		"what is carried": {"VirtualService", model.Opaque{Content: "{}"}, model.Opaque{Content: "[]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
