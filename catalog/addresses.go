@@ -194,31 +194,6 @@ func (c *clusters) count(s *Service, by int) {
 // differ reports whether the cluster of any client matters.
 func (c clusters) differ() bool { return c.split > 0 || len(c.services) > 1 }
 
-// AddressCluster returns the declared cluster of a client if it decides at which addresses
-// the client calls services; empty otherwise. A result is one of
-// [Snapshot.AddressClusters].
-func (s *Snapshot) AddressCluster(said string) string {
-	if _, known := s.clusters.services[said]; known && s.clusters.differ() {
-		return said
-	}
-	return ""
-}
-
-// AddressClusters lists the clusters in which clients see addresses of their own; none if
-// all clients see the same.
-func (s *Snapshot) AddressClusters() []string { return s.clusters.list() }
-
-// AddressClustersBefore returns [Snapshot.AddressClusters] and [Snapshot.HeadlessDiffers]
-// as of the snapshot before a change.
-func (s *Snapshot) AddressClustersBefore(c Change) (list []string, headlessDiffers bool) {
-	was := s.clusters.before(c.Services)
-	return was.list(), was.partly > 0
-}
-
-// HeadlessDiffers reports whether some service is headless to clients of some clusters, and
-// has an address in another.
-func (s *Snapshot) HeadlessDiffers() bool { return s.clusters.partly > 0 }
-
 func (c clusters) list() []string {
 	if !c.differ() {
 		return nil
@@ -260,4 +235,17 @@ func (a addressing) add(r *serviceRecord) (kept *serviceRecord) {
 	at, _ := slices.BinarySearchFunc(a.ByCluster, cluster, func(c ClusterAddresses, name string) int { return cmp.Compare(c.Cluster, name) })
 	a.ByCluster = slices.Insert(a.ByCluster, at, ClusterAddresses{cluster, r.spec.Addresses})
 	return r
+}
+
+// Headless reports whether clients choose an endpoint by its address, because the service
+// has no address of its own. Clients of clusters in which it has one are excepted.
+func (d *Definition) Headless() bool { return d.HeadlessIn("") }
+
+// HeadlessIn reports whether clients of a cluster choose an endpoint by its address.
+func (d *Definition) HeadlessIn(cluster string) bool {
+	if !d.Traffic.Headless || d.Traffic.ClusterLocal || d.Resolution != model.ResolutionStatic {
+		return false
+	}
+	list, _ := d.AddressesIn(cluster)
+	return list.Len() == 0
 }

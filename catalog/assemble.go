@@ -43,14 +43,6 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 	return now.unless(old), changed
 }
 
-// unless returns old instead of the service if both are the same.
-func (s *Service) unless(old *Service) *Service {
-	if old != nil && s.Definition == old.Definition && sameEndpoints(s.endpoints, old.endpoints) {
-		return old
-	}
-	return s
-}
-
 func sameEndpoints(a, b map[uint32]*Endpoints) bool {
 	if len(a) != len(b) {
 		return false

@@ -126,7 +126,7 @@ func (b *Builder) rejoin(old *Snapshot) Change {
 	}
 	next.services = services.Map()
 	next.ports = old.ports
-	next.indexPorts(change.Services)
+	next.ports = portsAfter(&next, change.Services)
 	next.scopes, change.Scopes = rejoinScopes(old.scopes, next.scopes)
 	next.opaques, change.Opaques = b.opaques.rejoin(old.opaques, next.opaques)
 	next.workloads, change.Workloads = b.byName.rejoin(old.workloads, next.workloads)

@@ -147,7 +147,3 @@ func (g *Gate) take() (p passage, ok bool) {
 	g.held, g.open, g.notified, g.passing = Change{}, true, now, true
 	return p, true
 }
-
-func (s *Snapshot) unprimed(sources []string) []string {
-	return slices.DeleteFunc(slices.Clone(sources), s.Primed)
-}

@@ -5,26 +5,11 @@ import (
 	"net/netip"
 	"strings"
 	"unique"
-
-	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // LargeHeadless bounds the endpoints of a headless service's port that is reached at the
 // address of each endpoint. A larger one is reached at any address.
 const LargeHeadless = 250
-
-// Headless reports whether clients choose an endpoint by its address, because the service
-// has no address of its own. Clients of clusters in which it has one are excepted.
-func (d *Definition) Headless() bool { return d.HeadlessIn("") }
-
-// HeadlessIn reports whether clients of a cluster choose an endpoint by its address.
-func (d *Definition) HeadlessIn(cluster string) bool {
-	if !d.Traffic.Headless || d.Traffic.ClusterLocal || d.Resolution != model.ResolutionStatic {
-		return false
-	}
-	list, _ := d.AddressesIn(cluster)
-	return list.Len() == 0
-}
 
 // isLarge reports whether a port of a headless service has too many endpoints to be reached
 // at the address of each.

@@ -60,7 +60,7 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 		} else {
 			taken = append(taken, r)
 			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r, addresses.add(r))...)
-			d.addPorts(r, ports)
+			addPorts(d, r, ports)
 			// One record without ClusterLocal must not send clients to another cluster.
 			d.Traffic.ClusterLocal = d.Traffic.ClusterLocal || r.spec.Traffic.ClusterLocal
 		}
@@ -74,9 +74,9 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 }
 
 // addPorts unites the ports of a record into the definition, by number.
-func (d *Definition) addPorts(r *serviceRecord, definedBy map[uint32]*serviceRecord) {
+func addPorts(d *Definition, r *serviceRecord, definedBy map[uint32]*serviceRecord) {
 	for port := range r.spec.Ports.All() {
-		d.notePath(r, port)
+		notePath(d, r, port)
 		port.Path = ""
 		by, ok := definedBy[port.Number]
 		if !ok {
@@ -95,7 +95,7 @@ func (d *Definition) addPorts(r *serviceRecord, definedBy map[uint32]*serviceRec
 
 // notePath records the path of a port. The shortest path counts, regardless of the source
 // that defines the attributes.
-func (d *Definition) notePath(r *serviceRecord, port model.Port) {
+func notePath(d *Definition, r *serviceRecord, port model.Port) {
 	if d.portPaths == nil {
 		return // all records come from registries of this Isthmus
 	}

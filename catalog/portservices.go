@@ -34,15 +34,6 @@ func (k addressKey) compare(o addressKey) int {
 	return cmp.Or(cmp.Compare(k.address, o.address), k.ServiceKey.compare(o.ServiceKey))
 }
 
-// Port returns the index of a port number; nil if no service has it.
-func (s *Snapshot) Port(number uint32) *PortServices {
-	index, _ := s.ports.Get(number)
-	return index
-}
-
-// Ports yields the index of each port number, in their order.
-func (s *Snapshot) Ports() iter.Seq[*PortServices] { return values(s.ports) }
-
 // Len returns the number of services that [PortServices.All] yields.
 func (p *PortServices) Len() int {
 	if p == nil {
@@ -179,8 +170,9 @@ func (p *PortServices) chosen(v Viewer, s ServiceDefinition) bool {
 	return false
 }
 
-// indexPorts updates the port indices after some services changed.
-func (s *Snapshot) indexPorts(changed map[ServiceKey]ServiceChange) {
+// portsAfter returns the services of each port after some services changed. The ports of s are
+// those before the change.
+func portsAfter(s *Snapshot, changed map[ServiceKey]ServiceChange) immutable.Map[uint32, *PortServices] {
 	hosts := map[string][]*Service{} // the previous services of each changed host
 	for key, c := range changed {
 		was := hosts[key.Host]
@@ -196,7 +188,7 @@ func (s *Snapshot) indexPorts(changed map[ServiceKey]ServiceChange) {
 	for host, was := range hosts {
 		edits.host(s, host, was)
 	}
-	s.ports = edits.finish()
+	return edits.finish()
 }
 
 // portEdits is a change of the indices in the making.

@@ -74,28 +74,6 @@ func (s *Scope) Hosts() iter.Seq[string] {
 	}
 }
 
-// Scopes yields every scope, by namespace and in the order of precedence.
-func (s *Snapshot) Scopes() iter.Seq[*Scope] {
-	return func(yield func(*Scope) bool) {
-		for _, scope := range s.scopes.All() {
-			if !yield(scope) {
-				return
-			}
-		}
-	}
-}
-
-// ScopesOf yields the scopes of a namespace, in the order of precedence.
-func (s *Snapshot) ScopesOf(namespace string) iter.Seq[*Scope] {
-	return func(yield func(*Scope) bool) {
-		for key, scope := range s.scopes.From(scopeKey{namespace: namespace, rank: -1}) {
-			if key.namespace != namespace || !yield(scope) {
-				return
-			}
-		}
-	}
-}
-
 // same reports whether both scopes are equal.
 func (s *Scope) same(o *Scope) bool {
 	return s != nil && o != nil && s.Record == o.Record && s.Path == o.Path && s.Selector.Equal(o.Selector) && slices.Equal(s.hosts, o.hosts) &&
@@ -128,25 +106,6 @@ func (p hostPattern) matches(own string, key ServiceKey) bool {
 		return strings.HasSuffix(key.Host, rest)
 	}
 	return key.Host == p.host
-}
-
-// ScopeOf returns the most specific scope of a workload; nil if none. The order is: of its
-// namespace by label, of its namespace, of the root namespace.
-func (s *Snapshot) ScopeOf(namespace string, labels model.Labels, root string) *Scope {
-	if namespace != "" {
-		for scope := range s.ScopesOf(namespace) {
-			if labels.Includes(scope.Selector) {
-				return scope
-			}
-		}
-	}
-	for key, scope := range s.scopes.From(scopeKey{namespace: root, general: true, rank: -1}) {
-		if key.namespace != root || !key.general {
-			break
-		}
-		return scope
-	}
-	return nil
 }
 
 // rejoinScopes returns the scopes of now, with the pointers of old where they are equal,

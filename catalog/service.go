@@ -248,3 +248,23 @@ func IsLocal(e model.Endpoint) bool {
 	}
 	return false
 }
+
+// byAddress reports whether the endpoints of the service are workloads at addresses.
+func (d *Definition) byAddress() bool {
+	return d.Resolution == model.ResolutionStatic || d.Resolution == model.ResolutionNone
+}
+
+// servesAs reports whether two definitions have the same effect on the workloads behind
+// them.
+func (d *Definition) servesAs(o *Definition) bool {
+	return d.Resolution == o.Resolution && d.Standing == o.Standing &&
+		slices.EqualFunc(d.Ports, o.Ports, func(a, b model.Port) bool { return a.Number == b.Number && a.Protocol == b.Protocol })
+}
+
+// unless returns old instead of the service if both are the same.
+func (s *Service) unless(old *Service) *Service {
+	if old != nil && s.Definition == old.Definition && sameEndpoints(s.endpoints, old.endpoints) {
+		return old
+	}
+	return s
+}

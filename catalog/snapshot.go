@@ -175,3 +175,94 @@ func compareMarks(old, now map[string]model.SourceMark) (primed, judged bool) {
 	}
 	return primed, judged
 }
+
+// AddressCluster returns the declared cluster of a client if it decides at which addresses
+// the client calls services; empty otherwise. A result is one of
+// [Snapshot.AddressClusters].
+func (s *Snapshot) AddressCluster(said string) string {
+	if _, known := s.clusters.services[said]; known && s.clusters.differ() {
+		return said
+	}
+	return ""
+}
+
+// AddressClusters lists the clusters in which clients see addresses of their own; none if
+// all clients see the same.
+func (s *Snapshot) AddressClusters() []string { return s.clusters.list() }
+
+// AddressClustersBefore returns [Snapshot.AddressClusters] and [Snapshot.HeadlessDiffers]
+// as of the snapshot before a change.
+func (s *Snapshot) AddressClustersBefore(c Change) (list []string, headlessDiffers bool) {
+	was := s.clusters.before(c.Services)
+	return was.list(), was.partly > 0
+}
+
+// HeadlessDiffers reports whether some service is headless to clients of some clusters, and
+// has an address in another.
+func (s *Snapshot) HeadlessDiffers() bool { return s.clusters.partly > 0 }
+
+// Workloads yields every workload, ordered by namespace and name.
+func (s *Snapshot) Workloads() iter.Seq[*Workload] { return values(s.workloads) }
+
+// Workload returns the workload with that key.
+func (s *Snapshot) Workload(key WorkloadKey) (*Workload, bool) { return s.workloads.Get(key) }
+
+// Opaques yields every carried object, ordered by kind, namespace and name.
+func (s *Snapshot) Opaques() iter.Seq[*Opaque] { return values(s.opaques) }
+
+// Opaque returns the object with that key.
+func (s *Snapshot) Opaque(key OpaqueKey) (*Opaque, bool) { return s.opaques.Get(key) }
+
+// Scopes yields every scope, by namespace and in the order of precedence.
+func (s *Snapshot) Scopes() iter.Seq[*Scope] {
+	return func(yield func(*Scope) bool) {
+		for _, scope := range s.scopes.All() {
+			if !yield(scope) {
+				return
+			}
+		}
+	}
+}
+
+// ScopesOf yields the scopes of a namespace, in the order of precedence.
+func (s *Snapshot) ScopesOf(namespace string) iter.Seq[*Scope] {
+	return func(yield func(*Scope) bool) {
+		for key, scope := range s.scopes.From(scopeKey{namespace: namespace, rank: -1}) {
+			if key.namespace != namespace || !yield(scope) {
+				return
+			}
+		}
+	}
+}
+
+// ScopeOf returns the most specific scope of a workload; nil if none. The order is: of its
+// namespace by label, of its namespace, of the root namespace.
+func (s *Snapshot) ScopeOf(namespace string, labels model.Labels, root string) *Scope {
+	if namespace != "" {
+		for scope := range s.ScopesOf(namespace) {
+			if labels.Includes(scope.Selector) {
+				return scope
+			}
+		}
+	}
+	for key, scope := range s.scopes.From(scopeKey{namespace: root, general: true, rank: -1}) {
+		if key.namespace != root || !key.general {
+			break
+		}
+		return scope
+	}
+	return nil
+}
+
+// Port returns the index of a port number; nil if no service has it.
+func (s *Snapshot) Port(number uint32) *PortServices {
+	index, _ := s.ports.Get(number)
+	return index
+}
+
+// Ports yields the index of each port number, in their order.
+func (s *Snapshot) Ports() iter.Seq[*PortServices] { return values(s.ports) }
+
+func (s *Snapshot) unprimed(sources []string) []string {
+	return slices.DeleteFunc(slices.Clone(sources), s.Primed)
+}

@@ -258,8 +258,8 @@ func (s *step) finish(revision uint64) Change {
 	if len(change.Services) > 0 {
 		next.services = services.Map()
 		next.clusters = next.clusters.after(change.Services)
-		next.indexPorts(change.Services)
-		next.indexWorkloads(change.Services)
+		next.ports = portsAfter(&next, change.Services)
+		next.served = servedAfter(next.served, change.Services)
 	}
 	s.snapshot = &next
 	return change

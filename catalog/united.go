@@ -160,12 +160,6 @@ type Workload struct {
 	Records []Contributor
 }
 
-// Workloads yields every workload, ordered by namespace and name.
-func (s *Snapshot) Workloads() iter.Seq[*Workload] { return values(s.workloads) }
-
-// Workload returns the workload with that key.
-func (s *Snapshot) Workload(key WorkloadKey) (*Workload, bool) { return s.workloads.Get(key) }
-
 func newWorkloads() *united[WorkloadKey, Workload] {
 	return newUnited(uniting[WorkloadKey, Workload]{
 		key: func(r *model.Record) (WorkloadKey, bool) {
@@ -202,12 +196,6 @@ type Opaque struct {
 	// Records are the records of the object, in merge order. Only the first one is carried.
 	Records []Contributor
 }
-
-// Opaques yields every carried object, ordered by kind, namespace and name.
-func (s *Snapshot) Opaques() iter.Seq[*Opaque] { return values(s.opaques) }
-
-// Opaque returns the object with that key.
-func (s *Snapshot) Opaque(key OpaqueKey) (*Opaque, bool) { return s.opaques.Get(key) }
 
 // newOpaques lets the first source of an object win, because content that is not understood
 // cannot be merged.

@@ -157,33 +157,29 @@ func (s *Service) servedAt(address, written, network string, yield func(InboundP
 	return true
 }
 
-// byAddress reports whether the endpoints of the service are workloads at addresses.
-func (d *Definition) byAddress() bool {
-	return d.Resolution == model.ResolutionStatic || d.Resolution == model.ResolutionNone
-}
-
-// indexWorkloads updates the index after some services changed.
-func (s *Snapshot) indexWorkloads(changed map[ServiceKey]ServiceChange) {
+// servedAfter returns the services at each address after some services changed.
+func servedAfter(before immutable.Map[servedKey, struct{}], changed map[ServiceKey]ServiceChange) immutable.Map[servedKey, struct{}] {
 	var served *immutable.Editor[servedKey, struct{}]
 	var was, is []servedKey
 	for key, c := range changed {
 		service := unique.Make(key)
 		for id := range c.Endpoints {
 			was, is = c.Old.servedKeys(was[:0], id.Address, service), c.New.servedKeys(is[:0], id.Address, service)
-			served = s.replaceServed(served, was, is)
+			served = replaceServed(before, served, was, is)
 		}
 	}
-	if served != nil {
-		s.served = served.Map()
+	if served == nil {
+		return before
 	}
+	return served.Map()
 }
 
 // replaceServed replaces some entries by others. There is no editor before the first
 // difference.
-func (s *Snapshot) replaceServed(served *immutable.Editor[servedKey, struct{}], was, is []servedKey) *immutable.Editor[servedKey, struct{}] {
+func replaceServed(before immutable.Map[servedKey, struct{}], served *immutable.Editor[servedKey, struct{}], was, is []servedKey) *immutable.Editor[servedKey, struct{}] {
 	edit := func() *immutable.Editor[servedKey, struct{}] {
 		if served == nil {
-			served = s.served.Edit()
+			served = before.Edit()
 		}
 		return served
 	}
@@ -217,13 +213,6 @@ func (c ServiceChange) Workloads() iter.Seq[WorkloadAddress] {
 			}
 		}
 	}
-}
-
-// servesAs reports whether two definitions have the same effect on the workloads behind
-// them.
-func (d *Definition) servesAs(o *Definition) bool {
-	return d.Resolution == o.Resolution && d.Standing == o.Standing &&
-		slices.EqualFunc(d.Ports, o.Ports, func(a, b model.Port) bool { return a.Number == b.Number && a.Protocol == b.Protocol })
 }
 
 func (s *Service) workloads(yield func(WorkloadAddress) bool) bool {
