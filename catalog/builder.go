@@ -34,8 +34,11 @@ type assembly struct {
 // NewBuilder returns a builder that merges sources in the order given, and grants no source
 // any rights. Sources that are not named come last, in the order of their names. Before
 // that order, records that came through fewer Isthmuses come first.
-func NewBuilder(sources []string) *Builder {
-	m, _ := merging{}.arrange(Order{Sources: sources})
+func NewBuilder(sources []string) *Builder { return NewBuilderIn(Order{Sources: sources}) }
+
+// NewBuilderIn returns a builder that merges sources in an order.
+func NewBuilderIn(order Order) *Builder {
+	m, _ := merging{}.arrange(order)
 	return newBuilder(m)
 }
 

@@ -27,12 +27,6 @@ var owning = catalog.Order{
 	},
 }
 
-func newOwning() *catalog.Builder {
-	b := catalog.NewBuilder(nil)
-	b.Arrange(owning)
-	return b
-}
-
 // contested are names that several namespaces may ask for, with the namespace that each of
 // them names: "" for none, and "*" for several.
 var contested = map[string]string{
@@ -173,7 +167,7 @@ func vouched(c candidate) bool {
 func TestOneOrderDecidesWhoOwnsWhat(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		b, now := newOwning(), state{}
+		b, now := catalog.NewBuilderIn(owning), state{}
 		hosts := rapid.Permutation(slices.Sorted(maps.Keys(contested))).Draw(t, "hosts")[:3]
 		draw := rapid.Custom(func(t *rapid.T) model.Event { return drawOwner(t, hosts) })
 		for revision := range uint64(rapid.IntRange(1, 5).Draw(t, "steps")) {
@@ -257,7 +251,7 @@ func TestNamesOfANamespaceAreNotTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			owner, evil := of(test.source, "prod", 1, test.path), of(test.source, "aaa-evil", 2, test.path)
-			b := newOwning()
+			b := catalog.NewBuilderIn(owning)
 			for revision, step := range []struct {
 				events []model.Event
 				third  string

@@ -2,7 +2,18 @@ package istio
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	extensions "istio.io/api/extensions/v1alpha1"
+	mcpapi "istio.io/api/mcp/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	networkingbeta "istio.io/api/networking/v1beta1"
+	security "istio.io/api/security/v1beta1"
+	telemetry "istio.io/api/telemetry/v1alpha1"
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -12,11 +23,12 @@ import (
 type carried struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
-	Metadata   carriedMetadata `json:"metadata"`
+	Metadata   CarriedMetadata `json:"metadata"`
 	Spec       any             `json:"spec"`
 }
 
-type carriedMetadata struct {
+// CarriedMetadata is the metadata of an object that is carried unchanged.
+type CarriedMetadata struct {
 	Namespace   string       `json:"namespace"`
 	Name        string       `json:"name"`
 	Labels      model.Labels `json:"labels,omitzero"`
@@ -30,7 +42,7 @@ func contentOf(kind string, m meta, spec *yamlpos.Node) []byte {
 	return mustJSON(carried{
 		APIVersion: Group + "/" + Version,
 		Kind:       kind,
-		Metadata:   carriedMetadata{m.namespace, m.name, m.spec.Labels, m.spec.Annotations, m.spec.Created},
+		Metadata:   CarriedMetadata{m.namespace, m.name, m.spec.Labels, m.spec.Annotations, m.spec.Created},
 		Spec:       plain(spec),
 	})
 }
@@ -74,4 +86,38 @@ func plain(n *yamlpos.Node) any {
 		}
 		return out
 	}
+}
+
+// opaque are the messages of the kinds that are carried and not read. Kinds that Istio no
+// longer has are carried without a check.
+var opaque = map[protoreflect.Name]proto.Message{
+	"DestinationRule":       &networking.DestinationRule{},
+	"VirtualService":        &networking.VirtualService{},
+	"Gateway":               &networking.Gateway{},
+	"EnvoyFilter":           &networking.EnvoyFilter{},
+	"WorkloadGroup":         &networking.WorkloadGroup{},
+	"ProxyConfig":           &networkingbeta.ProxyConfig{},
+	"AuthorizationPolicy":   &security.AuthorizationPolicy{},
+	"PeerAuthentication":    &security.PeerAuthentication{},
+	"RequestAuthentication": &security.RequestAuthentication{},
+	"Telemetry":             &telemetry.Telemetry{},
+	"WasmPlugin":            &extensions.WasmPlugin{},
+}
+
+// undecodable explains why Istio could not decode a carried object: Istio would silently
+// leave the object out. Fields that this version of Istio's API does not know are carried;
+// messages of another kind are not.
+func undecodable(r *mcpapi.Resource, kind string) (reason string) {
+	known, ok := opaque[protoreflect.Name(kind)]
+	if !ok {
+		return ""
+	}
+	url := r.GetBody().GetTypeUrl()
+	if is := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]); is.Name() != protoreflect.Name(kind) {
+		return fmt.Sprintf("%q is not the type of %s: use %s", url, kind, known.ProtoReflect().Descriptor().FullName())
+	}
+	if err := proto.Unmarshal(r.GetBody().GetValue(), known.ProtoReflect().New().Interface()); err != nil {
+		return fmt.Sprintf("cannot be decoded as %s: %v", kind, err)
+	}
+	return ""
 }

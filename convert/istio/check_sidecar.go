@@ -5,9 +5,12 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
@@ -56,10 +59,10 @@ func (c *sidecarCheck) ingress() {
 func (c *sidecarCheck) port(port *networking.SidecarPort, bind string, at trail) {
 	here := at.field("port")
 	c.portFields(port, here)
-	if !isPort(port.GetNumber()) {
+	if !names.IsPort(port.GetNumber()) {
 		c.p.add(here.field("number"), "%d is not a port: use 1 to 65535", port.GetNumber())
 	}
-	if bind != "" && !isIP(bind) {
+	if bind != "" && !names.IsIP(bind) {
 		c.p.add(at.field("bind"), "%q is not an IP address: write one, or remove it", bind)
 	}
 }
@@ -86,7 +89,7 @@ func (c *sidecarCheck) unique(numbers map[uint32]bool, port *networking.SidecarP
 // it is valid.
 func checkDefaultEndpoint(s string) error {
 	wrong := errors.New("is not an endpoint of the workload: write 127.0.0.1:port, 0.0.0.0:port, [::1]:port, [::]:port or unix:///path")
-	if socket, ok := strings.CutPrefix(s, unixPrefix); ok {
+	if socket, ok := strings.CutPrefix(s, names.UnixPrefix); ok {
 		if strings.HasPrefix(socket, "@") || strings.HasPrefix(socket, "/") && !strings.HasSuffix(socket, "/") {
 			return nil
 		}
@@ -135,7 +138,7 @@ func (c *sidecarCheck) egress() {
 func (c *sidecarCheck) socket(listener *networking.IstioEgressListener, seen map[string]bool, at trail) {
 	c.portFields(listener.GetPort(), at.field("port"))
 	bind := listener.GetBind()
-	path, unix := strings.CutPrefix(bind, unixPrefix)
+	path, unix := strings.CutPrefix(bind, names.UnixPrefix)
 	switch {
 	case !unix:
 		here := at.field("port")
@@ -160,7 +163,7 @@ func checkEgressHost(s string) error {
 		return errors.New("is not of the form namespace/host: write such as ./*, */*, prod/*.example.com")
 	}
 	switch name := strings.TrimPrefix(namespace, "~"); {
-	case name != "" && name != "*" && name != "." && !isLabel(name):
+	case name != "" && name != "*" && name != "." && !names.IsLabel(name):
 		return errors.New("does not begin with a namespace: write one, \".\" for this one, or \"*\" for all, with ~ before it to exclude")
 	case host == "*":
 		return nil
@@ -169,7 +172,7 @@ func checkEgressHost(s string) error {
 	case strings.Contains(host, "*") && !strings.HasPrefix(host, "*."):
 		return errors.New("has an asterisk inside a name: it stands only for the whole first part, as in *.example.com")
 	}
-	if err := checkHost(host); err != nil {
+	if err := names.CheckHost(host); err != nil {
 		return errors.New("has no host's name after the slash: " + err.Error())
 	}
 	return nil
@@ -185,14 +188,115 @@ func checkOutbound(policy *networking.OutboundTrafficPolicy, at trail, p *proble
 		p.add(here, "goes with mode ALLOW_ANY only: write that mode, or remove it")
 		return
 	}
-	if err := checkDomain(proxy.GetHost()); err != nil && proxy.GetHost() != "" {
+	if err := names.CheckDomain(proxy.GetHost()); err != nil && proxy.GetHost() != "" {
 		p.add(here.field("host"), "%v", err)
 	}
-	if subset := proxy.GetSubset(); subset != "" && !isLabel(subset) {
+	if subset := proxy.GetSubset(); subset != "" && !names.IsLabel(subset) {
 		p.add(here.field("subset"), "%q cannot be a subset's name: use letters, digits and hyphens, at most 63", subset)
 	}
-	if !isPort(proxy.GetPort().GetNumber()) {
+	if !names.IsPort(proxy.GetPort().GetNumber()) {
 		port := here.field("port")
 		p.add(port.field("number"), "missing, or not a port: write 1 to 65535")
+	}
+}
+
+// checkPool checks the settings of a connection pool, if there are any.
+func checkPool(pool *networking.ConnectionPoolSettings, at trail, p *problems) {
+	if pool == nil {
+		return
+	}
+	http, tcp := pool.GetHttp(), pool.GetTcp()
+	if http == nil && tcp == nil {
+		p.add(at, "says nothing: write http or tcp, or remove it")
+	}
+	if http.GetH2UpgradePolicy() == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE && http.GetUseClientProtocol() {
+		here := at.field("http")
+		p.add(here.field("useClientProtocol"), "goes against h2UpgradePolicy UPGRADE: remove one of them")
+	}
+	keepAlive := http.GetHttp2KeepAlive()
+	for _, d := range []struct {
+		value *durationpb.Duration
+		path  []string
+	}{
+		{http.GetIdleTimeout(), []string{"http", "idleTimeout"}},
+		{keepAlive.GetInterval(), []string{"http", "http2KeepAlive", "interval"}},
+		{keepAlive.GetTimeout(), []string{"http", "http2KeepAlive", "timeout"}},
+		{tcp.GetConnectTimeout(), []string{"tcp", "connectTimeout"}},
+		{tcp.GetMaxConnectionDuration(), []string{"tcp", "maxConnectionDuration"}},
+		{tcp.GetTcpKeepalive().GetTime(), []string{"tcp", "tcpKeepalive", "time"}},
+		{tcp.GetTcpKeepalive().GetInterval(), []string{"tcp", "tcpKeepalive", "interval"}},
+	} {
+		checkDuration(d.value, at, d.path, p)
+	}
+	if idle := tcp.GetIdleTimeout(); idle.AsDuration().Milliseconds() != 0 { // zero milliseconds mean no timeout
+		checkDuration(idle, at, []string{"tcp", "idleTimeout"}, p)
+	}
+}
+
+func checkDuration(value *durationpb.Duration, at trail, path []string, p *problems) {
+	if value == nil {
+		return
+	}
+	steps := make([]trail, len(path)+1)
+	steps[0] = at
+	for i, name := range path {
+		steps[i+1] = steps[i].field(name)
+	}
+	switch d := value.AsDuration(); {
+	case d < time.Millisecond:
+		p.add(steps[len(path)], "%s is too short: write 1ms or more", d)
+	case d%time.Millisecond != 0:
+		p.add(steps[len(path)], "%s is finer than proxies count: write whole milliseconds", d)
+	}
+}
+
+// checkListenerTLS checks the TLS settings of a Sidecar's ingress listener.
+func checkListenerTLS(node *yamlpos.Node, listener *networking.IstioIngressListener, at trail, p *problems) {
+	tls, here := listener.GetTls(), at.field("tls")
+	for _, field := range []struct {
+		name  string
+		given bool
+	}{
+		{"subjectAltNames", len(tls.GetSubjectAltNames()) > 0},
+		{"httpsRedirect", tls.GetHttpsRedirect()},
+		{"credentialName", tls.GetCredentialName() != ""},
+		{"credentialNames", present(node.Get("tls").Get("credentialNames"))},
+		{"tlsCertificates", present(node.Get("tls").Get("tlsCertificates"))},
+	} {
+		if field.given {
+			p.add(here.field(field.name), "does not work in a Sidecar: remove it")
+		}
+	}
+	if names.ProtocolOf(listener.GetPort().GetProtocol()) != names.TLSProtocol {
+		p.add(here, "goes with a port of protocol HTTPS or TLS only: change the protocol, or remove it")
+	}
+	checkCertificates(tls, here, p)
+}
+
+// checkCertificates checks that the mode has the certificates it needs.
+func checkCertificates(tls *networking.ServerTLSSettings, at trail, p *problems) {
+	switch mode := tls.GetMode(); mode {
+	case networking.ServerTLSSettings_PASSTHROUGH:
+	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
+		if tls.GetCredentialName() != "" {
+			return // the credential name replaces the files, and was already checked
+		}
+		for _, field := range []struct {
+			name, value string
+			needed      bool
+		}{
+			{"serverCertificate", tls.GetServerCertificate(), true},
+			{"privateKey", tls.GetPrivateKey(), true},
+			{"caCertificates", tls.GetCaCertificates(), mode != networking.ServerTLSSettings_SIMPLE},
+		} {
+			if field.needed && field.value == "" {
+				p.add(at.field(field.name), "missing: mode %s needs it", mode)
+			}
+		}
+		if tls.GetCaCrl() != "" && mode == networking.ServerTLSSettings_SIMPLE {
+			p.add(at.field("caCrl"), "mode SIMPLE looks at no client's certificate: remove it, or use mode MUTUAL")
+		}
+	default:
+		p.add(at.field("mode"), "mode %s does not work in a Sidecar: use PASSTHROUGH, SIMPLE, MUTUAL or OPTIONAL_MUTUAL", mode)
 	}
 }

@@ -166,7 +166,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return json.Marshal(carried{
 		APIVersion: Group + "/" + Version,
 		Kind:       string(o.Kind()),
-		Metadata:   carriedMetadata{o.Namespace, o.Name, o.Meta.Labels, o.Meta.Annotations, o.Meta.Created},
+		Metadata:   CarriedMetadata{o.Namespace, o.Name, o.Meta.Labels, o.Meta.Annotations, o.Meta.Created},
 		Spec:       json.RawMessage(AppendSpec(nil, o.Spec)),
 	})
 }

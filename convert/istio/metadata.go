@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -78,7 +79,7 @@ func (m *meta) readName(node *yamlpos.Node, p *problems) {
 		p.add(at, "must be a string, is %s: quote it", name.Kind())
 	case p.carried && !isCarriedName(m.name):
 		p.add(at, "%q cannot be an object's name: use at most 253 printable characters without a space", m.name)
-	case !p.carried && !IsObjectName(m.name):
+	case !p.carried && !names.IsObjectName(m.name):
 		p.add(at, "%q cannot be an object's name: use lower-case letters, digits, '-' and '.', "+
 			"beginning and ending with a letter or digit, at most 253", m.name)
 	default:
@@ -95,7 +96,7 @@ func (m *meta) readNamespace(node *yamlpos.Node, p *problems) {
 		return
 	case namespace.Kind() != yamlpos.String:
 		p.add(at, "must be a string, is %s: quote it", namespace.Kind())
-	case !IsNamespace(namespace.Text()):
+	case !names.IsNamespace(namespace.Text()):
 		p.add(at, "%q cannot be a namespace: use lower-case letters, digits and '-', "+
 			"beginning and ending with a letter or digit, at most 63", namespace.Text())
 	default:
@@ -147,7 +148,7 @@ func checkAnnotations(annotations model.Labels, at trail, p *problems) {
 	size := 0
 	for key, value := range annotations.All() {
 		size += len(key) + len(value)
-		if err := checkLabelKey(strings.ToLower(key)); err != nil {
+		if err := names.CheckLabelKey(strings.ToLower(key)); err != nil {
 			p.add(at.field(key), "%v", err)
 		}
 		if slices.Contains(forbidden[:], key) {
@@ -160,10 +161,10 @@ func checkAnnotations(annotations model.Labels, at trail, p *problems) {
 }
 
 func checkLabel(at trail, key, value string, p *problems) {
-	if err := checkLabelKey(key); err != nil {
+	if err := names.CheckLabelKey(key); err != nil {
 		p.add(at.field(key), "%v", err)
 	}
-	if err := checkLabelValue(value); err != nil {
+	if err := names.CheckLabelValue(value); err != nil {
 		p.add(at.field(key), "%v", err)
 	}
 }

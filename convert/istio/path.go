@@ -25,18 +25,6 @@ type Paths struct {
 	NotReady  []model.Path // the endpoints in the annotation of a synthetic ServiceEntry
 }
 
-// Paths returns the paths of the part's items, without endpoints that are not ready.
-func (p DraftPart) Paths() Paths {
-	all := Paths{Object: p.service.Path(), Ports: make([]model.Path, len(p.part.ports)), Endpoints: make([]model.Path, len(p.part.endpoints))}
-	for i, port := range p.part.ports {
-		all.Ports[i] = p.service.PortPath(port.Number)
-	}
-	for i, e := range p.part.endpoints {
-		all.Endpoints[i] = e.Path
-	}
-	return all
-}
-
 func (p Paths) items() []model.Path {
 	return slices.Concat([]model.Path{p.Object}, p.Ports, p.Endpoints, p.NotReady)
 }
@@ -193,7 +181,7 @@ func (r *Reading) WithoutEchoes(self string) (leftOut int) {
 		path = shortest(ports, endpoints)
 	}
 	// Without its endpoints, a DNS host would be looked up itself.
-	lookedUp := len(endpoints) == 0 && len(r.Owned) > 0 && isDNS(service.Resolution)
+	lookedUp := len(endpoints) == 0 && len(r.Owned) > 0 && IsDNS(service.Resolution)
 	if lookedUp || len(ports) == 0 && (service.Ports.Len() > 0 || r.Path.Has(self)) {
 		r.echo()
 		return leftOut

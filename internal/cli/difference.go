@@ -96,8 +96,7 @@ func recordOf(s admin.Service, source string) model.Record {
 }
 
 func merged(order catalog.Order, events []model.Event) *catalog.Snapshot {
-	b := catalog.NewBuilder(nil)
-	b.Arrange(order)
+	b := catalog.NewBuilderIn(order)
 	b.Apply(1, events)
 	return b.Snapshot()
 }

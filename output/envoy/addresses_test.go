@@ -237,7 +237,7 @@ func TestListenersGoWithTheLastServiceOfAPort(t *testing.T) {
 func TestAddressesAreOfThoseWhoHaveThemInTheClientsCluster(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		builder := ruled.NewBuilder()
+		builder := catalog.NewBuilderIn(ruled)
 		for revision := range uint64(rapid.IntRange(1, 4).Draw(t, "steps")) {
 			builder.Apply(revision+1, rapid.SliceOfN(rapid.Custom(drawCalled), 1, 8).Draw(t, "events"))
 			w := NewWorld(builder.Snapshot(), true, "root")

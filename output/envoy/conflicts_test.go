@@ -52,7 +52,7 @@ func snapshotOfClaims(services ...claiming) *catalog.Snapshot {
 			}})})
 		}
 	}
-	builder := dated("first").NewBuilder()
+	builder := catalog.NewBuilderIn(dated("first"))
 	builder.Apply(1, events)
 	return builder.Snapshot()
 }
@@ -275,7 +275,7 @@ func conflictsSaid(s *catalog.Snapshot, settings *Translator) (said []string) {
 func TestLostDomainsAreThoseThatSomeViewLacks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		builder := ruled.NewBuilder()
+		builder := catalog.NewBuilderIn(ruled)
 		for revision := range uint64(rapid.IntRange(1, 4).Draw(t, "steps")) {
 			builder.Apply(revision+1, rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 8).Draw(t, "events"))
 			compareLosses(t, builder.Snapshot())

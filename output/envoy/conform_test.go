@@ -118,7 +118,7 @@ var mergeOrder = []string{"first", "second"}
 
 func newMirror() *mirror {
 	return &mirror{
-		builder: ruled.NewBuilder(), records: map[model.Ref]model.Record{},
+		builder: catalog.NewBuilderIn(ruled), records: map[model.Ref]model.Record{},
 		step: conforming.Begin(), settings: conforming.Prepare(), draw: drawAnyEvent,
 	}
 }
@@ -158,7 +158,7 @@ func drawAnyEvent(t *rapid.T) model.Event {
 
 func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 	if m.anew == nil {
-		builder := ruled.NewBuilder()
+		builder := catalog.NewBuilderIn(ruled)
 		var events []model.Event
 		for _, ref := range slices.SortedFunc(maps.Keys(m.records), model.Ref.Compare) {
 			events = append(events, model.Upsert{Record: m.records[ref]})

@@ -70,7 +70,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 		u.Record.Spec = spec
 		return u
 	}
-	builder := dated("s", "first", "files").NewBuilder()
+	builder := catalog.NewBuilderIn(dated("s", "first", "files"))
 	builder.Apply(1, []model.Event{
 		at("vip.com", static, []string{"10.1.0.1", "fd00::1", "10.9.0.0/16"}, on(80, "HTTP"), on(9000, "TCP")),
 		at("block.com", static, []string{"10.8.0.0/16"}, on(9100, "TCP")),

@@ -32,7 +32,7 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		return model.Port{Number: number, Name: protocol + "-" + time.Duration(number).String(), Protocol: protocol, TargetPort: number}
 	}
 	static := model.ResolutionStatic
-	builder := dated("s", "first", "files").NewBuilder()
+	builder := catalog.NewBuilderIn(dated("s", "first", "files"))
 	builder.Apply(1, []model.Event{
 		edgeService("same.com", 0, static, on(80, "HTTP"), on(8080, "GRPC")),
 		edgeService("lowest.com", 0, static, on(70, "TCP"), on(9090, "HTTP2"), on(80, "HTTP")),

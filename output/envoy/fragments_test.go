@@ -107,7 +107,7 @@ func drawClaimant(t *rapid.T) model.Event {
 func TestFragmentsMakeTheWholeRouteConfiguration(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		builder := ruled.NewBuilder()
+		builder := catalog.NewBuilderIn(ruled)
 		byVersion := map[push.Version]*routev3.RouteConfiguration{}
 		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
 			events := rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 5).Draw(t, "events")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -30,7 +31,7 @@ func (w watched) View(r push.Row, c push.Client) push.View {
 func TestOneWorkloadAmong5000IsLookedAt(t *testing.T) {
 	const many, moved = 5000, 1234
 	at := func(n int) string { return fmt.Sprintf("10.0.%d.%d", n>>8, n&255) }
-	builder := dated("first").NewBuilder()
+	builder := catalog.NewBuilderIn(dated("first"))
 	events := behind{name: "all", ports: []model.Port{{Number: 80, Name: "http", Protocol: "HTTP"}}, endpoint: model.Endpoint{Address: at(0)}}.events()
 	one := events[1].(model.Upsert).Record
 	for n := range many {

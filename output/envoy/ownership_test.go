@@ -87,7 +87,7 @@ func TestAddressesAreTheOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, services := range [][]vip{test.services, {test.services[1], test.services[0]}} {
-				b := order.NewBuilder()
+				b := catalog.NewBuilderIn(order)
 				for i, s := range services {
 					b.Apply(uint64(i+1), []model.Event{s.event()})
 				}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestHostsOfAPortFollowTheirChanges(t *testing.T) {
 	names := hostsOfSeveralRuns()
 	rapid.Check(t, func(t *rapid.T) {
-		builder, v := ruled.NewBuilder(), View{proxy: proxy{domain: "cluster.local"}}
+		builder, v := catalog.NewBuilderIn(ruled), View{proxy: proxy{domain: "cluster.local"}}
 		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			var events []model.Event
 			for range rapid.IntRange(1, 6).Draw(t, "events") {

@@ -37,7 +37,7 @@ type hostHistory struct {
 func newHostHistory(t *rapid.T) *hostHistory {
 	settings := policy.New()
 	settings.VHDS.From = rapid.IntRange(0, 8).Draw(t, "from")
-	h := &hostHistory{t: t, settings: settings.Prepare(), builder: ruled.NewBuilder()}
+	h := &hostHistory{t: t, settings: settings.Prepare(), builder: catalog.NewBuilderIn(ruled)}
 	h.serve()
 	return h
 }

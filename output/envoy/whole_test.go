@@ -28,7 +28,7 @@ func TestAnEnvoyTakesAllThatItIsGiven(t *testing.T) {
 	settings.Defaults = policy.Policy{OutlierDetection: &outliers}
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.SampledFrom([]func(*rapid.T) model.Event{drawEvent, drawCalled}).Draw(t, "generator")
-		builder := ruled.NewBuilder()
+		builder := catalog.NewBuilderIn(ruled)
 		builder.Apply(1, rapid.SliceOfN(rapid.Custom(draw), 1, 12).Draw(t, "events"))
 		w := settings.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
 		c := drawPushClient(t)

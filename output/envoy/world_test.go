@@ -14,12 +14,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 func worldOf(order []string, events ...model.Event) *World {
-	builder := dated(order...).NewBuilder()
+	builder := catalog.NewBuilderIn(dated(order...))
 	builder.Apply(1, events)
 	return NewWorld(builder.Snapshot(), true, "istio-system")
 }

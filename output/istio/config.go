@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -105,8 +105,8 @@ func (l LeaderElection) validate() error {
 		return nil
 	}
 	return errors.Join(
-		wrong(!convert.IsNamespace(l.Namespace),
+		wrong(!names.IsNamespace(l.Namespace),
 			"leaderElection.namespace: %q is not a namespace; istio-system is the default", l.Namespace),
-		wrong(!convert.IsObjectName(l.Name), "leaderElection.name: %q is not the name of an object; isthmus is the default", l.Name),
+		wrong(!names.IsObjectName(l.Name), "leaderElection.name: %q is not the name of an object; isthmus is the default", l.Name),
 	)
 }

@@ -67,7 +67,7 @@ func TestNameOfAnotherNamespaceIsExportedToItsOwnAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api, r := newAPI(t), newRegistry("first", "second")
-			r.builder = catalog.Order{Sources: []string{"first", "second"}, Domains: []string{"cluster.local"}}.NewBuilder()
+			r.builder = catalog.NewBuilderIn(catalog.Order{Sources: []string{"first", "second"}, Domains: []string{"cluster.local"}})
 			r.listed("first", "second")
 			w := start(t, api, r, nil)
 			settled(t, w)

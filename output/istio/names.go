@@ -2,6 +2,7 @@ package istio
 
 import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // The marks of an own object. All of them are API: see docs/reference/istio.md.
@@ -9,7 +10,7 @@ const (
 	labelManagedBy = convert.LabelManagedBy
 	managedBy      = convert.ManagedBy
 	labelInstance  = "isthmus.io/instance"
-	labelService   = convert.LabelService // of WorkloadEntry objects, which it selects
+	labelService   = compose.LabelService // of WorkloadEntry objects, which it selects
 
 	annotationSources = "isthmus.io/sources"    // the sources of the object's records
 	annotationService = "isthmus.io/service"    // the host, for the objects of a service

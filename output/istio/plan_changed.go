@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // changed compares the desired and existing objects of a service, restricted to objects
@@ -53,9 +53,9 @@ func (w *Writer) isInForm(key Key, s *catalog.Service, selects bool) bool {
 
 // followedObjects returns the desired objects among some names.
 func (c Config) followedObjects(instance string, one *followed, open map[Ref]struct{}) []Object {
-	names := make([]convert.PartName, 0, len(open))
+	names := make([]compose.PartName, 0, len(open))
 	for ref := range open {
-		names = append(names, convert.PartName{Kind: ref.Kind, Name: ref.Name})
+		names = append(names, compose.PartName{Kind: ref.Kind, Name: ref.Name})
 	}
 	objects := make([]Object, 0, len(open))
 	for _, p := range one.placement.Parts(names) {
@@ -70,7 +70,7 @@ func (c Config) followedObjects(instance string, one *followed, open map[Ref]str
 // followedHave returns the existing objects among some names. It reports false if an object
 // is not desired, and the reason may be more than a removed endpoint.
 func (w *Writer) followedHave(key Key, one *followed, open map[Ref]struct{}, wanted []Object) ([]Observed, bool) {
-	named, is := convert.NamedAfter(key.Name), make(map[Ref]bool, len(wanted))
+	named, is := compose.NamedAfter(key.Name), make(map[Ref]bool, len(wanted))
 	for i := range wanted {
 		is[wanted[i].Ref()] = true
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/controller"
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // concerned returns the keys that a change from one snapshot to the next affects.
@@ -105,7 +105,7 @@ func (w *Writer) follow(key Key, one *followed, t Translation, actions []Action)
 
 // whole compares all desired objects of a key with all existing ones.
 func (w *Writer) whole(world *world, key Key) (Translation, []Action) {
-	named, all := convert.NamedAfter(key.Name), w.view.of(key)
+	named, all := compose.NamedAfter(key.Name), w.view.of(key)
 	have := slices.DeleteFunc(all, func(o Observed) bool { return !named(o.Name) && w.leftToOwner(world, key, o) })
 	t := w.desired(world, key, have)
 	if len(have) < len(all) {
@@ -135,7 +135,7 @@ func (w *Writer) leftToOwner(world *world, key Key, o Observed) bool {
 		return false
 	}
 	for service := range world.Services() {
-		if service.Key.Namespace != o.Namespace || !convert.NamedAfter(service.Key.Host)(o.Name) {
+		if service.Key.Namespace != o.Namespace || !compose.NamedAfter(service.Key.Host)(o.Name) {
 			continue
 		}
 		owner := Key{ServiceEntry, o.Namespace, service.Key.Host}

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // followed is a large service that is reconciled incrementally: its cost is the changes
@@ -12,7 +12,7 @@ import (
 // may be out of order, and the catalog's changes since. In any unclear case the whole
 // service is compared, and followed anew from there.
 type followed struct {
-	placement *convert.Placement // nil before the first complete comparison has ended
+	placement *compose.Placement // nil before the first complete comparison has ended
 
 	// The mutex of followedServices guards the following fields.
 	open  map[Ref]struct{} // objects not known to be in order
@@ -147,7 +147,7 @@ func (f *followedServices) leave(one *followed, actions []Action) {
 }
 
 // settle ends the complete comparison with which a service begins to be followed.
-func (f *followedServices) settle(one *followed, placement *convert.Placement, actions []Action) {
+func (f *followedServices) settle(one *followed, placement *compose.Placement, actions []Action) {
 	f.leave(one, actions)
 	f.mu.Lock()
 	defer f.mu.Unlock()

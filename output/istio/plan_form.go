@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // Form is how the endpoints of a service are written.
@@ -47,7 +47,7 @@ func (f Form) mayBeWorkloads() bool { return f == WorkloadEntries || f == Auto }
 
 func (f Form) isWorkloads(s *catalog.Service, now bool, above int) bool {
 	switch {
-	case !f.mayBeWorkloads() || !convert.TakesWorkloads(s):
+	case !f.mayBeWorkloads() || !compose.TakesWorkloads(s):
 		return false
 	case f == WorkloadEntries:
 		return true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // known is the ingredients of a service's objects at the last reconciliation, by object. A
@@ -15,7 +16,7 @@ import (
 type known map[Ref]knownPart
 
 type knownPart struct {
-	of    convert.Ingredients
+	of    compose.Ingredients
 	print fingerprint
 }
 
@@ -56,7 +57,7 @@ func (k *knownServices) keep(key Key, now known) {
 // translate returns the objects of a service. Objects with unchanged ingredients have no
 // specification yet.
 func (c Config) translate(instance string, s *catalog.Service, workloads bool, in inUse, before known) (Translation, known) {
-	draft := convert.DraftService(s, c.layout(instance, workloads, in))
+	draft := compose.DraftService(s, c.layout(instance, workloads, in))
 	t, now := Translation{LeftOut: draft.LeftOut, Invalid: draft.Invalid, draft: &draft}, make(known, len(draft.Parts))
 	t.Objects = make([]Object, 0, len(draft.Parts))
 	for i, p := range draft.Parts {
@@ -79,7 +80,7 @@ func (c Config) translate(instance string, s *catalog.Service, workloads bool, i
 }
 
 // objectOfPart returns the object of a part of a service, without a specification.
-func objectOfPart(instance string, s *catalog.Service, p convert.DraftPart) Object {
+func objectOfPart(instance string, s *catalog.Service, p compose.DraftPart) Object {
 	o := objectOf(instance, convert.Object{Namespace: p.Namespace}, p.Sources...)
 	o.Annotations[annotationService] = s.Key.Host
 	maps.Copy(o.Labels, p.Labels)
@@ -91,8 +92,8 @@ func objectOfPart(instance string, s *catalog.Service, p convert.DraftPart) Obje
 }
 
 // layout returns how a service is spread over objects.
-func (c Config) layout(instance string, workloads bool, in inUse) convert.Layout {
-	l := convert.Layout{ShardSize: c.ShardSize, Exists: in.exists, PortNames: in.ports}
+func (c Config) layout(instance string, workloads bool, in inUse) compose.Layout {
+	l := compose.Layout{ShardSize: c.ShardSize, Exists: in.exists, PortNames: in.ports}
 	if workloads {
 		l.Workloads = map[string]string{labelInstance: instance}
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // moves are the endpoints that move from one object of a service to another because their
@@ -169,7 +170,7 @@ func narrow(is *networking.ServiceEntry, keep map[uint32]bool) *networking.Servi
 
 // widest bounds the JSON length of a widened specification, well below the size of a
 // request.
-const widest = convert.MostBytes + convert.MostBytes/4
+const widest = compose.MostBytes + compose.MostBytes/4
 
 // widen adds endpoints of an existing specification to a desired one, if possible. With
 // different ports, or DNS_ROUND_ROBIN, the desired specification stays unchanged.
@@ -192,7 +193,7 @@ func widen(want, is *networking.ServiceEntry, keep map[uint32]bool) *networking.
 			continue
 		}
 		more := len(convert.AppendSpec(nil, e)) + 1
-		if len(wide.GetEndpoints()) == convert.MostEndpoints || size+more > widest {
+		if len(wide.GetEndpoints()) == compose.MostEndpoints || size+more > widest {
 			break // the others are missing for a moment
 		}
 		wide.Endpoints, size = append(wide.Endpoints, e), size+more

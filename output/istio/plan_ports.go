@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // portNames are names of ports by number. A handed-over object keeps its old names, and an
@@ -69,7 +69,7 @@ type inUse struct {
 }
 
 func (w *Writer) inUse(key Key) inUse {
-	first, _ := w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
+	first, _ := w.view.object(Ref{ServiceEntry, key.Namespace, compose.NameOf(key.Name)})
 	return inUse{w.exists(key), first.keptNames()}
 }
 

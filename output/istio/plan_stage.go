@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -27,10 +27,10 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	w.known.keep(key, partsInline)
 	workloads := workloadsAmong(selects.Objects)
 	is.lacks = w.count(workloads, false)
-	is.others = w.areInOrder(inline.Objects, convert.NameOf(key.Name))
+	is.others = w.areInOrder(inline.Objects, compose.NameOf(key.Name))
 	is.held = mayNotGo(workloads, have, waits)
 	stage, after := w.stage(key, is, to)
-	if stage == bothSelects && !convert.TakesWorkloads(s) {
+	if stage == bothSelects && !compose.TakesWorkloads(s) {
 		stage = bothInline // a selecting ServiceEntry would have another resolution than the rest
 	}
 	t := inline
@@ -57,7 +57,7 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 // withWorkloads returns a service as it was with WorkloadEntries. A service with DNS names
 // has none, but its former ones are left for a while.
 func withWorkloads(s *catalog.Service) *catalog.Service {
-	if convert.TakesWorkloads(s) {
+	if compose.TakesWorkloads(s) {
 		return s
 	}
 	was, definition := *s, *s.Definition
@@ -94,7 +94,7 @@ func (w *Writer) presence(key Key, have []Observed) (is present) {
 // selects reports whether the first ServiceEntry of a service exists, and whether it
 // selects our WorkloadEntries.
 func (w *Writer) selects(key Key) (there, selects bool) {
-	first, there := w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
+	first, there := w.view.object(Ref{ServiceEntry, key.Namespace, compose.NameOf(key.Name)})
 	return there, len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, inUse{}).Selector(key.Name))
 }
 

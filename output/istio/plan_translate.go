@@ -6,6 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // Translation is the objects of a service, and the parts that could not be written.
@@ -17,11 +18,11 @@ type Translation struct {
 
 	after  time.Duration  // when to reconcile again, even without a change
 	partly bool           // only the objects that may have changed
-	draft  *convert.Draft // of a service in its form; otherwise nil
+	draft  *compose.Draft // of a service in its form; otherwise nil
 }
 
 // LeftOut counts endpoints of a service that were not written for a reason.
-type LeftOut = convert.LeftOut
+type LeftOut = compose.LeftOut
 
 // Translate returns the objects of a service, marked with an instance. exists reports
 // whether an object name is in use for the service now; see [Config.ShardSize].
@@ -47,7 +48,7 @@ func scopeKey(s *catalog.Scope) Key { return Key{Sidecar, s.Record.Namespace, s.
 func (c Config) sidecars(instance string, s *catalog.Snapshot, key Key) Translation {
 	for scope := range s.Scopes() {
 		if scopeKey(scope) == key {
-			return Translation{Objects: []Object{objectOf(instance, convert.FromScope(scope), scope.Record.Source)}}
+			return Translation{Objects: []Object{objectOf(instance, compose.FromScope(scope), scope.Record.Source)}}
 		}
 	}
 	return Translation{}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // Observed is the short form of an object in the API server. Its specification is
@@ -48,7 +48,7 @@ func (o Observed) isForeign() bool { return o.Kind == ServiceEntry && o.ports !=
 // isDefinition reports whether the object defines the ports of a service, for other objects
 // that have only some of them.
 func (o Observed) isDefinition() bool {
-	return o.Kind == ServiceEntry && o.Name == convert.DefinitionName(o.about().Name)
+	return o.Kind == ServiceEntry && o.Name == compose.DefinitionName(o.about().Name)
 }
 
 // about returns the key of an object, even if it is not annotated: an object handed over by

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 )
 
 // ledger records the writes, for status and metrics, and to distinguish drift from our own
@@ -110,7 +110,7 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 func (l *ledger) forget(key Key) {
 	r := Ref(key)
 	if r.Kind == ServiceEntry {
-		r.Name = convert.NameOf(key.Name)
+		r.Name = compose.NameOf(key.Name)
 	}
 	delete(l.inOrder, r)
 	delete(l.versions, r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -16,7 +17,7 @@ type sidecar struct{ scope *catalog.Scope }
 
 // make implements [maker].
 func (s sidecar) make() made {
-	o := istio.SidecarOf(s.scope)
+	o := compose.SidecarOf(s.scope)
 	return madeOf(o.String(), o.Meta, o.Spec, istio.Paths{Object: s.scope.Path})
 }
 
@@ -25,7 +26,7 @@ type workload struct{ *catalog.Workload }
 
 // make implements [maker].
 func (w workload) make() made {
-	o := istio.FromWorkload(w.Workload)
+	o := compose.FromWorkload(w.Workload)
 	return madeOf(o.String(), o.Meta, o.Spec, istio.Paths{Object: w.Records[0].Path})
 }
 
@@ -54,7 +55,7 @@ func makerOf(o *catalog.Opaque, kind mcp.Kind) (maker, model.Meta, error) {
 	if o.Type != "" {
 		return carried{o}, o.Meta, nil
 	}
-	read, err := istio.CarriedMessage(o, kind.Message)
+	read, err := compose.CarriedMessage(o, kind.Message)
 	if err != nil {
 		return nil, model.Meta{}, err
 	}

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 )
 
 // qualified is the name of an object in its namespace.
@@ -21,7 +22,7 @@ type claims map[qualified][]catalog.ServiceKey
 // that of an object, or if it looks like that of a service's further part.
 func recordName(s *catalog.Service) string {
 	name := s.Records[0].Record.Name
-	if !istio.IsObjectName(name) || name != istio.NameOf(s.Key.Host) && endsInDigest(name) {
+	if !names.IsObjectName(name) || name != compose.NameOf(s.Key.Host) && endsInDigest(name) {
 		return ""
 	}
 	return name
@@ -41,7 +42,7 @@ func endsInDigest(name string) bool {
 
 // claimsOf are the names that a service has a claim to.
 func claimsOf(s *catalog.Service) []qualified {
-	list := []qualified{{s.Key.Namespace, istio.NameOf(s.Key.Host)}}
+	list := []qualified{{s.Key.Namespace, compose.NameOf(s.Key.Host)}}
 	if name := recordName(s); name != "" && name != list[0].name {
 		list = append(list, qualified{s.Key.Namespace, name})
 	}
@@ -70,9 +71,9 @@ func (c claims) nameFor(s *catalog.Service) string {
 	if name := recordName(s); name != "" && len(c[qualified{s.Key.Namespace, name}]) == 1 {
 		return name
 	}
-	name := istio.NameOf(s.Key.Host)
+	name := compose.NameOf(s.Key.Host)
 	for _, key := range c[qualified{s.Key.Namespace, name}] {
-		if key != s.Key && istio.NameOf(key.Host) == name && compareKeys(key, s.Key) < 0 {
+		if key != s.Key && compose.NameOf(key.Host) == name && compareKeys(key, s.Key) < 0 {
 			sum := sha256.Sum256([]byte(s.Key.Host))
 			return name + "-" + hex.EncodeToString(sum[:]) // two hosts of which one name is made
 		}

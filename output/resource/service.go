@@ -13,13 +13,14 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // anySize has a service divided by the ports that endpoints serve, and not by size.
-var anySize = istio.Layout{}
+var anySize = compose.Layout{}
 
 // entry is one ServiceEntry of a service.
 type entry struct {
@@ -27,7 +28,7 @@ type entry struct {
 	// part is the one of several that it is. It is nil for a service that has one,
 	// which is made when it is needed: to keep all of them would take as much again as
 	// the catalog does.
-	part *istio.DraftPart
+	part *compose.DraftPart
 	// first says that it is the part which has every port.
 	first     bool
 	synthetic bool
@@ -36,21 +37,21 @@ type entry struct {
 // partsOf returns the ServiceEntries of a service by the ends of their names: that of
 // the first part is empty.
 func partsOf(s *catalog.Service) map[string]entry {
-	if istio.Invalid(s) != "" {
+	if compose.Invalid(s) != "" {
 		return nil
 	}
 	if len(s.Ports) < 2 { // every endpoint serves all of them
 		return map[string]entry{"": {service: s, first: true}}
 	}
-	draft := istio.DraftService(s, anySize)
+	draft := compose.DraftService(s, anySize)
 	parts := make(map[string]entry, len(draft.Parts))
 	for i := range draft.Parts {
 		p := &draft.Parts[i]
-		e := entry{service: s, part: p, first: p.Name == istio.NameOf(s.Key.Host)}
+		e := entry{service: s, part: p, first: p.Name == compose.NameOf(s.Key.Host)}
 		if len(draft.Parts) == 1 {
 			e.part = nil
 		}
-		parts[strings.TrimPrefix(p.Name, istio.NameOf(s.Key.Host))] = e
+		parts[strings.TrimPrefix(p.Name, compose.NameOf(s.Key.Host))] = e
 	}
 	return parts
 }
@@ -60,7 +61,7 @@ func partsOf(s *catalog.Service) map[string]entry {
 func (e entry) spec() (*networking.ServiceEntry, istio.Paths) {
 	part := e.part
 	if part == nil {
-		part = &istio.DraftService(e.service, anySize).Parts[0]
+		part = &compose.DraftService(e.service, anySize).Parts[0]
 	}
 	spec, _ := part.Spec().(*networking.ServiceEntry)
 	return spec, part.Paths()
@@ -150,11 +151,11 @@ func notReadyOf(s *catalog.Service) (list []string, paths []model.Path) {
 // NotOffered says why a service is no resource, or how many of its healthy endpoints
 // are in none and why; empty if all of it is.
 func NotOffered(s *catalog.Service) string {
-	if reason := istio.Invalid(s); reason != "" {
+	if reason := compose.Invalid(s); reason != "" {
 		return reason
 	}
 	var parts []string
-	for _, left := range istio.Omitted(s) {
+	for _, left := range compose.Omitted(s) {
 		endpoints := "endpoints"
 		if left.Count == 1 {
 			endpoints = "endpoint"

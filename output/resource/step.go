@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -170,7 +170,7 @@ func (s *step) putService(key catalog.ServiceKey) {
 	for end, e := range parts {
 		first := s.claims.nameFor(service)
 		if end != "" {
-			first = istio.NameOf(key.Host)
+			first = compose.NameOf(key.Host)
 		}
 		known.names = append(known.names, key.Namespace+"/"+first+end)
 		for c := range s.rows {
@@ -180,7 +180,7 @@ func (s *step) putService(key catalog.ServiceKey) {
 			}
 		}
 	}
-	if reason := istio.Invalid(service); reason != "" {
+	if reason := compose.Invalid(service); reason != "" {
 		s.note(slot{content{kind: serviceEntry}, key.String()}, reason)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/convert/kubernetes"
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -61,17 +61,17 @@ func Kind() source.Kind {
 // Validate implements [source.Settings].
 func (c *Config) Validate() error {
 	var errs []error
-	if !istio.IsObjectName(c.Domain) {
+	if !names.IsObjectName(c.Domain) {
 		errs = append(errs, fmt.Errorf("domain: %q is no DNS name in lower case; cluster.local is the default", c.Domain))
 	}
 	for field, value := range map[string]string{"cluster": c.Cluster, "network": c.Network} {
-		if !istio.IsLabelValue(value) || strings.TrimSpace(value) != value {
+		if !names.IsLabelValue(value) || strings.TrimSpace(value) != value {
 			errs = append(errs, fmt.Errorf("%s: %q cannot be the value of a label: use at most 63 letters, digits, '-', '_' and '.'", field, value))
 		}
 	}
 	for i, namespace := range c.Namespaces {
 		switch {
-		case !istio.IsNamespace(namespace):
+		case !names.IsNamespace(namespace):
 			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is no name of a namespace; write one such as shop, or leave all out to read every namespace", i, namespace))
 		case slices.Contains(c.Namespaces[:i], namespace):
 			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is there already; remove it", i, namespace))
@@ -79,7 +79,7 @@ func (c *Config) Validate() error {
 	}
 	for i, pattern := range c.ClusterLocal {
 		namespace, name, both := strings.Cut(pattern, "/")
-		if !both || !istio.IsNamespace(namespace) || name != "*" && !istio.IsObjectName(name) {
+		if !both || !names.IsNamespace(namespace) || name != "*" && !names.IsObjectName(name) {
 			errs = append(errs, fmt.Errorf("clusterLocal[%d]: %q names no Services: write namespace/name, or namespace/* for all of a namespace", i, pattern))
 		}
 	}

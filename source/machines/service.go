@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
-	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -64,17 +64,17 @@ func (s Service) Validate(prefix string) error {
 			errs = append(errs, fmt.Errorf(prefix+format, args...))
 		}
 	}
-	need(istio.IsObjectName(s.Host), "host: %q is no DNS name in lower case; write one such as billing.example.com", s.Host)
-	need(istio.IsNamespace(s.Namespace), "namespace: %q is no name of a namespace; write one such as default", s.Namespace)
+	need(names.IsObjectName(s.Host), "host: %q is no DNS name in lower case; write one such as billing.example.com", s.Host)
+	need(names.IsNamespace(s.Namespace), "namespace: %q is no name of a namespace; write one such as default", s.Namespace)
 	need(len(s.Ports) > 0, "ports: missing; name what the machines serve, such as {number: 80, protocol: HTTP}")
 	need(len(s.Resources)+len(s.Tags) > 0, "resources: missing; name machines or scale sets, or select machines by tags")
-	need(istio.IsLabelValue(s.Network), "network: %q cannot be the value of a label: use at most 63 letters, digits, '-', '_' and '.'", s.Network)
+	need(names.IsLabelValue(s.Network), "network: %q cannot be the value of a label: use at most 63 letters, digits, '-', '_' and '.'", s.Network)
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
-		need(len(content.IsLabelKey(key)) == 0 && istio.IsLabelValue(s.Labels[key]),
+		need(len(content.IsLabelKey(key)) == 0 && names.IsLabelValue(s.Labels[key]),
 			"labels.%s: cannot be a label with the value %q; write what Kubernetes takes for one", key, s.Labels[key])
 	}
 	for i, to := range s.ExportTo {
-		need(to == "." || to == "*" || to == "~" || istio.IsNamespace(to), "exportTo[%d]: %q is no namespace; write one, or \".\", \"*\" or \"~\"", i, to)
+		need(to == "." || to == "*" || to == "~" || names.IsNamespace(to), "exportTo[%d]: %q is no namespace; write one, or \".\", \"*\" or \"~\"", i, to)
 		need(to != "*" && to != "~" || len(s.ExportTo) == 1, "exportTo[%d]: %q stands alone; remove the others", i, to)
 	}
 	return errors.Join(append(errs, s.validatePorts(prefix))...)
@@ -82,7 +82,7 @@ func (s Service) Validate(prefix string) error {
 
 func (s Service) validatePorts(prefix string) error {
 	var errs []error
-	names, numbers := map[string]bool{}, map[int]bool{}
+	given, numbers := map[string]bool{}, map[int]bool{}
 	for i, p := range s.Ports {
 		at := fmt.Sprintf("%sports[%d].", prefix, i)
 		switch {
@@ -98,12 +98,12 @@ func (s Service) validatePorts(prefix string) error {
 			errs = append(errs, fmt.Errorf("%sprotocol: %q is none; write one of %s, or leave it out", at, p.Protocol, strings.Join(protocols[:], ", ")))
 		}
 		switch name := p.name(); {
-		case !istio.IsNamespace(name):
+		case !names.IsNamespace(name):
 			errs = append(errs, fmt.Errorf("%sname: %q is no name of a port; write lower-case letters, digits and dashes", at, name))
-		case names[name]:
+		case given[name]:
 			errs = append(errs, fmt.Errorf("%sname: %q is there already; give each port its own", at, name))
 		}
-		names[p.name()], numbers[p.Number] = true, true
+		given[p.name()], numbers[p.Number] = true, true
 	}
 	return errors.Join(errs...)
 }

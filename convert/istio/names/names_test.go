@@ -1,4 +1,4 @@
-package istio
+package names
 
 import (
 	"strings"
@@ -18,17 +18,17 @@ func TestNamesAreJudgedAsKubernetesDoes(t *testing.T) {
 			rapid.StringMatching(`[a-zA-Z0-9][-a-zA-Z0-9]{60,64}[a-zA-Z0-9]`),
 			rapid.String(),
 		).Draw(t, "text")
-		if label := len(content.IsDNS1123Label(lowered(s))) == 0; isLabel(s) != label {
-			t.Errorf("isLabel(%q) is %t, and Kubernetes says %t", s, !label, label)
+		if label := len(content.IsDNS1123Label(lowered(s))) == 0; IsLabel(s) != label {
+			t.Errorf("IsLabel(%q) is %t, and Kubernetes says %t", s, !label, label)
 		}
 		if len(s) > content.LabelValueMaxLength {
 			return
 		}
-		if value := IsLabelValue(s); isEndpointLabelValue(s) != value {
-			t.Errorf("isEndpointLabelValue(%q) is %t, and Kubernetes says %t", s, !value, value)
+		if value := IsLabelValue(s); IsEndpointLabelValue(s) != value {
+			t.Errorf("IsEndpointLabelValue(%q) is %t, and Kubernetes says %t", s, !value, value)
 		}
-		if key := len(content.IsLabelKey(s)) == 0; key && !isEndpointLabelKey(s) {
-			t.Errorf("isEndpointLabelKey(%q) is false, and Kubernetes takes it", s)
+		if key := len(content.IsLabelKey(s)) == 0; key && !IsEndpointLabelKey(s) {
+			t.Errorf("IsEndpointLabelKey(%q) is false, and Kubernetes takes it", s)
 		}
 	})
 }

@@ -1,9 +1,11 @@
-package istio
+package compose
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 )
 
 // longestName leaves room for the suffix of a part.
@@ -12,13 +14,13 @@ const longestName = 200
 // NameOf returns the name of the first object of a host: the host itself if Kubernetes
 // accepts it, otherwise a derived name that no other host has.
 func NameOf(host string) string {
-	if len(host) <= longestName && IsObjectName(host) {
+	if len(host) <= longestName && names.IsObjectName(host) {
 		return host
 	}
 	var b strings.Builder
 	for _, c := range []byte(strings.ToLower(host)) {
 		switch {
-		case isAlphanumeric(c), c == '.' && b.Len() > 0, c == '-' && b.Len() > 0:
+		case names.IsAlphanumeric(c), c == '.' && b.Len() > 0, c == '-' && b.Len() > 0:
 			b.WriteByte(c)
 		case b.Len() > 0:
 			b.WriteByte('-')

@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -87,10 +88,10 @@ func followedBy(t *rapid.T, p *Placement, s *catalog.Service, change catalog.Cha
 func textsOf(p *Placement) map[PartName]string {
 	var names []PartName
 	for name := range p.workloads {
-		names = append(names, PartName{WorkloadEntry, name})
+		names = append(names, PartName{istio.WorkloadEntry, name})
 	}
 	for name := range p.at {
-		names = append(names, PartName{ServiceEntry, name})
+		names = append(names, PartName{istio.ServiceEntry, name})
 	}
 	all := map[PartName]string{}
 	for _, part := range p.Parts(names) {

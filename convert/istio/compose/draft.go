@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -28,7 +29,7 @@ type Draft struct {
 
 // DraftPart is an object of a draft.
 type DraftPart struct {
-	Kind            Kind
+	Kind            istio.Kind
 	Namespace, Name string
 	Labels          map[string]string // shared: not to be changed; only a WorkloadEntry has labels
 	Sources         []string
@@ -47,7 +48,7 @@ func (p DraftPart) Selects() bool { return p.part.selector != nil }
 // PortNames returns the names of ports in the part, by number, that differ from the
 // service's names.
 func (p DraftPart) PortNames() map[uint32]string {
-	if p.Kind != ServiceEntry {
+	if p.Kind != istio.ServiceEntry {
 		return nil
 	}
 	isOwn := func(port model.Port) bool {
@@ -127,3 +128,40 @@ const (
 	hashOffset uint64 = 14695981039346656037
 	hashPrime  uint64 = 1099511628211
 )
+
+// Paths returns the paths of the part's items, without endpoints that are not ready.
+func (p DraftPart) Paths() istio.Paths {
+	all := istio.Paths{Object: p.service.Path(), Ports: make([]model.Path, len(p.part.ports)), Endpoints: make([]model.Path, len(p.part.endpoints))}
+	for i, port := range p.part.ports {
+		all.Ports[i] = p.service.PortPath(port.Number)
+	}
+	for i, e := range p.part.endpoints {
+		all.Endpoints[i] = e.Path
+	}
+	return all
+}
+
+func (p part) draft(s *catalog.Service, endpoints int) DraftPart {
+	return DraftPart{
+		Kind: p.kind, Namespace: s.Key.Namespace, Name: p.name, Labels: p.labels, Sources: p.sources(s),
+		service: s, part: p, endpoints: endpoints,
+	}
+}
+
+func (p part) sources(s *catalog.Service) []string {
+	names := s.Sources()
+	var others []string
+	last := ""
+	for _, e := range p.endpoints {
+		name := e.Record.Source
+		if name == last {
+			continue
+		}
+		last = name
+		if !slices.Contains(names, name) && !slices.Contains(others, name) {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return append(names, others...)
+}

@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"slices"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 )
 
 // The number of objects follows the number of endpoints, but not every step.
@@ -35,16 +37,16 @@ func TestNamesAreNamesAndOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-zA-Z0-9*._-]{1,60}`), 1, 8, rapid.ID).Draw(t, "hosts")
 		hosts = append(hosts, strings.Repeat("a.", 120)+"b", "*.a", "a", "A")
-		names := map[string]string{}
+		given := map[string]string{}
 		for _, host := range slices.Compact(slices.Sorted(slices.Values(hosts))) {
 			for _, name := range []string{NameOf(host), partName(host, "80,#0"), partName(host, "80,#1")} {
-				if !IsObjectName(name) {
+				if !names.IsObjectName(name) {
 					t.Fatalf("%q is named %q", host, name)
 				}
-				if other, taken := names[name]; taken {
+				if other, taken := given[name]; taken {
 					t.Fatalf("%q and %q are both named %q", other, host, name)
 				}
-				names[name] = host
+				given[name] = host
 			}
 		}
 	})

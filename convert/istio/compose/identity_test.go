@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -56,9 +57,9 @@ func TestObjectToModelToObject(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		entry := drawEntry(t)
-		r := FromMessage(Object{Namespace: "shop", Name: "x", Spec: entry})
+		r := istio.FromMessage(istio.Object{Namespace: "shop", Name: "x", Spec: entry})
 		if !r.Valid() {
-			t.Fatalf("invalid: %v\n%s", r.Problems, AppendSpec(nil, entry))
+			t.Fatalf("invalid: %v\n%s", r.Problems, istio.AppendSpec(nil, entry))
 		}
 		made := FromService(servicesOf(eventsOf(r))[0], Layout{ShardSize: MostEndpoints})
 		if len(made.Parts) != 1 || len(made.LeftOut) > 0 {
@@ -66,7 +67,7 @@ func TestObjectToModelToObject(t *testing.T) {
 		}
 		want, got := normal(entry), made.Parts[0].Spec
 		if !proto.Equal(want, got) {
-			t.Fatalf("written:\n%s\nwritten again:\n%s", AppendSpec(nil, want), AppendSpec(nil, got))
+			t.Fatalf("written:\n%s\nwritten again:\n%s", istio.AppendSpec(nil, want), istio.AppendSpec(nil, got))
 		}
 	})
 }
@@ -80,13 +81,13 @@ func TestSidecarToScopeToSidecar(t *testing.T) {
 		if labels := drawLabels(t); len(labels) > 0 {
 			sidecar.WorkloadSelector = &networking.WorkloadSelector{Labels: labels}
 		}
-		r := FromMessage(Object{Namespace: "shop", Name: "x", Spec: sidecar})
+		r := istio.FromMessage(istio.Object{Namespace: "shop", Name: "x", Spec: sidecar})
 		if !r.Valid() {
 			t.Fatalf("invalid: %v", r.Problems)
 		}
 		for scope := range snapshotOf(eventsOf(r)).Scopes() {
 			if got := FromScope(scope); got.Name != "x" || got.Namespace != "shop" || !proto.Equal(sidecar, got.Spec) {
-				t.Fatalf("%s comes back as %s %s", AppendSpec(nil, sidecar), got, AppendSpec(nil, got.Spec))
+				t.Fatalf("%s comes back as %s %s", istio.AppendSpec(nil, sidecar), got, istio.AppendSpec(nil, got.Spec))
 			}
 		}
 	})
@@ -102,7 +103,7 @@ func servicesOf(events []model.Event) []*catalog.Service {
 	return slices.Collect(snapshotOf(events).Services())
 }
 
-func eventsOf(r Reading) (events []model.Event) {
+func eventsOf(r istio.Reading) (events []model.Event) {
 	object := r.Listed("x.yaml")
 	for _, record := range append(object.Owned, object.Record) {
 		events = append(events, model.Upsert{Record: record})

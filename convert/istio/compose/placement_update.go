@@ -1,9 +1,10 @@
-package istio
+package compose
 
 import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // tooMuch is the divisor of a service's endpoints that gives the most changed addresses of
@@ -39,7 +40,7 @@ func (p *Placement) isInShape(changed map[PartName]struct{}) bool {
 		}
 	}
 	for name := range changed {
-		if name.Kind == ServiceEntry && p.entries[p.at[name.Name]].isTooLarge() {
+		if name.Kind == istio.ServiceEntry && p.entries[p.at[name.Name]].isTooLarge() {
 			return false
 		}
 	}
@@ -83,13 +84,13 @@ func (p *Placement) replaceWorkloads(was, is []endpoint, changed map[PartName]st
 	for _, name := range before {
 		if !slices.Contains(after, name) {
 			delete(p.workloads, name)
-			changed[PartName{WorkloadEntry, name}] = struct{}{}
+			changed[PartName{istio.WorkloadEntry, name}] = struct{}{}
 		}
 	}
 	for i, name := range after {
 		if known, ok := p.workloads[name]; !ok || known.Instance != is[i].Instance || !slices.Equal(known.ports, is[i].ports) {
 			p.workloads[name] = is[i]
-			changed[PartName{WorkloadEntry, name}] = struct{}{}
+			changed[PartName{istio.WorkloadEntry, name}] = struct{}{}
 		}
 	}
 	return wasInline, isInline
@@ -148,13 +149,4 @@ func (p *Placement) enter(e endpoint, changed map[PartName]struct{}) bool {
 	in.endpoints = slices.Insert(in.endpoints, at, e)
 	g.endpoints++
 	return true
-}
-
-// change records that a part changes. Drafts that were made of it keep its previous state.
-func (p *part) change(changed map[PartName]struct{}) {
-	name := PartName{ServiceEntry, p.name}
-	if _, already := changed[name]; !already {
-		p.endpoints = slices.Clone(p.endpoints)
-		changed[name] = struct{}{}
-	}
 }

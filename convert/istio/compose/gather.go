@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -135,9 +136,9 @@ func unfit(s *catalog.Service, e catalog.Endpoint) string {
 		return notHealthy + strings.ToLower(string(e.Health))
 	case s.Resolution == model.ResolutionNone, s.Resolution == model.ResolutionDynamicDNS:
 		return "resolution " + string(s.Resolution) + " takes no endpoints"
-	case s.Resolution == model.ResolutionStatic && e.Address != "" && !isUnix(e.Address) && !isIP(e.Address):
+	case s.Resolution == model.ResolutionStatic && e.Address != "" && !names.IsUnix(e.Address) && !names.IsIP(e.Address):
 		return "its address is a name, and resolution STATIC takes IP addresses only"
-	case s.Resolution != model.ResolutionStatic && (isUnix(e.Address) || e.Address == ""):
+	case s.Resolution != model.ResolutionStatic && (names.IsUnix(e.Address) || e.Address == ""):
 		return "resolution " + string(s.Resolution) + " takes names and IP addresses only"
 	}
 	return ""
@@ -186,7 +187,7 @@ func labelsOf(e model.Endpoint) map[string]string {
 	}
 	labels := make(map[string]string, e.Labels.Len())
 	for name, value := range e.Labels.All() {
-		if isEndpointLabelKey(name) && isEndpointLabelValue(value) {
+		if names.IsEndpointLabelKey(name) && names.IsEndpointLabelValue(value) {
 			labels[name] = value
 		}
 	}
@@ -196,7 +197,7 @@ func labelsOf(e model.Endpoint) map[string]string {
 // takesLabels reports whether Istio accepts every label of the endpoint.
 func (e endpoint) takesLabels() bool {
 	for name, value := range e.Labels.All() {
-		if !isEndpointLabelKey(name) || !isEndpointLabelValue(value) {
+		if !names.IsEndpointLabelKey(name) || !names.IsEndpointLabelValue(value) {
 			return false
 		}
 	}
@@ -231,7 +232,7 @@ func (g *gathered) separateSockets(servicePorts int) {
 	}
 	var separate []endpoint
 	for _, e := range g.endpoints {
-		if !isUnix(e.Address) {
+		if !names.IsUnix(e.Address) {
 			separate = append(separate, e)
 			continue
 		}
@@ -255,4 +256,13 @@ func (g *gathered) onePerPort() {
 		}
 		return false
 	})
+}
+
+// size estimates the length of the endpoint in JSON.
+func (e endpoint) size() int {
+	n := 80 + len(e.Address) + len(e.Network) + len(e.ServiceAccount) + len(e.Locality.Region) + len(e.Locality.Zone) + len(e.Locality.SubZone) + 2 + 80*len(e.ports)
+	for name, value := range e.Labels.All() {
+		n += len(name) + len(value) + 6
+	}
+	return n
 }

@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -28,7 +29,7 @@ func readBack(t *rapid.T, made Translation) (manifests string, events []model.Ev
 		}
 		manifests += string(text) + "\n"
 	}
-	for r := range Read([]byte(strings.ReplaceAll(manifests, "}\n{", "}\n---\n{"))) {
+	for r := range istio.Read([]byte(strings.ReplaceAll(manifests, "}\n{", "}\n---\n{"))) {
 		if !r.Valid() {
 			t.Fatalf("Istio would reject %s: %v\n%s", r.String(), r.Problems, manifests)
 		}

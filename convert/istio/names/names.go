@@ -1,4 +1,4 @@
-package istio
+package names
 
 import (
 	"errors"
@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// isLabel reports whether s is a label of a DNS name (RFC 1123), in any case. Istio uses it
+// IsLabel reports whether s is a label of a DNS name (RFC 1123), in any case. Istio uses it
 // for the names of hosts, ports and subsets. Kubernetes accepts lower case only.
-func isLabel(s string) bool {
+func IsLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
 	}
 	for i := range len(s) {
-		if !isAlphanumeric(s[i]) && s[i] != '-' {
+		if !IsAlphanumeric(s[i]) && s[i] != '-' {
 			return false
 		}
 	}
 	return true
 }
 
-func isAlphanumeric(c byte) bool {
+func IsAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// checkDomain returns the fault of a DNS name; nil if it is valid. One dot may be at the
+// CheckDomain returns the fault of a DNS name; nil if it is valid. One dot may be at the
 // end.
-func checkDomain(s string) error {
+func CheckDomain(s string) error {
 	if err := checkDomainLength(s); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func checkDomainParts(s string) error {
 		return errors.New("the last part of a DNS name cannot be a number: write a name")
 	}
 	for _, part := range parts {
-		if !isLabel(part) {
+		if !IsLabel(part) {
 			return notPart(part)
 		}
 	}
@@ -61,9 +61,9 @@ func notPart(s string) error {
 	return fmt.Errorf("%q is not a part of a DNS name: use letters, digits and hyphens, at most 63", s)
 }
 
-// checkHost is checkDomain for names with an optional asterisk at the begin of the first
+// CheckHost is CheckDomain for names with an optional asterisk at the begin of the first
 // part. As in Istio, a name of a single part may be a number.
-func checkHost(s string) error {
+func CheckHost(s string) error {
 	if s == "*" {
 		return errors.New("a bare * would claim every host: write the hosts, or *.domain")
 	}
@@ -77,9 +77,9 @@ func checkHost(s string) error {
 	}
 	switch {
 	case first == "*" && more:
-	case wild && (!isLabel(rest) || len(first) > 63):
+	case wild && (!IsLabel(rest) || len(first) > 63):
 		return fmt.Errorf("%q is not a part of a DNS name: follow the asterisk by a dot, or by letters, digits and hyphens", first)
-	case !isLabel(rest):
+	case !IsLabel(rest):
 		return notPart(rest)
 	case !more:
 		return nil
@@ -91,10 +91,10 @@ func checkHost(s string) error {
 // the prefix of a key may have any case, and a value any length. There may be thousands of
 // endpoints in an object, so the code uses no regular expressions.
 
-// checkEndpointLabelKey returns the fault of the key of an endpoint's label; nil if it is
+// CheckEndpointLabelKey returns the fault of the key of an endpoint's label; nil if it is
 // valid.
-func checkEndpointLabelKey(s string) error {
-	if isEndpointLabelKey(s) {
+func CheckEndpointLabelKey(s string) error {
+	if IsEndpointLabelKey(s) {
 		return nil
 	}
 	prefix, name, found := strings.Cut(s, "/")
@@ -104,7 +104,7 @@ func checkEndpointLabelKey(s string) error {
 	return wrongKey(strings.ToLower(prefix) + "/" + name)
 }
 
-func isEndpointLabelKey(s string) bool {
+func IsEndpointLabelKey(s string) bool {
 	prefix, name, found := strings.Cut(s, "/")
 	if !found {
 		name = s
@@ -114,33 +114,33 @@ func isEndpointLabelKey(s string) bool {
 	return len(name) <= 63 && isWord(name)
 }
 
-// checkEndpointLabelValue returns the fault of the value of an endpoint's label; nil if it
+// CheckEndpointLabelValue returns the fault of the value of an endpoint's label; nil if it
 // is valid.
-func checkEndpointLabelValue(s string) error {
-	if isEndpointLabelValue(s) {
+func CheckEndpointLabelValue(s string) error {
+	if IsEndpointLabelValue(s) {
 		return nil
 	}
 	return fmt.Errorf("%q cannot be a label's value: use letters, digits, '-', '_' and '.', "+
 		"beginning and ending with a letter or digit", s)
 }
 
-func isEndpointLabelValue(s string) bool { return s == "" || isWord(s) }
+func IsEndpointLabelValue(s string) bool { return s == "" || isWord(s) }
 
 // isWord reports whether s has the form of a label's value, of any length.
 func isWord(s string) bool {
-	if s == "" || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
+	if s == "" || !IsAlphanumeric(s[0]) || !IsAlphanumeric(s[len(s)-1]) {
 		return false
 	}
 	for i := range len(s) {
-		if c := s[i]; !isAlphanumeric(c) && c != '-' && c != '_' && c != '.' {
+		if c := s[i]; !IsAlphanumeric(c) && c != '-' && c != '_' && c != '.' {
 			return false
 		}
 	}
 	return true
 }
 
-// normalAddress returns an IP address in canonical form, and any other text unchanged.
-func normalAddress(s string) string {
+// NormalAddress returns an IP address in canonical form, and any other text unchanged.
+func NormalAddress(s string) string {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		return ip.String()
 	}
@@ -150,13 +150,13 @@ func normalAddress(s string) string {
 	return s
 }
 
-func isIP(s string) bool {
+func IsIP(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
 }
 
-func isPort(n uint32) bool { return 1 <= n && n <= 65535 }
+func IsPort(n uint32) bool { return 1 <= n && n <= 65535 }
 
-func isUnix(s string) bool { return strings.HasPrefix(s, unixPrefix) }
+func IsUnix(s string) bool { return strings.HasPrefix(s, UnixPrefix) }
 
-const unixPrefix = "unix://"
+const UnixPrefix = "unix://"

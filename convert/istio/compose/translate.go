@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -22,7 +24,7 @@ type Translation struct {
 
 // Part is an object of a service.
 type Part struct {
-	Object
+	istio.Object
 	// Sources are the sources of the part: of the service's definition, and of each endpoint
 	// in the part.
 	Sources []string
@@ -45,7 +47,7 @@ func FromService(s *catalog.Service, l Layout) Translation {
 	t := Translation{LeftOut: d.LeftOut, Invalid: d.Invalid}
 	for _, p := range d.Parts {
 		meta := model.Meta{Labels: model.MapOf(p.Labels)}
-		t.Parts = append(t.Parts, Part{Object{Namespace: p.Namespace, Name: p.Name, Meta: meta, Spec: p.Spec()}, p.Sources})
+		t.Parts = append(t.Parts, Part{istio.Object{Namespace: p.Namespace, Name: p.Name, Meta: meta, Spec: p.Spec()}, p.Sources})
 	}
 	return t
 }
@@ -77,39 +79,14 @@ func leftOut(left map[string]int) (list []LeftOut) {
 	return list
 }
 
-func (p part) draft(s *catalog.Service, endpoints int) DraftPart {
-	return DraftPart{
-		Kind: p.kind, Namespace: s.Key.Namespace, Name: p.name, Labels: p.labels, Sources: p.sources(s),
-		service: s, part: p, endpoints: endpoints,
-	}
-}
-
-func (p part) sources(s *catalog.Service) []string {
-	names := s.Sources()
-	var others []string
-	last := ""
-	for _, e := range p.endpoints {
-		name := e.Record.Source
-		if name == last {
-			continue
-		}
-		last = name
-		if !slices.Contains(names, name) && !slices.Contains(others, name) {
-			others = append(others, name)
-		}
-	}
-	slices.Sort(others)
-	return append(names, others...)
-}
-
 // Invalid explains why Istio would not accept a service at all; empty if it does.
 func Invalid(s *catalog.Service) string {
 	_, located := networking.ServiceEntry_Location_value[string(s.Location)]
 	_, resolved := networking.ServiceEntry_Resolution_value[string(s.Resolution)]
 	switch {
-	case checkHost(s.Key.Host) != nil:
+	case names.CheckHost(s.Key.Host) != nil:
 		return strconv.Quote(s.Key.Host) + " is not a DNS name that Istio takes for a host; have the source name the service otherwise"
-	case !IsNamespace(s.Key.Namespace):
+	case !names.IsNamespace(s.Key.Namespace):
 		return strconv.Quote(s.Key.Namespace) + " is not the name of a namespace; have the source choose another"
 	case !located:
 		return strconv.Quote(string(s.Location)) + " is not a location that Istio knows; have the source choose another"
@@ -128,14 +105,14 @@ func writable(ports []model.Port) []model.Port {
 	named := map[string]bool{}
 	out := make([]model.Port, 0, len(ports))
 	for _, p := range ports[:min(len(ports), mostPorts)] {
-		if !isLabel(p.Name) || len(p.Name) > 62 || named[p.Name] {
+		if !names.IsLabel(p.Name) || len(p.Name) > 62 || named[p.Name] {
 			p.Name = "port-" + strconv.Itoa(int(p.Number))
 		}
 		for named[p.Name] {
 			p.Name += "-x"
 		}
 		named[p.Name] = true
-		if protocolOf(p.Protocol) == unknownProtocol {
+		if names.ProtocolOf(p.Protocol) == names.UnknownProtocol {
 			p.Protocol = "TCP" // bytes of an unknown protocol are carried as TCP
 		}
 		out = append(out, p)

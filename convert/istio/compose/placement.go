@@ -1,10 +1,11 @@
-package istio
+package compose
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -36,7 +37,7 @@ type placedGroup struct {
 
 // PartName names an object of a service.
 type PartName struct {
-	Kind Kind
+	Kind istio.Kind
 	Name string
 }
 
@@ -54,7 +55,7 @@ func (d Draft) Placement() *Placement {
 	}
 	p.at, p.groups = map[string]int{}, map[string]*placedGroup{}
 	for _, made := range d.Parts {
-		if made.Kind == WorkloadEntry {
+		if made.Kind == istio.WorkloadEntry {
 			p.workloads[made.Name] = made.part.endpoints[0]
 			continue
 		}
@@ -80,9 +81,9 @@ func (p *Placement) LeftOut() []LeftOut { return leftOut(p.left) }
 func (p *Placement) Parts(names []PartName) []DraftPart {
 	var workloads, entries []part
 	for _, n := range names {
-		if e, ok := p.workloads[n.Name]; ok && n.Kind == WorkloadEntry {
+		if e, ok := p.workloads[n.Name]; ok && n.Kind == istio.WorkloadEntry {
 			workloads = append(workloads, workloadPart(n.Name, p.ports, []endpoint{e}, p.selector))
-		} else if i, ok := p.at[n.Name]; ok && n.Kind == ServiceEntry {
+		} else if i, ok := p.at[n.Name]; ok && n.Kind == istio.ServiceEntry {
 			entries = append(entries, p.entries[i])
 		}
 	}

@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -72,7 +73,7 @@ func TestServiceLabelsAreLabelsAndOwn(t *testing.T) {
 		labels := map[string]string{}
 		for _, host := range slices.Compact(slices.Sorted(slices.Values(hosts))) {
 			label := ServiceLabel(host)
-			if !IsLabelValue(label) || label == "" {
+			if !names.IsLabelValue(label) || label == "" {
 				t.Fatalf("%q is labelled %q", host, label)
 			}
 			if other, taken := labels[label]; taken {

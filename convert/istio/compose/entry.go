@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"strings"
@@ -7,12 +7,14 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // spec returns the specification of one part of a service with so many endpoints.
 func (p part) spec(s *catalog.Service, endpoints int) proto.Message {
-	if p.kind == WorkloadEntry {
+	if p.kind == istio.WorkloadEntry {
 		return p.workload()
 	}
 	return p.entry(s, endpoints)
@@ -47,7 +49,7 @@ func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry 
 // resolution returns the service's resolution, unless no name is left to look up. Istio
 // would then look up the host itself, and send traffic to whichever address answers.
 func resolution(s *catalog.Service, endpoints int) model.Resolution {
-	if isDNS(s.Resolution) && endpoints == 0 && len(s.Ports) > 0 {
+	if istio.IsDNS(s.Resolution) && endpoints == 0 && len(s.Ports) > 0 {
 		return model.ResolutionStatic
 	}
 	return s.Resolution
@@ -69,7 +71,7 @@ func (e endpoint) entry(ports []model.Port) *networking.WorkloadEntry {
 // ownPorts returns the ports of the endpoint that differ from the service's target ports,
 // by the names of the service's ports.
 func (e endpoint) ownPorts(ports []model.Port) map[string]uint32 {
-	if isUnix(e.Address) {
+	if names.IsUnix(e.Address) {
 		return nil
 	}
 	var own map[string]uint32
@@ -94,7 +96,7 @@ func localityText(l model.Locality) string {
 }
 
 // FromScope returns the Sidecar of a scope: one listener for all of its hosts.
-func FromScope(s *catalog.Scope) Object {
+func FromScope(s *catalog.Scope) istio.Object {
 	listener := &networking.IstioEgressListener{}
 	for host := range s.Hosts() {
 		listener.Hosts = append(listener.Hosts, host)
@@ -103,5 +105,20 @@ func FromScope(s *catalog.Scope) Object {
 	if s.Selector.Len() > 0 {
 		sidecar.WorkloadSelector = &networking.WorkloadSelector{Labels: s.Selector.Map()}
 	}
-	return Object{Namespace: s.Record.Namespace, Name: s.Record.Name, Spec: sidecar}
+	return istio.Object{Namespace: s.Record.Namespace, Name: s.Record.Name, Spec: sidecar}
+}
+
+// workload returns the specification of a WorkloadEntry. It contains each port, even if
+// equal to the service's own number. That number may change, and both objects are valid for
+// a moment.
+func (p part) workload() *networking.WorkloadEntry {
+	e := p.endpoints[0]
+	entry := e.entry(p.ports)
+	if !names.IsUnix(e.Address) {
+		entry.Ports = make(map[string]uint32, len(e.ports))
+		for i, s := range e.ports {
+			entry.Ports[p.ports[i].Name] = s.at
+		}
+	}
+	return entry
 }

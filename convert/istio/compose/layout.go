@@ -1,10 +1,12 @@
-package istio
+package compose
 
 import (
 	"slices"
 	"strconv"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -36,7 +38,7 @@ func (l Layout) named(ports []model.Port) []model.Port {
 	named, taken := slices.Clone(ports), make(map[string]bool, len(ports))
 	for i := range named {
 		p := &named[i]
-		if name := l.PortNames[p.Number]; isLabel(name) {
+		if name := l.PortNames[p.Number]; names.IsLabel(name) {
 			p.Name = name
 		}
 		if taken[p.Name] {
@@ -51,7 +53,7 @@ func (l Layout) named(ports []model.Port) []model.Port {
 // namespace: their ports by number, and their endpoints by the name of the port. An
 // endpoint therefore serves the ports of its own part only.
 type part struct {
-	kind      Kind
+	kind      istio.Kind
 	name      string
 	ports     []model.Port
 	endpoints []endpoint
@@ -70,7 +72,7 @@ func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoi
 	if l.Workloads != nil && TakesWorkloads(s) {
 		return l.workloads(s, ports, endpoints)
 	}
-	first := part{kind: ServiceEntry, name: NameOf(s.Key.Host), ports: ports}
+	first := part{kind: istio.ServiceEntry, name: NameOf(s.Key.Host), ports: ports}
 	if standsForItself(ports, endpoints) {
 		return []part{first}, nil
 	}
@@ -86,7 +88,7 @@ func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoi
 	}
 	parts, of := l.spread(s.Key.Host, first, endpoint{ports: servedAll(ports)}.serves(), all)
 	parts, groups := l.partial(s.Key.Host, ports, partly, parts, []group{of})
-	if isDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, Istio would look up the host of an object
+	if istio.IsDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, Istio would look up the host of an object
 		parts = slices.DeleteFunc(parts, func(p part) bool { return len(p.endpoints) == 0 })
 	}
 	return parts, groups
@@ -118,7 +120,7 @@ func (l Layout) spread(host string, first part, serves string, endpoints []endpo
 	for g.parts = l.partsOf(host, g); ; g.parts, g.enlarged = 2*g.parts, true {
 		parts := make([]part, g.parts)
 		for i := range parts {
-			parts[i] = part{kind: ServiceEntry, name: g.partName(host, i), ports: first.ports}
+			parts[i] = part{kind: istio.ServiceEntry, name: g.partName(host, i), ports: first.ports}
 		}
 		for _, e := range endpoints {
 			p := &parts[bucket(e, g.parts)]
@@ -194,15 +196,6 @@ func (p part) isTooLarge() bool {
 	return size > MostBytes
 }
 
-// size estimates the length of the endpoint in JSON.
-func (e endpoint) size() int {
-	n := 80 + len(e.Address) + len(e.Network) + len(e.ServiceAccount) + len(e.Locality.Region) + len(e.Locality.Zone) + len(e.Locality.SubZone) + 2 + 80*len(e.ports)
-	for name, value := range e.Labels.All() {
-		n += len(name) + len(value) + 6
-	}
-	return n
-}
-
 // standsForItself reports whether the host is the only name to look up. Istio looks it up
 // if there are no endpoints.
 func standsForItself(ports []model.Port, endpoints []endpoint) bool {
@@ -225,6 +218,11 @@ func portsOf(ports []model.Port, e endpoint) []model.Port {
 	})
 }
 
-func isDNS(r model.Resolution) bool {
-	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin
+// change records that a part changes. Drafts that were made of it keep its previous state.
+func (p *part) change(changed map[PartName]struct{}) {
+	name := PartName{istio.ServiceEntry, p.name}
+	if _, already := changed[name]; !already {
+		p.endpoints = slices.Clone(p.endpoints)
+		changed[name] = struct{}{}
+	}
 }

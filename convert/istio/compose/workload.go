@@ -1,4 +1,4 @@
-package istio
+package compose
 
 import (
 	"maps"
@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -22,7 +22,7 @@ const longestLabel = 63
 // ServiceLabel returns the value of [LabelService] for a host: the host itself if
 // Kubernetes accepts it, otherwise a derived value that no other host has.
 func ServiceLabel(host string) string {
-	if IsLabelValue(host) && host != "" {
+	if names.IsLabelValue(host) && host != "" {
 		return host
 	}
 	suffix := "-" + digest(host)
@@ -65,15 +65,15 @@ func (l Layout) workloads(s *catalog.Service, ports []model.Port, endpoints []en
 	for i := range full {
 		parts = append(parts, workloadPart(names[i], ports, full[i:i+1], selector))
 	}
-	parts = append(parts, part{kind: ServiceEntry, name: NameOf(host), ports: ports, selector: selector})
+	parts = append(parts, part{kind: istio.ServiceEntry, name: NameOf(host), ports: ports, selector: selector})
 	if len(partly) > 0 {
-		parts = append(parts, part{kind: ServiceEntry, name: DefinitionName(host), ports: ports})
+		parts = append(parts, part{kind: istio.ServiceEntry, name: DefinitionName(host), ports: ports})
 	}
 	return l.partial(host, ports, partly, parts, nil)
 }
 
 func workloadPart(name string, ports []model.Port, one []endpoint, selector map[string]string) part {
-	return part{kind: WorkloadEntry, name: name, ports: ports, endpoints: one, labels: selector}
+	return part{kind: istio.WorkloadEntry, name: name, ports: ports, endpoints: one, labels: selector}
 }
 
 // Selector returns the labels that select the WorkloadEntry objects of a host.
@@ -98,27 +98,12 @@ func workloadNames(host string, endpoints []endpoint) []string {
 	return names
 }
 
-// workload returns the specification of a WorkloadEntry. It contains each port, even if
-// equal to the service's own number. That number may change, and both objects are valid for
-// a moment.
-func (p part) workload() *networking.WorkloadEntry {
-	e := p.endpoints[0]
-	entry := e.entry(p.ports)
-	if !isUnix(e.Address) {
-		entry.Ports = make(map[string]uint32, len(e.ports))
-		for i, s := range e.ports {
-			entry.Ports[p.ports[i].Name] = s.at
-		}
-	}
-	return entry
-}
-
 // partial spreads the endpoints that serve some ports only, by these ports, and adds the
 // parts.
 func (l Layout) partial(host string, ports []model.Port, partly map[string][]endpoint, parts []part, groups []group) ([]part, []group) {
 	for _, serves := range slices.Sorted(maps.Keys(partly)) {
 		endpoints := partly[serves]
-		first := part{kind: ServiceEntry, name: partName(host, serves+"#0"), ports: portsOf(ports, endpoints[0])}
+		first := part{kind: istio.ServiceEntry, name: partName(host, serves+"#0"), ports: portsOf(ports, endpoints[0])}
 		more, g := l.spread(host, first, serves, endpoints)
 		parts, groups = append(parts, more...), append(groups, g)
 	}

@@ -7,9 +7,52 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
 )
+
+// serviceOf converts a valid ServiceEntry into a service.
+func serviceOf(meta model.Meta, entry *networking.ServiceEntry) model.Service {
+	return model.Service{
+		Meta:             meta,
+		Hosts:            model.ListOf(entry.GetHosts()...),
+		Addresses:        model.ListOf(normalAddresses(entry.GetAddresses())...),
+		Ports:            model.ListOf(servicePorts(entry.GetPorts())...),
+		Location:         model.Location(entry.GetLocation().String()),
+		Resolution:       model.Resolution(entry.GetResolution().String()),
+		ExportTo:         model.ListOf(entry.GetExportTo()...),
+		SubjectAltNames:  model.ListOf(entry.GetSubjectAltNames()...),
+		WorkloadSelector: model.MapOf(entry.GetWorkloadSelector().GetLabels()),
+		Traffic:          trafficOf(meta),
+	}
+}
+
+func normalAddresses(addresses []string) []string {
+	out := make([]string, len(addresses))
+	for i, address := range addresses {
+		out[i] = names.NormalAddress(address)
+	}
+	return out
+}
+
+func servicePorts(ports []*networking.ServicePort) []model.Port {
+	out := make([]model.Port, len(ports))
+	for i, port := range ports {
+		out[i] = model.Port{
+			Number:     port.GetNumber(),
+			Name:       port.GetName(),
+			Protocol:   strings.ToUpper(port.GetProtocol()),
+			TargetPort: port.GetTargetPort(),
+		}
+	}
+	return out
+}
+
+// IsDNS reports whether the addresses of a service's endpoints are names to look up.
+func IsDNS(r model.Resolution) bool {
+	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin
+}
 
 // endpointsOf converts the inline endpoints of a service into its owned records. Neighbours
 // with the same labels or ports share them.
@@ -76,7 +119,7 @@ func portsSuffix(ports model.Map[uint32]) string {
 
 func endpointOf(entry *networking.WorkloadEntry) model.Endpoint {
 	return model.Endpoint{
-		Address:        normalAddress(entry.GetAddress()),
+		Address:        names.NormalAddress(entry.GetAddress()),
 		Ports:          model.MapOf(entry.GetPorts()),
 		Labels:         model.MapOf(entry.GetLabels()),
 		Network:        entry.GetNetwork(),
@@ -116,4 +159,33 @@ func healthOf(status *yamlpos.Node) model.Health {
 		}
 	}
 	return model.Healthy
+}
+
+// everything is the egress hosts of a Sidecar without egress.
+const everything = "*/*"
+
+// scopeOf converts a valid Sidecar into a scope. Only the hosts of its listeners take
+// effect: the listeners themselves concern only the proxy.
+func scopeOf(meta model.Meta, sidecar *networking.Sidecar, spec *yamlpos.Node) model.Scope {
+	var hosts []string
+	for _, listener := range sidecar.GetEgress() {
+		hosts = append(hosts, listener.GetHosts()...)
+	}
+	if len(sidecar.GetEgress()) == 0 {
+		hosts = []string{everything}
+	}
+	return model.Scope{
+		Meta:             meta,
+		WorkloadSelector: model.MapOf(sidecar.GetWorkloadSelector().GetLabels()),
+		Hosts:            model.ListOf(hosts...),
+		Content:          string(mustJSON(plain(spec))),
+	}
+}
+
+// trafficDistribution is the annotation with the preferred endpoints of a ServiceEntry.
+const trafficDistribution = "networking.istio.io/traffic-distribution"
+
+func trafficOf(meta model.Meta) model.Traffic {
+	distribution, _ := meta.Annotations.Get(trafficDistribution)
+	return model.Traffic{Prefer: model.PreferenceNamed(distribution)}
 }

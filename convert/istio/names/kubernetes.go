@@ -1,4 +1,4 @@
-package istio
+package names
 
 import (
 	"fmt"
@@ -19,9 +19,9 @@ func IsNamespace(s string) bool { return len(content.IsDNS1123Label(s)) == 0 }
 // IsLabelValue reports whether Kubernetes accepts s as the value of a label.
 func IsLabelValue(s string) bool { return len(content.IsLabelValue(s)) == 0 }
 
-// checkLabelKey returns the fault of the key of a label, or of an annotation in lower case;
+// CheckLabelKey returns the fault of the key of a label, or of an annotation in lower case;
 // nil if it is valid.
-func checkLabelKey(s string) error {
+func CheckLabelKey(s string) error {
 	if len(content.IsLabelKey(s)) == 0 {
 		return nil
 	}
@@ -41,8 +41,8 @@ func wrongKey(s string) error {
 		"beginning and ending with a letter or digit", name)
 }
 
-// checkLabelValue returns the fault of the value of a label; nil if it is valid.
-func checkLabelValue(s string) error {
+// CheckLabelValue returns the fault of the value of a label; nil if it is valid.
+func CheckLabelValue(s string) error {
 	if IsLabelValue(s) {
 		return nil
 	}
