@@ -192,7 +192,7 @@ type drop struct {
 	change
 	hold     source.Hold
 	missing  []model.Record    // missing and deleted
-	had      map[model.Ref]int // endpoints listed before, by owner, except those reported as deleted
+	had      map[model.Ref]int // endpoints listed before or held until now, by owner, except those reported as deleted
 	has      map[model.Ref]int // endpoints listed now, by owner
 	lost     int
 	total    int
@@ -217,7 +217,7 @@ func (d *drop) count() {
 		if stays && !held {
 			d.survives.old++
 		}
-		if !was && (stays || d.isMissing(ref)) {
+		if back := was && stays && !held; back || !was && (stays || d.isMissing(ref)) {
 			d.had[rec.Owner]++
 			d.total++
 		}
