@@ -26,6 +26,7 @@ require (
 )
 
 require (
+	github.com/isthmus-mesh/isthmus/test/rig v0.0.0
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // indirect
 	github.com/mdlayher/socket v0.5.0 // indirect
 	golang.org/x/net v0.60.0
@@ -33,3 +34,5 @@ require (
 )
 
 replace github.com/isthmus-mesh/isthmus => ../..
+
+replace github.com/isthmus-mesh/isthmus/test/rig => ../rig

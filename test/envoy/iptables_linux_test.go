@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
-	"github.com/isthmus-mesh/isthmus/test/envoy/process"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
 )
 

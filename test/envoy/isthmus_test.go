@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/test/envoy/process"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 

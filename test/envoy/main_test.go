@@ -5,10 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/rig/program"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
@@ -81,19 +82,10 @@ func run(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	programs.isthmus = filepath.Join(logs, "isthmus")
-	if err := build(repository, programs.isthmus); err != nil {
+	if err := program.Build(repository, program.Isthmus, programs.isthmus); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
-}
-
-// build builds the program that is tested.
-func build(repository, path string) error {
-	tool := exec.Command("go", "-C", repository, "build", "-buildvcs=false", "-o", path, "./cmd/isthmus")
-	if out, err := tool.CombinedOutput(); err != nil {
-		return fmt.Errorf("building isthmus: %w: %s", err, out)
-	}
-	return nil
 }
 
 // await asks again and again until there is no error.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/test/envoy/process"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 // TestSidecarCallsServices has Envoys with nothing but a bootstrap: their listeners and

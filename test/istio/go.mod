@@ -38,6 +38,7 @@ require (
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/isthmus-mesh/isthmus/test/rig v0.0.0
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
@@ -78,3 +79,5 @@ require (
 replace github.com/isthmus-mesh/isthmus => ../..
 
 replace github.com/isthmus-mesh/isthmus/test/envoy => ../envoy
+
+replace github.com/isthmus-mesh/isthmus/test/rig => ../rig

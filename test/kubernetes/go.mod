@@ -46,6 +46,7 @@ require (
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/google/nftables v0.3.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/isthmus-mesh/isthmus/test/rig v0.0.0
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
@@ -96,3 +97,5 @@ replace github.com/isthmus-mesh/isthmus => ../..
 replace github.com/isthmus-mesh/isthmus/test/envoy => ../envoy
 
 replace github.com/isthmus-mesh/isthmus/test/istio => ../istio
+
+replace github.com/isthmus-mesh/isthmus/test/rig => ../rig

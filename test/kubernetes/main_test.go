@@ -54,7 +54,7 @@ func run(m *testing.M) (status int, err error) {
 	if programs, err = cluster.Build(context.Background(), os.Stderr); err != nil {
 		return 1, err
 	}
-	if err := buildIsthmus(context.Background(), dir); err != nil {
+	if err := buildIsthmus(dir); err != nil {
 		return 1, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

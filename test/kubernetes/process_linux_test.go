@@ -7,26 +7,23 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/test/rig/program"
+
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
 // buildIsthmus builds the program for a test that runs separately: those alone run it.
-func buildIsthmus(ctx context.Context, dir string) error {
+func buildIsthmus(dir string) error {
 	if os.Getenv(inNamespace) == "" {
 		return nil
 	}
 	programs.Isthmus = filepath.Join(dir, "isthmus")
-	out, err := exec.CommandContext(ctx, "go", "-C", programs.Repository, "build", "-buildvcs=false", "-o", programs.Isthmus, "./cmd/isthmus").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("building isthmus: %w: %s", err, out)
-	}
-	return nil
+	return program.Build(programs.Repository, program.Isthmus, programs.Isthmus)
 }
 
 // isthmus is the program, in a process that is ended and started again.

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/test/envoy/process"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 

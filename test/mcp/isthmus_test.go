@@ -7,33 +7,19 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/test/mcp/port"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 // isthmus is the program, run as users run it.
 type isthmus struct {
+	*process.Process
 	t      *testing.T
 	admin  string
 	config string
-
-	mu     sync.Mutex // guards log
-	log    bytes.Buffer
-	cmd    *exec.Cmd
-	exited chan struct{}
-}
-
-// Write implements io.Writer: the log of the program.
-func (i *isthmus) Write(text []byte) (int, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.log.Write(text)
 }
 
 // start starts an Isthmus with some sections of a configuration until the test ends.
@@ -45,42 +31,37 @@ func start(t *testing.T, sections string) *isthmus {
 	if err := os.WriteFile(i.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i.run()
+	i.Process = process.New(dir, "isthmus", program, "serve", "--config", i.config)
+	i.serve()
 	t.Cleanup(func() {
-		i.stop(syscall.SIGTERM)
+		i.stop()
 		if t.Failed() {
-			t.Logf("isthmus has logged:\n%s", i.log.String())
+			t.Logf("isthmus has logged:\n%s", i.Log())
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return i
 }
 
-func (i *isthmus) run() {
+// serve starts it, again if it has ended, and waits until it answers.
+func (i *isthmus) serve() {
 	i.t.Helper()
-	i.cmd = exec.Command(program, "serve", "--config", i.config)
-	i.cmd.Stdout, i.cmd.Stderr = i, i
-	if err := i.cmd.Start(); err != nil {
-		i.t.Fatal(err)
-	}
-	exited, cmd := make(chan struct{}), i.cmd
-	i.exited = exited
-	go func() { defer close(exited); _ = cmd.Wait() }()
-	await(i.t, "isthmus to start", func() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := i.Start(ctx, func(context.Context) error {
 		_, err := i.get("/livez")
 		return err
 	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
 }
 
-// stop ends it, by the id of its process.
-func (i *isthmus) stop(signal syscall.Signal) {
-	_ = i.cmd.Process.Signal(signal)
-	select {
-	case <-i.exited:
-	case <-time.After(patience):
-		_ = i.cmd.Process.Kill()
-		<-i.exited
-	}
+// stop asks it to end, and waits until it has.
+func (i *isthmus) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = i.Terminate(ctx) // it may be gone
 }
 
 func (i *isthmus) get(path string) ([]byte, error) {
@@ -167,7 +148,7 @@ func (i *isthmus) source(state string) (s sourceStatus) {
 // freeAddress is one on loopback where nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := port.FreeAddress(t.Context())
+	address, err := process.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

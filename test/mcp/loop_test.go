@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -89,9 +88,9 @@ func TestTwoThatReadEachOtherKeepNoGhosts(t *testing.T) {
 			}
 			both(map[string][2]int{"web.west.example": {1, 1}, "gone.west.example": {1, 1}, "web.east.example": {2, 2}})
 
-			west.stop(syscall.SIGKILL)
+			west.Kill()
 			west.Write("web", "{address: 10.0.0.2}", "{address: 10.0.0.3}", "{address: 10.0.0.4}")
-			west.run()
+			west.serve()
 			both(map[string][2]int{"web.west.example": {3, 3}, "gone.west.example": {1, 1}, "web.east.example": {2, 2}})
 			west.Write("web", "{address: 10.0.0.4}")
 			both(map[string][2]int{"web.west.example": {1, 1}, "gone.west.example": {1, 1}, "web.east.example": {2, 2}})

@@ -3,10 +3,11 @@ package mcp_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	programs "github.com/isthmus-mesh/isthmus/test/rig/program"
 
 	"go.uber.org/goleak"
 )
@@ -37,9 +38,8 @@ func run(m *testing.M) (status int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "isthmus")
-	tool := exec.Command("go", "-C", filepath.Join("..", ".."), "build", "-buildvcs=false", "-o", program, "./cmd/isthmus")
-	if out, err := tool.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("building isthmus: %w: %s", err, out)
+	if err := programs.Build(filepath.Join("..", ".."), programs.Isthmus, program); err != nil {
+		return 1, err
 	}
 	return m.Run(), nil
 }

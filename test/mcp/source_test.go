@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"syscall"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -122,9 +121,9 @@ func TestIncrementsAreResumed(t *testing.T) {
 	i.source("live")
 	i.services(map[string][2]int{"cart.example": {1, 1}})
 
-	i.stop(syscall.SIGTERM)
+	i.stop()
 	s.end()
-	i.run()
+	i.serve()
 	s = d.accept(1)
 	i.services(map[string][2]int{"cart.example": {1, 1}}) // before anything is sent
 	s.full(entries, entry(t, "shop/cart", "1", "10.0.0.1"), entry(t, "shop/new", "1", "10.0.3.1"))

@@ -44,6 +44,7 @@ require (
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/nftables v0.3.0 // indirect
+	github.com/isthmus-mesh/isthmus/test/rig v0.0.0
 	github.com/jmespath/go-jmespath v0.0.0-20180206201540-c2b33e8439af // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // indirect
@@ -80,3 +81,5 @@ require (
 replace github.com/isthmus-mesh/isthmus => ../..
 
 replace github.com/isthmus-mesh/isthmus/test/envoy => ../envoy
+
+replace github.com/isthmus-mesh/isthmus/test/rig => ../rig

@@ -5,10 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/rig/program"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
@@ -73,9 +74,8 @@ func outside() (status int, err error) {
 		isthmusIn(folder):  {repository, "./cmd/isthmus"},
 		workloadIn(folder): {".", "./workload"},
 	} {
-		tool := exec.Command("go", "-C", source[0], "build", "-buildvcs=false", "-o", path, source[1])
-		if out, err := tool.CombinedOutput(); err != nil {
-			return 1, fmt.Errorf("building %s: %w: %s", source[1], err, out)
+		if err := program.Build(source[0], source[1], path); err != nil {
+			return 1, err
 		}
 	}
 	return netns.Run(os.Args[1:], variableFolder+"="+folder, variableServer+"="+setup)

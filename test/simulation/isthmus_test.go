@@ -1,16 +1,16 @@
 package simulation
 
 import (
-	"bufio"
+	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 // serve runs the program on ServiceEntries until the test ends, and returns where it serves
@@ -35,34 +35,37 @@ outputs:
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
 `, sources.String(), outbound))
-	command := exec.Command(program, "serve", "--config", config)
-	command.SysProcAttr = leash()
-	log, err := command.StderrPipe()
+	isthmus := process.New(dir, "isthmus", program, "serve", "--config", config)
+	t.Cleanup(isthmus.Kill)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := isthmus.Start(ctx, func(context.Context) (err error) {
+		address, err = serving(isthmus.Log(), len(documents))
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := command.Start(); err != nil {
-		t.Fatalf("starting isthmus: %v", err)
+	if wrong := complaint.FindString(isthmus.Log()); wrong != "" {
+		t.Fatalf("isthmus says: %s", wrong)
 	}
-	lines := make(chan string)
-	done := make(chan struct{})
-	go func() {
-		defer close(lines)
-		for scanner := bufio.NewScanner(log); scanner.Scan(); {
-			select {
-			case lines <- scanner.Text():
-			case <-done: // nobody reads on; Isthmus must not wait for it
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		close(done)
-		_ = command.Process.Kill() // it may be gone
-		for range lines {          //nolint:revive // until the end of the log
-		}
-		_ = command.Wait()
-	})
-	return awaitServing(t, lines, len(documents))
+	return address
+}
+
+// complaint finds a line that is no information.
+var complaint = regexp.MustCompile(`(?m)^.*level=(?:WARN|ERROR).*$`)
+
+// servingLine finds the address at which Isthmus serves xDS.
+var servingLine = regexp.MustCompile(`msg=serving .*xds=(\S+)`)
+
+// serving returns the address at which Isthmus serves, once it has read all sources.
+func serving(log string, sources int) (address string, err error) {
+	found := servingLine.FindStringSubmatch(log)
+	live := strings.Count(log, "source is live")
+	if found == nil || live < sources {
+		return "", fmt.Errorf("%d of %d sources are live, serving: %t", live, sources, found != nil)
+	}
+	return found[1], nil
 }
 
 // created finds when an object was created.
@@ -83,31 +86,6 @@ func byAge(entries string) (documents []string) {
 	}
 	slices.SortStableFunc(documents, func(a, b string) int { return strings.Compare(age(a), age(b)) })
 	return documents
-}
-
-// awaitServing reads a log until all sources have been read.
-func awaitServing(t testing.TB, lines <-chan string, sources int) (address string) {
-	t.Helper()
-	late := time.After(patience)
-	for live := 0; live < sources || address == ""; {
-		select {
-		case line, ok := <-lines:
-			switch {
-			case !ok:
-				t.Fatal("isthmus has ended")
-			case !strings.Contains(line, "level=INFO"):
-				t.Fatalf("isthmus says: %s", line)
-			case strings.Contains(line, "msg=serving"):
-				_, address, _ = strings.Cut(line, " xds=")
-				address, _, _ = strings.Cut(address, " ")
-			case strings.Contains(line, "source is live"):
-				live++
-			}
-		case <-late:
-			t.Fatalf("isthmus does not serve after %s", patience)
-		}
-	}
-	return address
 }
 
 func write(t testing.TB, path, text string) {

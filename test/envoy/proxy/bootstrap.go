@@ -13,7 +13,7 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/test/envoy/process"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 //go:embed additions.yaml

@@ -18,7 +18,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/isthmus-mesh/isthmus/test/envoy/process"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 // Proxy is an Envoy that runs.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 
-	"github.com/isthmus-mesh/isthmus/test/envoy/process"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 // FreePort finds a port on which nobody listens.

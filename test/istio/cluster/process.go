@@ -1,6 +1,6 @@
 package cluster
 
-import "github.com/isthmus-mesh/isthmus/test/envoy/process"
+import "github.com/isthmus-mesh/isthmus/test/rig/process"
 
 // Process is a program that runs beside the tests.
 type Process = process.Process

@@ -1,20 +1,19 @@
 package sinks_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	programs "github.com/isthmus-mesh/isthmus/test/rig/program"
 
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -24,7 +23,7 @@ import (
 	mcp "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/isthmus-mesh/isthmus/test/mcp/port"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 const (
@@ -59,16 +58,15 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "isthmus")
-	tool := exec.Command("go", "-C", filepath.Join("..", "..", ".."), "build", "-buildvcs=false", "-o", program, "./cmd/isthmus")
-	if out, err := tool.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("building isthmus: %w: %s", err, out)
+	if err := programs.Build(filepath.Join("..", "..", ".."), programs.Isthmus, program); err != nil {
+		return 1, err
 	}
 	return m.Run(), nil
 }
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := port.FreeAddress(t.Context())
+	address, err := process.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,17 +89,16 @@ func newOutput(t *testing.T, services map[string]string, sinks ...string) *outpu
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var log bytes.Buffer
-	process := exec.Command(program, "serve", "--config", config)
-	process.Stdout, process.Stderr = &log, &log
-	if err := process.Start(); err != nil {
+	served := process.New(filepath.Dir(config), "isthmus", program, "serve", "--config", config)
+	if err := served.Start(t.Context(), func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = process.Process.Signal(syscall.SIGTERM)
-		_ = process.Wait()
+		end, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = served.Terminate(end)
 		if t.Failed() {
-			t.Logf("isthmus: %s", log.String())
+			t.Logf("isthmus: %s", served.Log())
 		}
 	})
 	return o

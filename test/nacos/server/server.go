@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/test/envoy/process"
+	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 // Server is a Nacos on loopback. What is in [process.Process] belongs to one
