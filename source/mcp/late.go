@@ -14,21 +14,22 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
 // overdue goes on without the missing collections. If they may contain the services,
 // the run fails.
 func (s *session) overdue(ctx context.Context) error {
-	lacking := s.holding.lacking()
-	if len(lacking) > 0 || len(s.holding.unanswered()) == len(s.holding.collections) {
+	lacking := s.holding.collections.lacking()
+	if len(lacking) > 0 || len(s.holding.collections.unanswered()) == len(s.holding.collections) {
 		return s.explainLack(lacking)
 	}
 	return s.list(ctx)
 }
 
 // unanswered names the collections that have not come on this stream.
-func (h *holding) unanswered() (names []string) {
-	for _, c := range h.collections {
+func (cs collections) unanswered() (names []string) {
+	for _, c := range cs {
 		if !c.answered {
 			names = append(names, c.name)
 		}
@@ -39,7 +40,7 @@ func (h *holding) unanswered() (names []string) {
 // keepUnanswered keeps the stored records of unanswered collections. It also keeps records of
 // collections no longer requested, since the peer seems to lack them. Their state is unknown.
 func (s *session) keepUnanswered(l *source.Listing) {
-	waits := append(s.holding.unanswered(), s.unknown...)
+	waits := append(s.holding.collections.unanswered(), s.unknown...)
 	if len(waits) == 0 || s.env.Stored == nil {
 		return
 	}
@@ -50,22 +51,21 @@ func (s *session) keepUnanswered(l *source.Listing) {
 	for _, f := range l.Rejected {
 		listed[f.Ref] = true
 	}
-	for rec := range s.env.Stored() {
+	mirror.Keep(l, s.env.Stored(), func(rec model.Record) (source.Rejection, bool) {
 		ref, collection := rec.Ref, collectionOf(rec.Place)
 		ref.Source = ""
-		if listed[ref] || rec.Owner != (model.Ref{}) || !slices.Contains(waits, collection) {
-			continue
+		if listed[ref] || !slices.Contains(waits, collection) {
+			return source.Rejection{}, false
 		}
-		l.Rejected = append(l.Rejected, source.Rejection{
-			Ref: ref, Place: rec.Place, Object: rec.Place, Where: collection,
-			Reason: s.holding.notKnown(collection) + ": what is stored of it is kept",
-		})
-	}
+		return source.Rejection{
+			Object: rec.Place, Where: collection, Reason: s.holding.collections.notKnown(collection) + ": what is stored of it is kept",
+		}, true
+	})
 }
 
 // notKnown returns why the state of a collection is unknown.
-func (h *holding) notKnown(name string) string {
-	if c := h.find(name); c != nil && c.refused {
+func (cs collections) notKnown(name string) string {
+	if c := cs.find(name); c != nil && c.refused {
 		return "this collection was NACKed: " + c.nacked.reason
 	}
 	return "the peer has not sent this collection since it was connected"
@@ -109,7 +109,7 @@ func (s *session) forget(text error, message string) error {
 		return text
 	}
 	name := s.holding.collections[i].name
-	if len(s.config.Collections) > 0 || s.holding.isOnly(i) || s.Has(name) {
+	if len(s.config.Collections) > 0 || s.holding.collections.isOnly(i) || s.Has(name) {
 		return fmt.Errorf("%w; if it has no collection %s, name those that it has in collections", text, name)
 	}
 	s.unknown = append(s.unknown, name)
@@ -117,9 +117,9 @@ func (s *session) forget(text error, message string) error {
 }
 
 // isOnly reports whether a collection is the only one, or the only one of services.
-func (h *holding) isOnly(at int) bool {
-	for i, c := range h.collections {
-		if i != at && (c.makesServices() || !h.collections[at].makesServices()) {
+func (cs collections) isOnly(at int) bool {
+	for i, c := range cs {
+		if i != at && (c.makesServices() || !cs[at].makesServices()) {
 			return false
 		}
 	}

@@ -8,6 +8,20 @@ import (
 	"time"
 )
 
+// collections are the requested collections of a peer, in order: of objects of one kind
+// and name, the first collection with it counts.
+type collections []*collection
+
+// find returns the collection of a name; nil if it was not requested.
+func (cs collections) find(name string) *collection {
+	for _, c := range cs {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
 // lacking returns the collections without which nothing may be listed: the first
 // listing of a new process is all that its clients get. They are
 //   - collections of ServiceEntries with a NACKed last answer,
@@ -15,10 +29,10 @@ import (
 //     may have all of its services there.
 //
 // Other collections make no service, and peers leave some of them unanswered.
-func (h *holding) lacking() (list []*collection) {
+func (cs collections) lacking() (list []*collection) {
 	var silent []*collection
 	services := false
-	for _, c := range h.collections {
+	for _, c := range cs {
 		switch {
 		case !c.makesServices():
 		case c.refused:
@@ -40,7 +54,7 @@ func (c *collection) makesServices() bool { return c.kind.Name == "ServiceEntry"
 
 // hasService reports whether a collection has a resource that becomes a service.
 func (c *collection) hasService() bool {
-	for _, r := range c.held {
+	for _, r := range c.held.All() {
 		if r.object != nil {
 			return true
 		}
@@ -52,7 +66,7 @@ func (c *collection) hasService() bool {
 type progress struct{ unanswered, lacking int }
 
 // progress returns the number of unanswered and of lacking collections.
-func (h *holding) progress() progress { return progress{len(h.unanswered()), len(h.lacking())} }
+func (cs collections) progress() progress { return progress{len(cs.unanswered()), len(cs.lacking())} }
 
 // patience returns the wait for the next step. The wait is shorter once the remaining
 // collections are optional.
@@ -65,7 +79,7 @@ func (s *session) patience() time.Duration {
 
 // explainLack returns an error with the lacking collections and advice for the operator.
 func (s *session) explainLack(lacking []*collection) error {
-	if len(s.holding.unanswered()) == len(s.holding.collections) && !slices.ContainsFunc(lacking, func(c *collection) bool { return c.refused }) {
+	if len(s.holding.collections.unanswered()) == len(s.holding.collections) && !slices.ContainsFunc(lacking, func(c *collection) bool { return c.refused }) {
 		return fmt.Errorf("%s has sent none of the collections within %s", s.peer(), s.config.pace.first)
 	}
 	texts := make([]string, len(lacking))
@@ -75,14 +89,14 @@ func (s *session) explainLack(lacking []*collection) error {
 			continue
 		}
 		texts[i] = fmt.Sprintf("%s has not sent %s for %s, and no service in another collection; if its services are not there, write collections: [%s]",
-			s.peer(), c.name, s.config.pace.first, strings.Join(s.holding.without(c), ", "))
+			s.peer(), c.name, s.config.pace.first, strings.Join(s.holding.collections.without(c), ", "))
 	}
 	return errors.New("not listed: " + strings.Join(texts, "; "))
 }
 
 // without names the other collections that have come.
-func (h *holding) without(not *collection) (names []string) {
-	for _, c := range h.collections {
+func (cs collections) without(not *collection) (names []string) {
+	for _, c := range cs {
 		if c != not && c.answered {
 			names = append(names, c.name)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
 // wire is a stream, opened by either side.
@@ -48,7 +49,7 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.ask(); err != nil {
 		return err
 	}
-	s.progress = s.holding.progress()
+	s.progress = s.holding.collections.progress()
 	s.late = time.NewTimer(s.patience())
 	defer s.late.Stop()
 	return s.follow(ctx, answers, ended)
@@ -138,7 +139,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	if a.err != nil && a.nonce == "" {
 		return s.unanswerable(a.err)
 	}
-	c := s.holding.find(a.collection)
+	c := s.holding.collections.find(a.collection)
 	if c == nil {
 		return s.nack(a, codes.Unimplemented, fmt.Sprintf("collection %q was not asked for", cut(a.collection)))
 	}
@@ -156,7 +157,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	c.nacked = nacked{}
 	s.holding.apply(d)
 	if first { // names removed while resuming are reported, too
-		s.ended = append(s.ended, s.holding.ended(d)...)
+		s.ended = append(s.ended, d.ended()...)
 	}
 	switch {
 	case !s.listed:
@@ -164,7 +165,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	case first:
 		err = s.list(ctx)
 	default:
-		err = s.holding.pass(ctx, s.sink, d, observed)
+		err = s.pass(ctx, d, observed)
 	}
 	if err != nil {
 		return err
@@ -175,12 +176,31 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	return s.notify(ctx)
 }
 
+// pass passes on the changes of an answer, after they were applied to the holding.
+// The cost grows with the changes alone.
+func (s *session) pass(ctx context.Context, d *difference, observed time.Time) error {
+	if d.whole {
+		l := d.collection.listing()
+		if l.Observed = observed; len(l.Places) == 0 {
+			return nil
+		}
+		return s.sink.Replace(ctx, l)
+	}
+	c := d.collection.change()
+	if c.Observed = observed; mirror.IsEmpty(c) {
+		return nil
+	}
+	return s.sink.Change(ctx, c)
+}
+
 // reject NACKs an answer of a collection, which changes nothing.
 func (s *session) reject(ctx context.Context, c *collection, a *answer, why error, observed time.Time) error {
 	if a.nonce == "" {
 		return s.unanswerable(why)
 	}
-	s.nacks(c, forOperator(why), observed)
+	reason := cut(forOperator(why))
+	s.Replied(c.name, c.held.Len(), reason)
+	c.nacked, c.refused = nacked{reason, observed}, true
 	if err := s.nack(a, codeOf(why), why.Error()); err != nil {
 		return err
 	}
@@ -199,7 +219,7 @@ func (s *session) unanswerable(why error) error {
 // advance lists everything once all collections have come. Each step restarts the
 // timer.
 func (s *session) advance(ctx context.Context) error {
-	now := s.holding.progress()
+	now := s.holding.collections.progress()
 	switch {
 	case now == progress{}:
 		return s.list(ctx)
@@ -259,7 +279,7 @@ func (s *session) list(ctx context.Context) error {
 // ack ACKs an answer: it is stored by now, or waits for the first listing. A peer may
 // withhold the next answer until then, such as the first service.
 func (s *session) ack(c *collection, a *answer) error {
-	s.Replied(c.name, len(c.held), "")
+	s.Replied(c.name, c.held.Len(), "")
 	s.Echoed(c.name, c.echoed)
 	if a.nonce == "" {
 		return nil // without a nonce it would be a new request

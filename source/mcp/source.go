@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"log/slog"
-	"slices"
 
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -27,8 +26,9 @@ type Source struct {
 }
 
 var (
-	_ source.Source   = (*Source)(nil)
-	_ source.Listener = (*Source)(nil)
+	_ source.Source     = (*Source)(nil)
+	_ source.Listener   = (*Source)(nil)
+	_ source.Exchanging = (*Source)(nil)
 )
 
 func newSource(c Config, env source.Env) *Source {
@@ -43,20 +43,13 @@ func newSource(c Config, env source.Env) *Source {
 // Run implements [source.Source].
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.holding == nil {
-		s.holding = newHolding(s.config.collections(), s.config.bounds(s.env.Memory))
-		s.holding.self = s.env.Self
-		s.holding.room = func() int { return int(s.env.Memory.Lasting(mostBytes)) }
+		s.holding = newHolding(s.config.collections(), s.config.bounds(s.env.Memory), s.env.Self)
 	}
 	s.holding.drop(s.unknown)
 	if s.config.Listen != "" {
 		return s.listen(ctx, sink)
 	}
 	return s.dial(ctx, sink)
-}
-
-// drop removes collections that the peer does not have.
-func (h *holding) drop(names []string) {
-	h.collections = slices.DeleteFunc(h.collections, func(c *collection) bool { return slices.Contains(names, c.name) })
 }
 
 // session runs a session on a stream until the stream ends.
