@@ -17,7 +17,9 @@ type holding struct {
 	self        string // resources that came through the Isthmus of this name are left out
 	collections collections
 	bounds      bounds
-	size        int // of all collections
+	size        int      // of all collections
+	noResume    bool     // requests contain no held versions
+	unknown     []string // collections that the peer does not know; they are not requested
 }
 
 // collection is the held state of a collection.
@@ -75,15 +77,11 @@ func newHolding(names []string, b bounds, self string) *holding {
 	return h
 }
 
-// drop removes collections that the peer does not have.
-func (h *holding) drop(names []string) {
-	h.collections = slices.DeleteFunc(h.collections, func(c *collection) bool {
-		if !slices.Contains(names, c.name) {
-			return false
-		}
-		c.of.Drop(c.name)
-		return true
-	})
+// drop stops requesting a collection that the peer does not know.
+func (h *holding) drop(c *collection) {
+	h.unknown = append(h.unknown, c.name)
+	h.collections = slices.DeleteFunc(h.collections, func(o *collection) bool { return o == c })
+	c.of.Drop(c.name)
 }
 
 // mostResumed bounds the bytes of names and versions in a request: peers take a few MiB.
@@ -106,12 +104,15 @@ func (c *collection) versions() map[string]string {
 	return all
 }
 
-// echoes names the resources with a part left out as an echo.
-func (c *collection) echoes() (names []string) {
-	for name, r := range c.held.All() {
-		if r.echoes {
-			names = append(names, name)
+// makesServices reports whether the resources of a collection are ServiceEntries.
+func (c *collection) makesServices() bool { return c.kind.Name == "ServiceEntry" }
+
+// hasService reports whether a collection has a resource that becomes a service.
+func (c *collection) hasService() bool {
+	for _, r := range c.held.All() {
+		if r.object != nil {
+			return true
 		}
 	}
-	return names
+	return false
 }

@@ -105,7 +105,7 @@ type nacked struct {
 	at     time.Time
 }
 
-// notices returns notices about the collections.
+// notices returns notices about the collections, requested or not.
 func (h *holding) notices() (list []source.Notice) {
 	list = []source.Notice{} // not nil: notices were looked for
 	for _, c := range h.collections {
@@ -125,7 +125,20 @@ func (h *holding) notices() (list []source.Notice) {
 			add(fmt.Sprintf("%d of its objects are in another collection, too, such as %s: the one that comes first in collections counts", shadowed, cut(first)))
 		}
 	}
+	for _, name := range h.unknown {
+		list = append(list, source.Notice{Object: "collection " + name, Text: "the peer does not have it, so it is not asked for; name those that it has in collections"})
+	}
 	return list
+}
+
+// echoes names the resources with a part left out as an echo.
+func (c *collection) echoes() (names []string) {
+	for name, r := range c.held.All() {
+		if r.echoes {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // shadowed counts the names for which another collection counts, and returns the first.

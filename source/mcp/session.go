@@ -25,16 +25,29 @@ type wire interface {
 
 // session is one stream of a run: it requests, applies, and acknowledges.
 type session struct {
-	*Source
-	wire wire
-	end  context.CancelFunc // of the stream
-	sink source.Sink
+	*source.ExchangeStatus
+	holding *holding
+	wire    wire
+	end     context.CancelFunc // of the stream
+	sink    source.Sink
+	settings
 
 	listed   bool        // everything has been passed on
 	ended    []string    // places reported as removed before the first listing
 	progress progress    // until the first listing
 	late     *time.Timer // fires without further progress
 	stuck    atomic.Bool // the peer has not read a request in time
+}
+
+// settings are the parts of the configuration that a session needs.
+type settings struct {
+	env         source.Env
+	peer        string // for people
+	others      *turned
+	pace        pace
+	incremental bool
+	chosen      bool // collections are configured
+	largest     int  // maximum bytes of an answer
 }
 
 // run runs the session until the stream ends.
@@ -75,11 +88,11 @@ func (s *session) receive(ctx context.Context, answers chan<- *answer) error {
 func (s *session) ask() error {
 	for _, c := range s.holding.collections {
 		c.answered, c.refused, c.said = false, false, nil
-		if s.config.Incremental && s.resume {
+		if s.incremental && !s.holding.noResume {
 			c.said = c.versions()
 		}
 		if err := s.send(&mcp.RequestResources{
-			Collection: c.name, InitialResourceVersions: c.said, Incremental: s.config.Incremental,
+			Collection: c.name, InitialResourceVersions: c.said, Incremental: s.incremental,
 		}); err != nil {
 			return err
 		}
@@ -91,7 +104,7 @@ func (s *session) ask() error {
 // peer does not read.
 func (s *session) send(r *mcp.RequestResources) error {
 	r.SinkNode = &mcp.SinkNode{Id: s.env.Instance, Annotations: map[string]string{"source": s.env.Name}}
-	stuck := time.AfterFunc(s.config.pace.stuck, func() { s.stuck.Store(true); s.end() })
+	stuck := time.AfterFunc(s.pace.stuck, func() { s.stuck.Store(true); s.end() })
 	defer stuck.Stop()
 	if err := s.wire.SendMsg(r); err != nil && !errors.Is(err, io.EOF) { // the receiver returns the cause
 		return s.explain(err)
@@ -213,7 +226,7 @@ func (s *session) reject(ctx context.Context, c *collection, a *answer, why erro
 // unanswerable returns why a stream is ended: a message without a nonce cannot be
 // NACKed. The peer would take the message for applied.
 func (s *session) unanswerable(why error) error {
-	return fmt.Errorf("%s has sent a message that cannot be NACKed, as it has no nonce: %s", s.peer(), cut(forOperator(why)))
+	return fmt.Errorf("%s has sent a message that cannot be NACKed, as it has no nonce: %s", s.peer, cut(forOperator(why)))
 }
 
 // advance lists everything once all collections have come. Each step restarts the
@@ -235,7 +248,11 @@ func (s *session) notify(ctx context.Context) error {
 	if !s.listed {
 		return nil
 	}
-	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: append(s.holding.notices(), s.notices()...)})
+	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: s.notices()})
+}
+
+func (s *session) notices() []source.Notice {
+	return append(s.holding.notices(), s.others.notices()...)
 }
 
 // advised is an error with a remedy for the operator, which is not sent to the peer.
@@ -266,7 +283,7 @@ func codeOf(err error) codes.Code {
 func (s *session) list(ctx context.Context) error {
 	l := s.holding.everything()
 	s.keepUnanswered(&l)
-	l.Notices = append(s.holding.notices(), s.notices()...)
+	l.Notices = s.notices()
 	l.Observed, l.Removed = time.Now(), append(l.Removed, s.ended...)
 	if err := s.sink.Replace(ctx, l); err != nil {
 		return err
@@ -284,7 +301,7 @@ func (s *session) ack(c *collection, a *answer) error {
 	if a.nonce == "" {
 		return nil // without a nonce it would be a new request
 	}
-	return s.send(&mcp.RequestResources{Collection: c.name, ResponseNonce: a.nonce, Incremental: s.config.Incremental})
+	return s.send(&mcp.RequestResources{Collection: c.name, ResponseNonce: a.nonce, Incremental: s.incremental})
 }
 
 // nack NACKs an answer. The next answer has to be complete, since the peer does not
