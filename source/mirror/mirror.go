@@ -132,3 +132,6 @@ func (p *Part[K, V]) Delete(key K) {
 	delete(p.cells, key)
 	p.of.Touch(key)
 }
+
+// Forget removes the object of a key, without passing it on.
+func (p *Part[K, V]) Forget(key K) { delete(p.cells, key) }

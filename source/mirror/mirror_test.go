@@ -245,15 +245,20 @@ func TestShadowedObjectIsNotTouched(t *testing.T) {
 	}
 }
 
-// A part that is dropped leaves its records to whoever judges the next listing.
-func TestDroppedPartIsNotGone(t *testing.T) {
+// A dropped part and a forgotten object are not held, and not passed on as gone.
+func TestDroppedObjectsAreNotGone(t *testing.T) {
 	t.Parallel()
 	m := mirror.New[string, object]("a", "b")
-	m.Part("b").Put("1", object{text: "x"})
+	m.Part("a").Put("1", object{text: "x"})
+	m.Part("b").Put("2", object{text: "y"})
 	m.Take()
+	m.Part("a").Forget("1")
 	m.Drop("b")
-	if _, in := m.Get("1"); in != nil || len(m.Take()) > 0 {
-		t.Errorf("part %v still counts, or its keys are touched", in)
+	if held := slices.Collect(m.Keys()); len(held) > 0 {
+		t.Errorf("%v are held", held)
+	}
+	if taken := m.Take(); len(taken) > 0 {
+		t.Errorf("%v are touched", taken)
 	}
 }
 

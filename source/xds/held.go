@@ -124,7 +124,7 @@ func (h *holding) keepOnly(names map[string]bool) {
 	for name := range h.names() {
 		if !names[name] {
 			h.uncount(name)
-			h.resources.Delete(name)
+			h.resources.Forget(name)
 		}
 	}
 }
