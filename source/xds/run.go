@@ -121,7 +121,7 @@ func (r *run) begin(ctx context.Context, delta bool) error {
 
 // ask requests a type on the active stream.
 func (r *run) ask(of kind, url string) error {
-	return r.active.ask(url, r.state.subscribe(of, url, r.noResume, time.Now()))
+	return r.active.ask(url, r.subscribe(of, url, r.noResume, time.Now()))
 }
 
 // nextTick returns when the first state is complete or overdue, as far as is known now.
