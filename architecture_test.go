@@ -75,6 +75,9 @@ var rooms = []room{
 		"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", // the objects
 	}},
 
+	// The objects of a registry by key, for the registries that report them one by one.
+	{"source/mirror", 2, nil},
+
 	// Floor 3: one registry, storage or protocol each.
 	{"source/*", 3, anything},
 	{"store/etcd", 3, anything},

@@ -1,10 +1,6 @@
 package kubernetes
 
-import (
-	"time"
-
-	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
-)
+import "time"
 
 // A pod is written before a slice contains it. But each kind is read by itself, and
 // pods may lag behind, or be unreadable. So a new endpoint is delayed until its pod
@@ -48,38 +44,4 @@ func (a *awaited) lapsed(now time.Time) (uids []string, next time.Time, ok bool)
 	}
 	a.queue = nil
 	return uids, next, false
-}
-
-// await begins to await the unknown pods that no other slice has. Endpoints of a
-// first listing are passed on at once: they may be older than the run.
-func (m *mirror) await(s *convert.Slice, at time.Time) {
-	if !m.primed || !m.readsPods {
-		return
-	}
-	for p := range s.Pods() {
-		if known := m.pods[p.Name]; known.UID != p.UID && !m.index.HasPod(p.UID) {
-			m.awaited.begin(p.UID, at.Add(longestAwait))
-		}
-	}
-}
-
-// lapse stops awaiting pods that did not come, and returns the time until the next deadline.
-func (m *mirror) lapse(now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	uids, next, ok := m.awaited.lapsed(now)
-	for _, uid := range uids {
-		m.began(now)
-		m.mark(m.index.PodChanged(uid))
-	}
-	if !ok {
-		return time.Hour
-	}
-	return next.Sub(now)
-}
-
-// Awaits implements [convert.Places].
-func (m *mirror) Awaits(uid string) bool {
-	_, is := m.awaited.until[uid]
-	return is
 }

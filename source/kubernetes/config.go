@@ -86,9 +86,12 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// isClusterLocal reports whether a Service is excluded.
-func (c *Config) isClusterLocal(name kubernetes.Name) bool {
-	return slices.Contains(c.ClusterLocal, name.Namespace+"/*") || slices.Contains(c.ClusterLocal, name.Namespace+"/"+name.Name)
+// clusterLocal are patterns of excluded Services, as in [Config].
+type clusterLocal []string
+
+// has reports whether a Service is excluded.
+func (c clusterLocal) has(name kubernetes.Name) bool {
+	return slices.Contains(c, name.Namespace+"/*") || slices.Contains(c, name.Namespace+"/"+name.Name)
 }
 
 // Resolve implements [source.Settings].

@@ -16,7 +16,11 @@
 // Packages convert/kubernetes and convert/istio turn objects into records. Objects that
 // Isthmus wrote itself are not read.
 //
+// The layers are: configuration and API ([Config], kind), a watch of one kind (feed), the
+// objects and the records made of them (objects, places, on source/mirror), the steps to
+// pass on (state), and the run, which passes them on and judges which kinds cannot be read.
+//
 // Concurrency: a [Source] belongs to the goroutine that runs it. Each kind is read on
-// a goroutine of its own, into a [mirror] with a lock. All of them end before
+// a goroutine of its own, into a state with a lock. All of them end before
 // [Source.Run] returns.
 package kubernetes

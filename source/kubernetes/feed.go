@@ -20,8 +20,8 @@ import (
 // feed lists and watches one kind.
 type feed struct {
 	kind
-	into *mirror
-	wake func()
+	into  *state
+	woken chan<- struct{} // of the run
 
 	mu     sync.Mutex
 	err    error     // why the kind cannot be read now; nil if it can
@@ -39,6 +39,14 @@ func (f *feed) run(ctx context.Context) {
 			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second},
 		})
 	r.RunWithContext(klog.NewContext(ctx, silent))
+}
+
+// wake has the run look for changes.
+func (f *feed) wake() {
+	select {
+	case f.woken <- struct{}{}:
+	default: // the run is going to look anyway
+	}
 }
 
 // longest is how long the API server may take to answer a list.
@@ -139,7 +147,7 @@ func (f *feed) Replace(items []any, _ string) error {
 		objects[i] = f.objectOf(item)
 		items[i] = nil // a large list need not be in memory twice
 	}
-	f.into.replace(f.resource, f.namespace, objects, time.Now())
+	f.into.replace(f.part(), objects, time.Now())
 	f.wake()
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-type reading = istio.Reading
-
 // recordKind returns the kind of the records that are made of objects of a resource.
 func recordKind(resource string) model.Kind {
 	for _, k := range istioKinds {

@@ -14,25 +14,25 @@ import (
 // listed. The stored endpoints may come from an earlier run or an earlier process.
 
 // recall enters pods and nodes that are not listed yet, as the stored endpoints show them.
-func (m *mirror) recall(stored func() iter.Seq[model.Record]) {
-	if stored == nil || len(m.unlisted.of(nodes))+len(m.unlisted.of(pods)) == 0 {
+func (m *objects) recall(stored func() iter.Seq[model.Record], unlisted parts) {
+	if stored == nil || len(unlisted.of(nodes))+len(unlisted.of(pods)) == 0 {
 		return
 	}
 	for r := range stored() {
-		m.recallRecord(r)
+		m.recallRecord(r, unlisted)
 	}
 }
 
-func (m *mirror) recallRecord(r model.Record) {
-	g := m.groups[convert.Owner(r)]
-	if g == nil {
+func (m *objects) recallRecord(r model.Record, unlisted parts) {
+	g, in := m.groups.Get(convert.Owner(r))
+	if in == nil {
 		return
 	}
 	pod, node := g.Recall(r)
-	if _, known := m.pods[pod.Name]; m.unlisted.has(pods, pod.Namespace) && pod.UID != "" && !known {
-		m.enterPod(object{pod.Name, pod})
+	if _, known := m.places.pods[pod.Name]; unlisted.has(pods, pod.Namespace) && pod.UID != "" && !known {
+		m.places.enterPod(object{pod.Name, pod})
 	}
-	if _, known := m.nodes[node.Name]; m.unlisted.has(nodes, "") && node != (convert.Node{Name: node.Name}) && !known {
-		m.enterNode(object{convert.Name{Name: node.Name}, node})
+	if _, known := m.places.nodes[node.Name]; unlisted.has(nodes, "") && node != (convert.Node{Name: node.Name}) && !known {
+		m.places.enterNode(object{convert.Name{Name: node.Name}, node})
 	}
 }

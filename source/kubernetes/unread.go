@@ -29,16 +29,16 @@ func (r *run) waits(now time.Time) time.Duration {
 // now. That is so if the kind is absent or forbidden. It is also so if the kind's place has
 // stored records, which stay. Before anything is stored, its records would be missing. Unread
 // nodes and pods would be missing on endpoints, too. So these are waited for.
-func (s *Source) mayBeListedLater(resource string, err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || placeOf(resource) != "" && s.hasStored()
+func (r *run) mayBeListedLater(resource string, err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || placeOf(resource) != "" && r.hasStored()
 }
 
 // hasStored reports whether an earlier listing, of this process or an earlier one, is stored.
-func (s *Source) hasStored() bool {
-	if s.env.Stored == nil {
+func (r *run) hasStored() bool {
+	if r.env.Stored == nil {
 		return false
 	}
-	for range s.env.Stored() {
+	for range r.env.Stored() {
 		return true
 	}
 	return false
@@ -79,7 +79,7 @@ func (r *run) report(f *feed, err error) {
 	if delete(r.reported, f.name()); err != nil {
 		r.reported[f.name()] = apierrors.ReasonForError(err)
 	}
-	r.mirror.list(f.resource)
+	r.state.list(f.resource)
 }
 
 // protect adds rejections to a listing, for parts that it lacks and for kinds that cannot

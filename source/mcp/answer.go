@@ -3,13 +3,9 @@ package mcp
 import (
 	"fmt"
 	"hash/maphash"
-)
 
-// bounds limit how much of a peer's data is held.
-type bounds struct {
-	bytes  int // of all resources, with their overhead
-	fields int // of the body of one resource
-}
+	"github.com/isthmus-mesh/isthmus/source/mirror"
+)
 
 // Overhead in bytes of a resource, and of a field of its body, beside their text.
 const (
@@ -19,16 +15,12 @@ const (
 
 // difference is the effect of an answer on a collection.
 type difference struct {
+	*mirror.Reading[string, *held]
 	collection *collection
 	// whole says that the answer is the complete state of the collection.
-	whole   bool
-	changed map[string]*held
-	// gone are the names that a whole answer lacks. removed are the names that an
-	// increment removes, known or not.
-	gone, removed []string
+	whole bool
 
 	size      int      // bytes of the answer's resources
-	replaced  int      // bytes of held resources that they replace
 	nameless  nameless // resources
 	resent    bool     // some resource has the version that the request named as held
 	decoded   bool     // some resource could be decoded
@@ -41,24 +33,24 @@ func (h *holding) compare(c *collection, a *answer) (*difference, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	c.turn++
-	d := &difference{collection: c, changed: map[string]*held{}}
+	d := &difference{collection: c, Reading: c.held.Read()}
+	most := h.bounds.most()
 	for i, text := range a.resources {
-		d.take(h, i, text)
-		if d.size > h.most() {
+		h.take(d, i, text)
+		if d.size > most {
 			return nil, errTooMuch
 		}
 	}
 	if n := d.nameless.of(c); n != nil {
-		d.changed[""] = n
+		d.Put("", n)
 	}
 	if d.undecoded != nil && !d.decoded && (!a.incremental || len(a.removed) == 0) {
 		text := fmt.Errorf("none of the %d resources can be decoded, such as %w", len(a.resources), d.undecoded)
 		return nil, &advised{text, "correct them in the registry behind the source"}
 	}
 	d.whole = !a.incremental || c.answersNothing(d)
-	d.findGone(a)
-	if h.size+d.grows() > h.most() {
+	d.remove(a)
+	if h.size+d.grows() > most {
 		return nil, errTooMuch
 	}
 	return d, nil
@@ -71,97 +63,85 @@ func (c *collection) answersNothing(d *difference) bool {
 	return !c.answered && (len(c.said) == 0 || d.resent)
 }
 
-// take compares a resource with the held one.
-func (d *difference) take(h *holding, at int, text []byte) {
-	c := d.collection
+// take compares a resource with the held one. Of two with one name, the last counts.
+func (h *holding) take(d *difference, at int, text []byte) {
 	name, version, err := identityOf(text)
 	if len(name) == 0 {
 		d.nameless.add(at, err)
 		d.undecoded = d.nameless.err
 		return
 	}
-	hash, was := maphash.Bytes(h.seed, text), c.held[string(name)]
+	c := d.collection
+	hash := maphash.Bytes(h.seed, text)
 	d.resent = d.resent || len(version) > 0 && c.said[string(name)] == string(version)
-	if was != nil && was.hash == hash {
-		delete(d.changed, string(name)) // of two with one name, the last counts
-		if was.turn != c.turn {
+	if was, known := c.held.Get(string(name)); known && was.hash == hash {
+		if !d.Has(string(name)) {
 			d.size += was.size
-			d.replaced += was.size
 		}
-		was.turn, d.decoded = c.turn, true
+		d.Same(string(name))
+		d.decoded = true
 		return
 	}
-	next := &held{hash: hash, version: string(version), size: perResource + len(text), turn: c.turn}
+	next := &held{hash: hash, version: string(version), size: perResource + len(text)}
 	if err := next.read(c, string(name), text, h.bounds, h.self); err != nil {
 		d.undecoded = fmt.Errorf("%s: %w", cut(string(name)), err)
 	} else {
 		d.decoded = true
 	}
 	d.size += next.size
-	if was != nil && d.changed[string(name)] == nil {
-		d.replaced += was.size
-	}
-	d.changed[string(name)] = next
+	d.Put(string(name), next)
 }
 
-// findGone finds the names that are gone by the answer. If the answer has resources
+// remove notes the names that are gone by the answer. If the answer has resources
 // without a name, any missing name may belong to one of them.
-func (d *difference) findGone(a *answer) {
-	c := d.collection
-	if !d.whole {
+func (d *difference) remove(a *answer) {
+	switch {
+	case d.whole && d.nameless.count == 0:
+		d.Complete()
+	case !d.whole:
 		for _, name := range a.removed {
-			if was := c.held[name]; d.changed[name] == nil && (was == nil || was.turn != c.turn) && name != "" {
-				d.removed = append(d.removed, name)
+			if name != "" {
+				d.Delete(name)
 			}
-		}
-		return
-	}
-	for name, was := range c.held {
-		if was.turn != c.turn && d.changed[name] == nil && (d.nameless.count == 0 || name == "") {
-			d.gone = append(d.gone, name)
 		}
 	}
 }
 
 // grows returns the change in held bytes.
-func (d *difference) grows() int {
-	grows := d.size - d.replaced
-	for _, list := range [][]string{d.gone, d.removed} {
-		for _, name := range list {
-			if was := d.collection.held[name]; was != nil {
-				grows -= was.size
-			}
-		}
+func (d *difference) grows() (bytes int) {
+	for name, r := range d.Changed() {
+		bytes += r.size - d.collection.sizeOf(name)
 	}
-	return grows
+	for name := range d.Gone() {
+		bytes -= d.collection.sizeOf(name)
+	}
+	return bytes
+}
+
+func (c *collection) sizeOf(name string) int {
+	if was, known := c.held.Get(name); known {
+		return was.size
+	}
+	return 0
 }
 
 // apply applies a difference to the holding.
 func (h *holding) apply(d *difference) {
 	c := d.collection
+	h.size += d.grows()
 	forget := func(name string) {
-		was := c.held[name]
-		if was == nil {
-			return
-		}
-		h.size -= was.size
-		if was.echoes {
+		if was, known := c.held.Get(name); known && was.echoes {
 			c.echoed--
 		}
-		delete(c.held, name)
 	}
-	for name, r := range d.changed {
-		forget(name)
-		h.size += r.size
-		if r.echoes {
+	for name, r := range d.Changed() {
+		if forget(name); r.echoes {
 			c.echoed++
 		}
-		c.held[name] = r
 	}
-	for _, list := range [][]string{d.gone, d.removed} {
-		for _, name := range list {
-			forget(name)
-		}
+	for name := range d.Gone() {
+		forget(name)
 	}
+	d.Apply()
 	c.answered, c.refused, c.said = true, false, nil
 }

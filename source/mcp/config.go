@@ -190,5 +190,5 @@ func (*Config) largest(memory *budget.Budget) int {
 
 func (*Config) bounds(memory *budget.Budget) bounds {
 	all := memory.Bytes(mostBytes)
-	return bounds{bytes: int(all), fields: int(min(all>>11, mcp.MostFields))}
+	return bounds{bytes: int(all), fields: int(min(all>>11, mcp.MostFields)), memory: memory}
 }

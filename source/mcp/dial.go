@@ -41,9 +41,9 @@ func (s *Source) dial(ctx context.Context, sink source.Sink) error {
 	defer end()
 	stream, err := conn.NewStream(streamCtx, &mcp.ResourceSource_ServiceDesc.Streams[0], mcp.ResourceSource_EstablishResourceStream_FullMethodName)
 	if err != nil {
-		return (&session{Source: s}).explain(err)
+		return s.session(nil, end, sink).explain(err)
 	}
-	return s.session(ctx, stream, end, sink)
+	return s.session(stream, end, sink).run(ctx)
 }
 
 // codec returns the codec of a stream.

@@ -15,8 +15,10 @@
 // keeps its last good version. An answer without a single decodable resource changes
 // nothing, and is NACKed with the reason.
 //
-// Package convert/istio turns resources into records. Functions without I/O, in
-// holding.go, needed.go and answer.go, keep collections and apply answers to them.
+// Package convert/istio turns resources into records, and source/mirror holds them.
+// Functions without I/O compare answers in answer.go, judge in needed.go whether enough
+// has come, and make messages for the supervisor in report.go. A session belongs to one
+// stream; the [Source] opens the stream and knows the configuration.
 // The rules are in docs/reference/mcp.md.
 //
 // Concurrency: a [Source] belongs to the goroutine that runs it. A stream has one

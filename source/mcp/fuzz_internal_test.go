@@ -26,20 +26,20 @@ func FuzzAnswers(f *testing.F) {
 		f.Add(text[:len(text)/2], text)
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		h := newHolding([]string{seedCollection, mcp.Synthetic}, bounds{bytes: 1 << 20, fields: 1 << 10})
+		h := newHolding([]string{seedCollection, mcp.Synthetic}, bounds{bytes: 1 << 20, fields: 1 << 10}, "")
 		stored := map[model.Ref]bool{}
 		for _, text := range [][]byte{first, second} {
 			a := &answer{}
 			if err := (codec{most: 1000}).Unmarshal(mem.BufferSlice{mem.SliceBuffer(text)}, a); err != nil {
 				t.Fatal(err)
 			}
-			c := h.find(a.collection)
+			c := h.collections.find(a.collection)
 			if c == nil {
 				continue
 			}
-			before, size := len(c.held), h.size
+			before, size := c.held.Len(), h.size
 			d, err := h.compare(c, a)
-			if len(c.held) != before || h.size != size {
+			if c.held.Len() != before || h.size != size {
 				t.Fatal("a comparison changes what is held")
 			}
 			if err != nil {
@@ -73,10 +73,10 @@ func seeds() (list []*mcp.Resources) {
 func (h *holding) follow(stored map[model.Ref]bool, d *difference) {
 	own := func(ref model.Ref) model.Ref { ref.Source = ""; return ref }
 	if d.whole {
-		l := h.listing(d)
+		l := d.collection.listing()
 		for _, place := range l.Places {
 			for ref := range stored {
-				if d.collection.place(ref.Namespace+"/"+ref.Name) == place {
+				if placeOf(d.collection.name, ref.Namespace+"/"+ref.Name) == place {
 					delete(stored, ref)
 				}
 			}
@@ -86,7 +86,7 @@ func (h *holding) follow(stored map[model.Ref]bool, d *difference) {
 		}
 		return
 	}
-	c := h.change(d)
+	c := d.collection.change()
 	for _, ref := range c.Deletes {
 		delete(stored, own(ref))
 	}
@@ -99,7 +99,7 @@ func (h *holding) check(t *testing.T, stored map[model.Ref]bool) {
 	t.Helper()
 	size := 0
 	for _, c := range h.collections {
-		for _, r := range c.held {
+		for _, r := range c.held.All() {
 			size += r.size
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -14,32 +15,32 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
+
+// patience returns the wait for the next step. The wait is shorter once the remaining
+// collections are optional.
+func (s *session) patience() time.Duration {
+	if s.progress.lacking > 0 || s.progress.unanswered == len(s.holding.collections) {
+		return s.pace.first
+	}
+	return s.pace.rest
+}
 
 // overdue goes on without the missing collections. If they may contain the services,
 // the run fails.
 func (s *session) overdue(ctx context.Context) error {
-	lacking := s.holding.lacking()
-	if len(lacking) > 0 || len(s.holding.unanswered()) == len(s.holding.collections) {
-		return s.explainLack(lacking)
+	cs := s.holding.collections
+	if len(cs.lacking()) > 0 || len(cs.unanswered()) == len(cs) {
+		return cs.explainLack(s.peer, s.pace.first)
 	}
 	return s.list(ctx)
-}
-
-// unanswered names the collections that have not come on this stream.
-func (h *holding) unanswered() (names []string) {
-	for _, c := range h.collections {
-		if !c.answered {
-			names = append(names, c.name)
-		}
-	}
-	return names
 }
 
 // keepUnanswered keeps the stored records of unanswered collections. It also keeps records of
 // collections no longer requested, since the peer seems to lack them. Their state is unknown.
 func (s *session) keepUnanswered(l *source.Listing) {
-	waits := append(s.holding.unanswered(), s.unknown...)
+	waits := append(s.holding.collections.unanswered(), s.holding.unknown...)
 	if len(waits) == 0 || s.env.Stored == nil {
 		return
 	}
@@ -50,46 +51,37 @@ func (s *session) keepUnanswered(l *source.Listing) {
 	for _, f := range l.Rejected {
 		listed[f.Ref] = true
 	}
-	for rec := range s.env.Stored() {
+	mirror.Keep(l, s.env.Stored(), func(rec model.Record) (source.Rejection, bool) {
 		ref, collection := rec.Ref, collectionOf(rec.Place)
 		ref.Source = ""
-		if listed[ref] || rec.Owner != (model.Ref{}) || !slices.Contains(waits, collection) {
-			continue
+		if listed[ref] || !slices.Contains(waits, collection) {
+			return source.Rejection{}, false
 		}
-		l.Rejected = append(l.Rejected, source.Rejection{
-			Ref: ref, Place: rec.Place, Object: rec.Place, Where: collection,
-			Reason: s.holding.notKnown(collection) + ": what is stored of it is kept",
-		})
-	}
-}
-
-// notKnown returns why the state of a collection is unknown.
-func (h *holding) notKnown(name string) string {
-	if c := h.find(name); c != nil && c.refused {
-		return "this collection was NACKed: " + c.nacked.reason
-	}
-	return "the peer has not sent this collection since it was connected"
+		return source.Rejection{
+			Object: rec.Place, Where: collection, Reason: s.holding.collections.notKnown(collection) + ": what is stored of it is kept",
+		}, true
+	})
 }
 
 // explain turns the end of a stream into an error, and adapts the next run. A peer
 // that does not know a collection ends the stream for it.
 func (s *session) explain(err error) error {
 	if s.stuck.Load() {
-		return fmt.Errorf("%s has read no request for %s", s.peer(), s.config.pace.stuck)
+		return fmt.Errorf("%s has read no request for %s", s.peer, s.pace.stuck)
 	}
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s has ended the stream", s.peer())
+		return fmt.Errorf("%s has ended the stream", s.peer)
 	}
 	st, ok := grpcstatus.FromError(err)
 	if !ok {
-		return fmt.Errorf("%s: %w", s.peer(), err)
+		return fmt.Errorf("%s: %w", s.peer, err)
 	}
-	text := fmt.Errorf("%s has ended the stream: %s: %s", s.peer(), st.Code(), cut(st.Message()))
+	text := fmt.Errorf("%s has ended the stream: %s: %s", s.peer, st.Code(), cut(st.Message()))
 	switch st.Code() {
 	case codes.ResourceExhausted:
-		s.resume = false // in case the request was too large
+		s.holding.noResume = true // in case the request was too large
 		if strings.Contains(st.Message(), "larger than max") {
-			return fmt.Errorf("%w; an answer may have %d bytes here: give Isthmus more memory (GOMEMLIMIT), or have the source send less at once", text, s.config.largest(s.env.Memory))
+			return fmt.Errorf("%w; an answer may have %d bytes here: give Isthmus more memory (GOMEMLIMIT), or have the source send less at once", text, s.largest)
 		}
 	case codes.InvalidArgument:
 		return s.forget(text, st.Message())
@@ -104,24 +96,15 @@ func (s *session) explain(err error) error {
 // are a configured collection, one that the peer has sent before, and the only one of
 // services.
 func (s *session) forget(text error, message string) error {
-	i := slices.IndexFunc(s.holding.collections, func(c *collection) bool { return strings.Contains(message, c.name) })
+	cs := s.holding.collections
+	i := slices.IndexFunc(cs, func(c *collection) bool { return strings.Contains(message, c.name) })
 	if i < 0 {
 		return text
 	}
-	name := s.holding.collections[i].name
-	if len(s.config.Collections) > 0 || s.holding.isOnly(i) || s.Has(name) {
-		return fmt.Errorf("%w; if it has no collection %s, name those that it has in collections", text, name)
+	c := cs[i]
+	if s.chosen || cs.isOnly(i) || s.Has(c.name) {
+		return fmt.Errorf("%w; if it has no collection %s, name those that it has in collections", text, c.name)
 	}
-	s.unknown = append(s.unknown, name)
-	return fmt.Errorf("%w; it is not asked for %s any more", text, name)
-}
-
-// isOnly reports whether a collection is the only one, or the only one of services.
-func (h *holding) isOnly(at int) bool {
-	for i, c := range h.collections {
-		if i != at && (c.makesServices() || !h.collections[at].makesServices()) {
-			return false
-		}
-	}
-	return true
+	s.holding.drop(c)
+	return fmt.Errorf("%w; it is not asked for %s any more", text, c.name)
 }

@@ -70,7 +70,7 @@ func (s *Source) await(ctx context.Context, arrivals <-chan *arrival, sink sourc
 	case a := <-arrivals:
 		defer a.end()
 		s.waited, s.from = true, a.from
-		return s.session(ctx, a.wire, a.end, sink)
+		return s.session(a.wire, a.end, sink).run(ctx)
 	case <-late:
 		s.waited = true
 		return fmt.Errorf("no source has dialled %s yet; the log names streams that were rejected", s.config.Listen)

@@ -8,6 +8,30 @@ import (
 	"time"
 )
 
+// collections are the requested collections of a peer, in order: of objects of one kind
+// and name, the first collection with it counts.
+type collections []*collection
+
+// find returns the collection of a name; nil if it was not requested.
+func (cs collections) find(name string) *collection {
+	for _, c := range cs {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// unanswered names the collections that have not come on this stream.
+func (cs collections) unanswered() (names []string) {
+	for _, c := range cs {
+		if !c.answered {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
 // lacking returns the collections without which nothing may be listed: the first
 // listing of a new process is all that its clients get. They are
 //   - collections of ServiceEntries with a NACKed last answer,
@@ -15,10 +39,10 @@ import (
 //     may have all of its services there.
 //
 // Other collections make no service, and peers leave some of them unanswered.
-func (h *holding) lacking() (list []*collection) {
+func (cs collections) lacking() (list []*collection) {
 	var silent []*collection
 	services := false
-	for _, c := range h.collections {
+	for _, c := range cs {
 		switch {
 		case !c.makesServices():
 		case c.refused:
@@ -35,38 +59,28 @@ func (h *holding) lacking() (list []*collection) {
 	return append(list, silent...)
 }
 
-// makesServices reports whether the resources of a collection are ServiceEntries.
-func (c *collection) makesServices() bool { return c.kind.Name == "ServiceEntry" }
-
-// hasService reports whether a collection has a resource that becomes a service.
-func (c *collection) hasService() bool {
-	for _, r := range c.held {
-		if r.object != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // progress counts the collections that a listing waits for.
 type progress struct{ unanswered, lacking int }
 
 // progress returns the number of unanswered and of lacking collections.
-func (h *holding) progress() progress { return progress{len(h.unanswered()), len(h.lacking())} }
+func (cs collections) progress() progress { return progress{len(cs.unanswered()), len(cs.lacking())} }
 
-// patience returns the wait for the next step. The wait is shorter once the remaining
-// collections are optional.
-func (s *session) patience() time.Duration {
-	if s.progress.lacking > 0 || s.progress.unanswered == len(s.holding.collections) {
-		return s.config.pace.first
+// without names the other collections that have come.
+func (cs collections) without(not *collection) (names []string) {
+	for _, c := range cs {
+		if c != not && c.answered {
+			names = append(names, c.name)
+		}
 	}
-	return s.config.pace.rest
+	return names
 }
 
 // explainLack returns an error with the lacking collections and advice for the operator.
-func (s *session) explainLack(lacking []*collection) error {
-	if len(s.holding.unanswered()) == len(s.holding.collections) && !slices.ContainsFunc(lacking, func(c *collection) bool { return c.refused }) {
-		return fmt.Errorf("%s has sent none of the collections within %s", s.peer(), s.config.pace.first)
+// The peer had so long for the first answer.
+func (cs collections) explainLack(peer string, first time.Duration) error {
+	lacking := cs.lacking()
+	if len(cs.unanswered()) == len(cs) && !slices.ContainsFunc(lacking, func(c *collection) bool { return c.refused }) {
+		return fmt.Errorf("%s has sent none of the collections within %s", peer, first)
 	}
 	texts := make([]string, len(lacking))
 	for i, c := range lacking {
@@ -75,17 +89,25 @@ func (s *session) explainLack(lacking []*collection) error {
 			continue
 		}
 		texts[i] = fmt.Sprintf("%s has not sent %s for %s, and no service in another collection; if its services are not there, write collections: [%s]",
-			s.peer(), c.name, s.config.pace.first, strings.Join(s.holding.without(c), ", "))
+			peer, c.name, first, strings.Join(cs.without(c), ", "))
 	}
 	return errors.New("not listed: " + strings.Join(texts, "; "))
 }
 
-// without names the other collections that have come.
-func (h *holding) without(not *collection) (names []string) {
-	for _, c := range h.collections {
-		if c != not && c.answered {
-			names = append(names, c.name)
+// notKnown returns why the state of a collection is unknown.
+func (cs collections) notKnown(name string) string {
+	if c := cs.find(name); c != nil && c.refused {
+		return "this collection was NACKed: " + c.nacked.reason
+	}
+	return "the peer has not sent this collection since it was connected"
+}
+
+// isOnly reports whether a collection is the only one, or the only one of services.
+func (cs collections) isOnly(at int) bool {
+	for i, c := range cs {
+		if i != at && (c.makesServices() || !cs[at].makesServices()) {
+			return false
 		}
 	}
-	return names
+	return true
 }

@@ -23,7 +23,7 @@ func (r *held) read(c *collection, name string, text []byte, b bounds, self stri
 		r.reject(c, name, "", fmt.Sprintf("cannot be decoded: %v", err))
 		return err
 	}
-	if c.recordKind().Understood() {
+	if istio.RecordKind(c.kind.Name).Understood() {
 		fields, ok := mcp.CountFields(resource.GetBody().GetValue(), b.fields)
 		if !ok {
 			r.reject(c, name, "body", fmt.Sprintf("it has more than %d fields, which is %s", b.fields, forOperator(errTooMuch)))
@@ -53,27 +53,27 @@ func (r *held) read(c *collection, name string, text []byte, b bounds, self stri
 }
 
 func (r *held) rejectReading(c *collection, name string, reading *istio.Reading) {
-	f := reading.Rejection(c.place(name), c.name)
-	f.Ref, f.Object = refOf(c, name), cmp.Or(f.Object, objectOf(c, name))
+	f := reading.Rejection(placeOf(c.name, name), c.name)
+	f.Ref, f.Object = refOf(c.kind, name), cmp.Or(f.Object, objectOf(c.kind, name))
 	r.rejected = &f
 }
 
 func (r *held) reject(c *collection, name, field, reason string) {
 	r.rejected = &source.Rejection{
-		Ref: refOf(c, name), Place: c.place(name), Object: objectOf(c, name), Where: c.name, Field: field, Reason: reason,
+		Ref: refOf(c.kind, name), Place: placeOf(c.name, name), Object: objectOf(c.kind, name), Where: c.name, Field: field, Reason: reason,
 	}
 }
 
-func objectOf(c *collection, name string) string { return c.kind.Name + " " + cut(name) }
+func objectOf(kind mcp.Kind, name string) string { return kind.Name + " " + cut(name) }
 
 // refOf returns the ref of the record that a resource becomes, or would become. A
 // name that is no object's serves as the whole name of the ref.
-func refOf(c *collection, name string) model.Ref {
+func refOf(kind mcp.Kind, name string) model.Ref {
 	namespace, rest, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, rest = "", name
 	}
-	return model.Ref{Kind: c.recordKind(), Key: model.Key{Namespace: namespace, Name: cmp.Or(rest, name)}}
+	return model.Ref{Kind: istio.RecordKind(kind.Name), Key: model.Key{Namespace: namespace, Name: cmp.Or(rest, name)}}
 }
 
 // nameless counts the resources of an answer without a name.
@@ -98,7 +98,7 @@ func (n *nameless) of(c *collection) *held {
 	if n.count == 0 {
 		return nil
 	}
-	r := &held{size: perResource, turn: c.turn}
+	r := &held{size: perResource}
 	text := n.err.Error()
 	if n.count > 1 {
 		text = fmt.Sprintf("%d resources have no name, such as %s", n.count, text)

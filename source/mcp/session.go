@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
 // wire is a stream, opened by either side.
@@ -24,16 +25,29 @@ type wire interface {
 
 // session is one stream of a run: it requests, applies, and acknowledges.
 type session struct {
-	*Source
-	wire wire
-	end  context.CancelFunc // of the stream
-	sink source.Sink
+	*source.ExchangeStatus
+	holding *holding
+	wire    wire
+	end     context.CancelFunc // of the stream
+	sink    source.Sink
+	settings
 
 	listed   bool        // everything has been passed on
 	ended    []string    // places reported as removed before the first listing
 	progress progress    // until the first listing
 	late     *time.Timer // fires without further progress
 	stuck    atomic.Bool // the peer has not read a request in time
+}
+
+// settings are the parts of the configuration that a session needs.
+type settings struct {
+	env         source.Env
+	peer        string // for people
+	others      *turned
+	pace        pace
+	incremental bool
+	chosen      bool // collections are configured
+	largest     int  // maximum bytes of an answer
 }
 
 // run runs the session until the stream ends.
@@ -48,7 +62,7 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.ask(); err != nil {
 		return err
 	}
-	s.progress = s.holding.progress()
+	s.progress = s.holding.collections.progress()
 	s.late = time.NewTimer(s.patience())
 	defer s.late.Stop()
 	return s.follow(ctx, answers, ended)
@@ -74,11 +88,11 @@ func (s *session) receive(ctx context.Context, answers chan<- *answer) error {
 func (s *session) ask() error {
 	for _, c := range s.holding.collections {
 		c.answered, c.refused, c.said = false, false, nil
-		if s.config.Incremental && s.resume {
+		if s.incremental && !s.holding.noResume {
 			c.said = c.versions()
 		}
 		if err := s.send(&mcp.RequestResources{
-			Collection: c.name, InitialResourceVersions: c.said, Incremental: s.config.Incremental,
+			Collection: c.name, InitialResourceVersions: c.said, Incremental: s.incremental,
 		}); err != nil {
 			return err
 		}
@@ -90,7 +104,7 @@ func (s *session) ask() error {
 // peer does not read.
 func (s *session) send(r *mcp.RequestResources) error {
 	r.SinkNode = &mcp.SinkNode{Id: s.env.Instance, Annotations: map[string]string{"source": s.env.Name}}
-	stuck := time.AfterFunc(s.config.pace.stuck, func() { s.stuck.Store(true); s.end() })
+	stuck := time.AfterFunc(s.pace.stuck, func() { s.stuck.Store(true); s.end() })
 	defer stuck.Stop()
 	if err := s.wire.SendMsg(r); err != nil && !errors.Is(err, io.EOF) { // the receiver returns the cause
 		return s.explain(err)
@@ -138,7 +152,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	if a.err != nil && a.nonce == "" {
 		return s.unanswerable(a.err)
 	}
-	c := s.holding.find(a.collection)
+	c := s.holding.collections.find(a.collection)
 	if c == nil {
 		return s.nack(a, codes.Unimplemented, fmt.Sprintf("collection %q was not asked for", cut(a.collection)))
 	}
@@ -156,7 +170,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	c.nacked = nacked{}
 	s.holding.apply(d)
 	if first { // names removed while resuming are reported, too
-		s.ended = append(s.ended, s.holding.ended(d)...)
+		s.ended = append(s.ended, d.ended()...)
 	}
 	switch {
 	case !s.listed:
@@ -164,7 +178,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	case first:
 		err = s.list(ctx)
 	default:
-		err = s.holding.pass(ctx, s.sink, d, observed)
+		err = s.pass(ctx, d, observed)
 	}
 	if err != nil {
 		return err
@@ -175,12 +189,31 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	return s.notify(ctx)
 }
 
+// pass passes on the changes of an answer, after they were applied to the holding.
+// The cost grows with the changes alone.
+func (s *session) pass(ctx context.Context, d *difference, observed time.Time) error {
+	if d.whole {
+		l := d.collection.listing()
+		if l.Observed = observed; len(l.Places) == 0 {
+			return nil
+		}
+		return s.sink.Replace(ctx, l)
+	}
+	c := d.collection.change()
+	if c.Observed = observed; mirror.IsEmpty(c) {
+		return nil
+	}
+	return s.sink.Change(ctx, c)
+}
+
 // reject NACKs an answer of a collection, which changes nothing.
 func (s *session) reject(ctx context.Context, c *collection, a *answer, why error, observed time.Time) error {
 	if a.nonce == "" {
 		return s.unanswerable(why)
 	}
-	s.nacks(c, forOperator(why), observed)
+	reason := cut(forOperator(why))
+	s.Replied(c.name, c.held.Len(), reason)
+	c.nacked, c.refused = nacked{reason, observed}, true
 	if err := s.nack(a, codeOf(why), why.Error()); err != nil {
 		return err
 	}
@@ -193,13 +226,13 @@ func (s *session) reject(ctx context.Context, c *collection, a *answer, why erro
 // unanswerable returns why a stream is ended: a message without a nonce cannot be
 // NACKed. The peer would take the message for applied.
 func (s *session) unanswerable(why error) error {
-	return fmt.Errorf("%s has sent a message that cannot be NACKed, as it has no nonce: %s", s.peer(), cut(forOperator(why)))
+	return fmt.Errorf("%s has sent a message that cannot be NACKed, as it has no nonce: %s", s.peer, cut(forOperator(why)))
 }
 
 // advance lists everything once all collections have come. Each step restarts the
 // timer.
 func (s *session) advance(ctx context.Context) error {
-	now := s.holding.progress()
+	now := s.holding.collections.progress()
 	switch {
 	case now == progress{}:
 		return s.list(ctx)
@@ -215,7 +248,11 @@ func (s *session) notify(ctx context.Context) error {
 	if !s.listed {
 		return nil
 	}
-	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: append(s.holding.notices(), s.notices()...)})
+	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: s.notices()})
+}
+
+func (s *session) notices() []source.Notice {
+	return append(s.holding.notices(), s.others.notices()...)
 }
 
 // advised is an error with a remedy for the operator, which is not sent to the peer.
@@ -246,7 +283,7 @@ func codeOf(err error) codes.Code {
 func (s *session) list(ctx context.Context) error {
 	l := s.holding.everything()
 	s.keepUnanswered(&l)
-	l.Notices = append(s.holding.notices(), s.notices()...)
+	l.Notices = s.notices()
 	l.Observed, l.Removed = time.Now(), append(l.Removed, s.ended...)
 	if err := s.sink.Replace(ctx, l); err != nil {
 		return err
@@ -259,12 +296,12 @@ func (s *session) list(ctx context.Context) error {
 // ack ACKs an answer: it is stored by now, or waits for the first listing. A peer may
 // withhold the next answer until then, such as the first service.
 func (s *session) ack(c *collection, a *answer) error {
-	s.Replied(c.name, len(c.held), "")
+	s.Replied(c.name, c.held.Len(), "")
 	s.Echoed(c.name, c.echoed)
 	if a.nonce == "" {
 		return nil // without a nonce it would be a new request
 	}
-	return s.send(&mcp.RequestResources{Collection: c.name, ResponseNonce: a.nonce, Incremental: s.config.Incremental})
+	return s.send(&mcp.RequestResources{Collection: c.name, ResponseNonce: a.nonce, Incremental: s.incremental})
 }
 
 // nack NACKs an answer. The next answer has to be complete, since the peer does not

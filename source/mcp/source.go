@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"log/slog"
-	"slices"
 
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -17,9 +16,7 @@ type Source struct {
 
 	// The fields below outlive a run.
 	holding *holding
-	resume  bool     // requests contain the held versions
-	unknown []string // collections that the peer does not know
-	waited  bool     // the missing peer was reported once
+	waited  bool // the missing peer was reported once
 	away    turned
 	from    string // address of the peer that dialled
 
@@ -27,8 +24,9 @@ type Source struct {
 }
 
 var (
-	_ source.Source   = (*Source)(nil)
-	_ source.Listener = (*Source)(nil)
+	_ source.Source     = (*Source)(nil)
+	_ source.Listener   = (*Source)(nil)
+	_ source.Exchanging = (*Source)(nil)
 )
 
 func newSource(c Config, env source.Env) *Source {
@@ -37,32 +35,29 @@ func newSource(c Config, env source.Env) *Source {
 	}
 	c.pace = c.pace.withDefaults()
 	env.Memory.Keep()
-	return &Source{config: c, env: env, resume: true}
+	return &Source{config: c, env: env}
 }
 
 // Run implements [source.Source].
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.holding == nil {
-		s.holding = newHolding(s.config.collections(), s.config.bounds(s.env.Memory))
-		s.holding.self = s.env.Self
-		s.holding.room = func() int { return int(s.env.Memory.Lasting(mostBytes)) }
+		s.holding = newHolding(s.config.collections(), s.config.bounds(s.env.Memory), s.env.Self)
 	}
-	s.holding.drop(s.unknown)
 	if s.config.Listen != "" {
 		return s.listen(ctx, sink)
 	}
 	return s.dial(ctx, sink)
 }
 
-// drop removes collections that the peer does not have.
-func (h *holding) drop(names []string) {
-	h.collections = slices.DeleteFunc(h.collections, func(c *collection) bool { return slices.Contains(names, c.name) })
-}
-
-// session runs a session on a stream until the stream ends.
-func (s *Source) session(ctx context.Context, w wire, end context.CancelFunc, sink source.Sink) error {
-	one := &session{Source: s, wire: w, end: end, sink: sink}
-	return one.run(ctx)
+// session returns a session on a stream of the peer.
+func (s *Source) session(w wire, end context.CancelFunc, sink source.Sink) *session {
+	return &session{
+		ExchangeStatus: &s.ExchangeStatus, holding: s.holding, wire: w, end: end, sink: sink,
+		settings: settings{
+			env: s.env, peer: s.peer(), others: &s.away, pace: s.config.pace, incremental: s.config.Incremental,
+			chosen: len(s.config.Collections) > 0, largest: s.config.largest(s.env.Memory),
+		},
+	}
 }
 
 // peer names the peer for people.
@@ -71,12 +66,4 @@ func (s *Source) peer() string {
 		return "the source at " + s.from
 	}
 	return "the source " + s.config.Address
-}
-
-// notices returns notices beside the ones about collections.
-func (s *Source) notices() (list []source.Notice) {
-	for _, name := range s.unknown {
-		list = append(list, source.Notice{Object: "collection " + name, Text: "the peer does not have it, so it is not asked for; name those that it has in collections"})
-	}
-	return append(list, s.away.notices()...)
 }

@@ -89,29 +89,25 @@ func (c *Config) Warnings() []string {
 // Open implements [source.Settings].
 func (c *Config) Open(env source.Env) source.Source { return New(*c, env) }
 
-// kinds returns the requested kinds, in their order.
-func (c *Config) kinds() (list []mcp.Kind) {
+// kinds returns the requested kinds, in their order, with the type URLs of each: one if
+// the configuration names a type, all of the kind if it names the kind.
+func (c *Config) kinds() (list []kind) {
 	names := c.Types
 	if len(names) == 0 {
 		names = byDefault[:]
 	}
 	for _, name := range names {
-		if kind, known := kindNamed(name); known {
-			list = append(list, kind)
+		named, known := kindNamed(name)
+		if !known {
+			continue
 		}
+		one := kind{named, urls(named)}
+		if _, isURL := mcp.ByURL(name); isURL {
+			one.urls = []string{name}
+		}
+		list = append(list, one)
 	}
 	return list
-}
-
-// urls returns the type URLs of a kind: one if the configuration names a type, all of
-// the kind if it names the kind.
-func (c *Config) urls(kind mcp.Kind) []string {
-	for _, name := range c.Types {
-		if named, known := mcp.ByURL(name); known && named == kind {
-			return []string{name}
-		}
-	}
-	return urls(kind)
 }
 
 func kindNamed(name string) (mcp.Kind, bool) {

@@ -15,8 +15,10 @@
 // invalid resource is rejected by itself. An answer without a single decodable resource
 // is NACKed, and leaves everything as it was.
 //
-// Functions without I/O, in held.go and resource.go, apply an answer to the held
-// resources and make records of them. The rules are in docs/reference/mcp.md.
+// The layers are: configuration and connection ([Source]), a stream and its messages (run),
+// the resources held of the server (held, on source/mirror), judgements on whether a first
+// state is complete and a kind is known (state), and messages for the supervisor (report).
+// The last three do no I/O. The rules are in docs/reference/mcp.md.
 //
 // Concurrency: a [Source] belongs to the goroutine that runs it. A stream has a goroutine
 // that receives, which ends before [Source.Run] returns.

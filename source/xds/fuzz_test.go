@@ -44,7 +44,7 @@ func FuzzAnswers(f *testing.F) {
 		s := &stream{delta: delta}
 		for _, kind := range []string{"ServiceEntry", "Sidecar", "DestinationRule"} {
 			k, _ := mcp.ByName(kind)
-			h := held{}.of(k.URL(), k)
+			h := newHeld().of(k.URL(), k)
 			for _, data := range [][]byte{first, second} {
 				if a, err := s.decode(received{data: data}); err == nil {
 					checkAnswer(t, h, a)
@@ -62,7 +62,7 @@ func checkAnswer(t *testing.T, h *holding, a answer) {
 	}
 	h.apply(d)
 	size := int64(0)
-	for name, r := range h.resources {
+	for name, r := range h.resources.All() {
 		size += r.size()
 		reading := r.read(h.kind)
 		states := 0
@@ -74,7 +74,7 @@ func checkAnswer(t *testing.T, h *holding, a answer) {
 		if name == "" || states != 1 {
 			t.Errorf("%q is read as %+v", name, reading)
 		}
-		if a.full && !d.nameless && !d.names[name] {
+		if a.full && !d.nameless && !d.Has(name) {
 			t.Errorf("%q is held, and the answer lacks it", name)
 		}
 	}
@@ -82,11 +82,11 @@ func checkAnswer(t *testing.T, h *holding, a answer) {
 		t.Errorf("%d bytes are held, and %d counted", size, h.size)
 	}
 	again := h.compare(a)
-	for name := range again.changed {
+	for name := range again.Changed() {
 		t.Errorf("%q is different when it is said again", name)
 	}
-	for _, name := range again.gone {
-		if _, known := h.resources[name]; known {
+	for name := range again.Gone() {
+		if _, known := h.resources.Get(name); known {
 			t.Errorf("%q goes when it is said again", name)
 		}
 	}

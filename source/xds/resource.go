@@ -165,8 +165,3 @@ func emptyReading(kind mcp.Kind, name string) istio.Reading {
 	out := istio.FromResource(kind.Name, &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: name}})
 	return istio.Reading{Kind: kind.Name, Ref: out.Ref}
 }
-
-// decodes reports whether any part of a reading could be decoded, valid or not.
-func decodes(r istio.Reading) bool {
-	return !r.Undecoded
-}

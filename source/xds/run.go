@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -28,13 +27,28 @@ var (
 	errNoWaypoint   = errors.New("the server knows no waypoints")
 )
 
+// behavior is how the server behaved on earlier streams. It outlives a run.
+type behavior struct {
+	pace pace
+	// noResume says that the server ignores the held versions. Without a full state,
+	// removed resources would stay.
+	noResume bool
+	// sidecar says that the server knows no waypoints.
+	sidecar bool
+	// deltaEnd is how delta streams end that list nothing; empty if they do not.
+	deltaEnd string
+}
+
 // run follows the server on one stream. It belongs to one goroutine.
 type run struct {
-	*Source
-	sink  source.Sink
-	conn  *grpc.ClientConn
-	kinds []mcp.Kind
-	held  held
+	*source.ExchangeStatus
+	*behavior
+	*state // of the active stream
+	report report
+	env    source.Env
+	node   *corev3.Node
+	sink   source.Sink
+	conn   *grpc.ClientConn
 
 	received chan received
 	streams  sync.WaitGroup
@@ -45,29 +59,6 @@ type run struct {
 	deltaOnly bool
 	listed    bool
 	protected map[string]bool // kinds that were not completely known when they were listed
-	// stored are the names, by kind, with a stored record and no held resource. The
-	// server has not sent them on the active stream.
-	stored map[string]map[string]bool
-	anew   bool // nothing was stored or held when that stream began
-}
-
-func (r *run) urls(kind mcp.Kind) []string { return r.config.urls(kind) }
-
-// essential returns the kind without which there is no listing: ServiceEntry if
-// requested, else the first.
-func (r *run) essential() mcp.Kind {
-	for _, kind := range r.kinds {
-		if kind.Name == services {
-			return kind
-		}
-	}
-	return r.kinds[0]
-}
-
-const services = "ServiceEntry"
-
-func newRun(s *Source, sink source.Sink, conn *grpc.ClientConn, h held) *run {
-	return &run{Source: s, sink: sink, conn: conn, kinds: s.config.kinds(), held: h, received: make(chan received)}
 }
 
 // follow waits for
@@ -85,10 +76,8 @@ func (r *run) follow(ctx context.Context, delta bool) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		if due, waits := r.due(time.Now()); waits {
-			timer.Reset(time.Until(due))
-		} else {
-			timer.Stop()
+		if timer.Stop(); !r.listed {
+			timer.Reset(time.Until(r.nextTick(time.Now())))
 		}
 		var err error
 		select {
@@ -109,19 +98,20 @@ func (r *run) follow(ctx context.Context, delta bool) error {
 
 // begin opens the active stream, and asks for everything on it.
 func (r *run) begin(ctx context.Context, delta bool) error {
-	s, err := openStream(ctx, r.conn, delta, r.node())
+	s, err := openStream(ctx, r.conn, delta, r.node)
 	if err != nil {
 		return err
 	}
 	r.active = s
-	r.recall()
+	r.state = &state{kinds: r.kinds, held: r.held, pace: &r.behavior.pace, types: map[string]*asked{}, delta: delta, began: time.Now()}
+	r.recall(r.env.Stored())
 	r.streams.Go(func() { s.receive(ctx, r.received) })
-	for _, kind := range r.kinds {
-		for i, url := range r.urls(kind) {
-			if i > 0 && (r.held[url] == nil || len(r.held[url].resources) == 0) {
+	for _, k := range r.kinds {
+		for i, url := range k.urls {
+			if h := r.held.types[url]; i > 0 && (h == nil || h.resources.Len() == 0) {
 				continue // asked for if the newer type is answered with nothing
 			}
-			if err := r.ask(kind, url); err != nil {
+			if err := r.ask(k, url); err != nil {
 				return err
 			}
 		}
@@ -129,62 +119,46 @@ func (r *run) begin(ctx context.Context, delta bool) error {
 	return nil
 }
 
-// recall finds the names with a stored record but no held resource, left by an earlier process.
-func (r *run) recall() {
-	r.stored, r.anew = map[string]map[string]bool{}, true
-	for rec := range r.env.Stored() {
-		if rec.Owner != (model.Ref{}) {
-			continue
-		}
-		for _, kind := range r.kinds {
-			name, of := strings.CutPrefix(rec.Place, kind.Name+"/")
-			if !of {
-				continue
-			}
-			if r.stored[kind.Name] == nil {
-				r.stored[kind.Name] = map[string]bool{}
-			}
-			r.stored[kind.Name][name] = true
-		}
-	}
-	for _, kind := range r.kinds {
-		r.anew = r.anew && len(r.stored[kind.Name]) == 0
-		for _, url := range r.urls(kind) {
-			if h := r.held[url]; h != nil {
-				r.anew = r.anew && len(h.resources) == 0
-				for name := range h.resources {
-					delete(r.stored[kind.Name], name)
-				}
-			}
-		}
-	}
+// ask requests a type on the active stream.
+func (r *run) ask(of kind, url string) error {
+	return r.active.ask(url, r.subscribe(of, url, r.noResume, time.Now()))
 }
 
-// ask requests a type on the active stream. A delta server receives the held
-// versions, or the names of records that an earlier process stored; then it reports
-// removed resources. A server that ignores these receives none.
-func (r *run) ask(kind mcp.Kind, url string) error {
-	now := time.Now()
-	k := &asked{kind: kind, url: url, at: now, waits: now}
-	r.active.types[url] = k
-	h := r.held.of(url, kind)
-	var versions map[string]string
+// nextTick returns when the first state is complete or overdue, as far as is known now.
+func (r *run) nextTick(now time.Time) time.Time {
+	at := r.due(now)
+	if fallBack := r.began.Add(r.behavior.pace.delta); r.mayFallBack() && fallBack.Before(at) {
+		return fallBack
+	}
+	return at
+}
+
+// mayFallBack reports whether the other variant is tried if no answer comes.
+func (r *run) mayFallBack() bool {
+	return r.active.delta && !r.deltaOnly && !r.answeredAtAll(r.essential())
+}
+
+// tick handles overdue answers, and lists once everything is complete.
+func (r *run) tick(ctx, streams context.Context, now time.Time) error {
 	switch {
-	case r.noResume || len(h.resources) > 0 && h.versions() == nil:
-		k.unspoken = keys(h.resources)
-		maps.Copy(k.unspoken, r.stored[kind.Name])
-	case len(h.resources) > 0:
-		versions = h.versions()
-		k.resumes = r.active.delta
-	default:
-		k.unspoken = maps.Clone(r.stored[kind.Name])
-		versions = unversioned(k.unspoken)
-		k.claims = r.active.delta && versions != nil
+	case r.listed:
+		return nil
+	case r.mayFallBack() && !now.Before(r.began.Add(r.behavior.pace.delta)):
+		r.silent = r.active
+		return r.begin(streams, false)
 	}
-	if r.active.delta && versions == nil {
-		k.names = map[string]bool{}
+	if !r.isComplete(now) {
+		return nil
 	}
-	return r.active.ask(url, versions)
+	if err := r.lacks(); err != nil {
+		r.behavior.pace.answer = min(2*r.behavior.pace.answer, r.behavior.pace.patient)
+		return err
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	r.behavior.pace.answer = usual.answer
+	return r.list(ctx)
 }
 
 // ended maps the end of a stream to the error of the run; nil if the run goes on.
@@ -228,9 +202,9 @@ func (r *run) take(ctx context.Context, got received) error {
 	if err != nil {
 		return err
 	}
-	k := r.active.types[a.url]
+	k := r.types[a.url]
 	switch {
-	case from == r.silent && !slices.Contains(r.urls(r.essential()), a.url):
+	case from == r.silent && !slices.Contains(r.essential().urls, a.url):
 		return nil
 	case from == r.silent:
 		return errDeltaAnswers
@@ -246,32 +220,23 @@ func (r *run) take(ctx context.Context, got received) error {
 func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	r.Received(k.url, a.at)
 	if !r.listed {
-		r.active.slowest = max(r.active.slowest, a.at.Sub(k.waits))
+		r.slowest = max(r.slowest, a.at.Sub(k.waits))
 	}
 	k.marks, k.ends = k.marks || a.marks, k.ends || a.ends
-	h := r.held.of(k.url, k.kind)
+	h := r.held.of(k.url, k.kind.Kind)
 	d := h.compare(a)
 	k.resumed = k.resumed || slices.Contains(a.removed, nobody)
 	reason := h.undecodable(d)
-	switch {
-	case reason != "":
+	if reason == "" {
+		r.accept(k, a, time.Now())
+	} else {
 		reason = short(reason)
-		d = difference{trouble: []string{"the whole answer was NACKed: " + reason}, nameless: true}
-		k.nacked = reason
-	default:
-		k.last, k.version, k.nacked = time.Now(), a.version, ""
-		k.large = a.size >= large || len(a.resources) >= manyNames
-		r.spoken(k, a)
-		for name := range d.names {
-			if k.names != nil {
-				k.names[name] = true
-			}
-		}
+		d, k.nacked = h.nacked(reason), reason
 	}
 	changed, echoed := !slices.Equal(h.trouble, d.trouble), len(h.echoes) > 0
 	h.apply(d)
 	if room := r.env.Memory.Lasting(most); r.held.size() > room {
-		clear(r.held) // too many resources: only the records stay
+		r.held.clear() // too many resources: only the records stay
 		return fmt.Errorf("what the server has sent takes more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
 	}
 	if err := r.passOn(ctx, k, d, a, changed); err != nil {
@@ -284,76 +249,23 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 		return err
 	}
 	k.waits = time.Now()
-	r.Replied(k.url, len(h.resources), reason)
+	r.Replied(k.url, h.resources.Len(), reason)
 	r.noteEchoes(k.url)
-	return r.older(k)
+	return r.turnToOlder(k.kind)
 }
 
-// spoken notes the names that the server has sent or removed. A resource sent as one
-// type of a kind need not come as the other.
-func (r *run) spoken(k *asked, a answer) {
-	for _, name := range a.removed {
-		delete(k.unspoken, name)
-	}
-	for _, res := range a.resources {
-		delete(r.stored[k.kind.Name], res.name)
-		for _, url := range r.urls(k.kind) {
-			if of := r.active.types[url]; of != nil {
-				delete(of.unspoken, res.name)
-			}
-		}
-	}
-}
-
-// older requests a kind by its older type while the newer is answered with nothing.
-// The older type is dropped once the newer has all its resources.
-func (r *run) older(k *asked) error {
-	names := r.urls(k.kind)
-	if len(names) < 2 || r.active.types[names[0]].last.IsZero() {
-		return nil
-	}
-	newer, old := r.newer(names[0]), r.active.types[names[1]]
+// turnToOlder requests or drops the older type of a kind.
+func (r *run) turnToOlder(of kind) error {
+	request, drop := r.older(of)
 	switch {
-	case newer.size() == 0 && old == nil:
-		return r.ask(k.kind, names[1])
-	case newer.size() == 0 || old == nil || old.dropped:
-		return nil
-	case old.last.IsZero() && len(old.unspoken) > 0 || !newer.covers(r.held[names[1]]):
-		return nil
+	case request != "":
+		return r.ask(of, request)
+	case drop != "":
+		r.types[drop].dropped = true
+		r.held.drop(drop)
+		return r.active.drop(drop)
 	}
-	old.dropped = true
-	delete(r.held, names[1])
-	return r.active.drop(names[1])
-}
-
-// nameSet is a set of resource names: the names in the first answers of a stream, or
-// all held names.
-type nameSet struct {
-	names map[string]bool // nil for all held names
-	held  *holding
-}
-
-// newer returns the names that the server has of a type. Until the first answers of a
-// stream are complete, other held names may be gone.
-func (r *run) newer(url string) nameSet { return nameSet{r.active.types[url].names, r.held[url]} }
-
-// size returns the number of names. Each answer calls size, so no set is copied.
-func (n nameSet) size() int {
-	if n.names != nil {
-		return len(n.names)
-	}
-	return len(n.held.resources)
-}
-
-// covers reports whether the set has all held names of another type.
-func (n nameSet) covers(other *holding) bool {
-	for name := range other.resources {
-		_, held := n.held.resources[name]
-		if n.names != nil && !n.names[name] || n.names == nil && !held {
-			return false
-		}
-	}
-	return true
+	return nil
 }
 
 // short truncates a reason, and makes it valid UTF-8, since it may contain text that a peer sent.
@@ -363,12 +275,4 @@ func short(reason string) string {
 		return strings.ToValidUTF8(reason, "")
 	}
 	return strings.ToValidUTF8(reason[:enough], "") + "…"
-}
-
-func keys(resources map[string]resource) map[string]bool {
-	set := make(map[string]bool, len(resources))
-	for name := range resources {
-		set[name] = true
-	}
-	return set
 }

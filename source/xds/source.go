@@ -29,19 +29,12 @@ type Source struct {
 
 	config Config
 	env    source.Env
-	pace   pace
 	dial   func(context.Context, string) (net.Conn, error) // nil but in tests
 
 	// The fields below outlive a run.
-	held  held          // nil during a run, so that state after a panic is not reused
-	pings time.Duration // interval while the server is silent
-	// noResume says that the server ignores the held versions. Without a full state,
-	// removed resources would stay.
-	noResume bool
-	// sidecar says that the server knows no waypoints.
-	sidecar bool
-	// deltaEnd is how delta streams end that list nothing; empty if they do not.
-	deltaEnd string
+	held     *held         // nil during a run, so that state after a panic is not reused
+	pings    time.Duration // interval while the server is silent
+	behavior behavior
 }
 
 var (
@@ -63,7 +56,7 @@ func New(c Config, env source.Env) *Source {
 		env.Stored = func() iter.Seq[model.Record] { return func(func(model.Record) bool) {} }
 	}
 	env.Memory.Keep()
-	return &Source{config: c, env: env, pace: usual, pings: pingEvery}
+	return &Source{config: c, env: env, behavior: behavior{pace: usual}, pings: pingEvery}
 }
 
 // Run implements [source.Source]. It follows the server until the connection ends, or
@@ -76,12 +69,15 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	defer conn.Close()
 	h := s.held
 	if s.held = nil; h == nil {
-		h = held{}
+		h = newHeld()
 	}
 	delta, sotw := true, false
 	for {
-		r := newRun(s, sink, conn, h)
-		r.deltaOnly = sotw
+		r := &run{
+			ExchangeStatus: &s.ExchangeStatus, behavior: &s.behavior, state: &state{kinds: s.config.kinds(), held: h},
+			report: report{h, s.env.Self}, env: s.env, node: s.node(), sink: sink, conn: conn,
+			received: make(chan received), deltaOnly: sotw,
+		}
 		err = r.follow(ctx, delta)
 		switch {
 		case errors.Is(err, errNoDelta):
@@ -89,9 +85,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		case errors.Is(err, errDeltaAnswers):
 			sotw = true
 		case errors.Is(err, errNoResume):
-			s.noResume = true
+			s.behavior.noResume = true
 		case errors.Is(err, errNoWaypoint):
-			s.sidecar = true
+			s.behavior.sidecar = true
 		default:
 			s.held = h
 			return s.explain(ctx, err)
@@ -123,7 +119,7 @@ func (s *Source) connect() (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(creds), grpc.WithNoProxy(), grpc.WithUserAgent("isthmus"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(s.largest()))),
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: s.pace.answer}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: s.behavior.pace.answer}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: s.pings, Timeout: min(pingBound, s.pings/2), PermitWithoutStream: true}),
 	}
 	if s.dial != nil {
@@ -161,7 +157,7 @@ func (s *Source) explain(ctx context.Context, err error) error {
 // services that are not exported to its namespace. To a waypoint it pushes every change.
 func (s *Source) node() *corev3.Node {
 	name, kind, namespace := cmp.Or(s.env.Instance, "isthmus")+"-"+cmp.Or(s.env.Name, "xds"), "waypoint", namespaceOf(s.config.TLS)
-	if s.sidecar {
+	if s.behavior.sidecar {
 		kind = "sidecar"
 	}
 	return &corev3.Node{

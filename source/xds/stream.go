@@ -31,12 +31,7 @@ type stream struct {
 	grpc.ClientStream
 	delta bool
 	node  *corev3.Node // sent with the first request
-	types map[string]*asked
-	began time.Time
-	open  bool // something was received
-	// slowest is the longest time of an answer of the first state, from its request
-	// or the previous answer's ACK.
-	slowest time.Duration
+	open  bool         // something was received
 	// next receives a token when the received message was handled. So only one
 	// message of a stream is in memory.
 	next chan struct{}
@@ -61,7 +56,7 @@ func openStream(ctx context.Context, conn grpc.ClientConnInterface, delta bool, 
 	if err != nil {
 		return nil, err
 	}
-	return &stream{ClientStream: s, delta: delta, node: node, types: map[string]*asked{}, began: time.Now(), next: make(chan struct{}, 1)}, nil
+	return &stream{ClientStream: s, delta: delta, node: node, next: make(chan struct{}, 1)}, nil
 }
 
 // receive hands on one message at a time: the next one is read once this one was handled.

@@ -18,9 +18,15 @@ func urls(kind mcp.Kind) []string {
 	return []string{kind.URL(), kind.Group + "/" + older + "/" + kind.Name}
 }
 
+// kind is a requested kind with its type URLs, the newest first.
+type kind struct {
+	mcp.Kind
+	urls []string
+}
+
 // asked is a type that was asked for on a stream.
 type asked struct {
-	kind    mcp.Kind
+	kind    kind
 	url     string
 	at      time.Time
 	waits   time.Time // time of the last request that an answer may follow
