@@ -14,10 +14,29 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
+// api answers requests from the parts.
+type api struct{ parts Parts }
+
+func (a api) config(w http.ResponseWriter, _ *http.Request) {
+	c := a.parts.Config()
+	c.Age = age(time.Now(), c.Loaded)
+	reply(w, a.parts.Log, c)
+}
+
+func (a api) writers(w http.ResponseWriter, _ *http.Request) {
+	list := []output.Writer{}
+	for _, r := range a.parts.outputs() {
+		if r.Writer != nil {
+			list = append(list, *r.Writer)
+		}
+	}
+	reply(w, a.parts.Log, list)
+}
+
+func (a api) sources(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	replyList(s, w, func(yield func(Source) bool) {
-		for _, supervisor := range s.parts.Sources() {
+	replyList(w, a.parts.Log, func(yield func(Source) bool) {
+		for _, supervisor := range a.parts.Sources() {
 			if !yield(sourceShape(supervisor.Status(), supervisor.Exchanges(), now)) {
 				return
 			}
@@ -50,10 +69,10 @@ func sourceShape(status source.Status, exchanges []source.Exchange, now time.Tim
 }
 
 // release makes a source drop its held records.
-func (s *Server) release(w http.ResponseWriter, r *http.Request) {
+func (a api) release(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	var names []string
-	for _, supervisor := range s.parts.Sources() {
+	for _, supervisor := range a.parts.Sources() {
 		status := supervisor.Status()
 		if status.Name != name {
 			names = append(names, status.Name)
@@ -64,16 +83,16 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 			fail(w, http.StatusServiceUnavailable, "%v; nothing was released, try again", err)
 			return
 		}
-		s.reply(w, Release{released})
+		reply(w, a.parts.Log, Release{released})
 		return
 	}
 	fail(w, http.StatusNotFound, "no source %q; there are: %s", name, strings.Join(names, ", "))
 }
 
-func (s *Server) services(w http.ResponseWriter, r *http.Request) {
-	outputs, snapshot := s.parts.served(), s.parts.Snapshot()
+func (a api) services(w http.ResponseWriter, r *http.Request) {
+	outputs, snapshot := a.parts.served(), a.parts.Snapshot()
 	conflicts := conflictsIn(r.Context(), snapshot, outputs)
-	replyList(s, w, func(yield func(Service) bool) {
+	replyList(w, a.parts.Log, func(yield func(Service) bool) {
 		for service := range snapshot.Services() {
 			shape := serviceShape(service, outputs, unservedOf(service, outputs), conflicts)
 			if r.Context().Err() != nil || !yield(shape) {
@@ -83,9 +102,9 @@ func (s *Server) services(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (s *Server) service(w http.ResponseWriter, r *http.Request) {
+func (a api) service(w http.ResponseWriter, r *http.Request) {
 	host, now := r.PathValue("host"), time.Now()
-	list, outputs, snapshot := []Service{}, s.parts.served(), s.parts.Snapshot()
+	list, outputs, snapshot := []Service{}, a.parts.served(), a.parts.Snapshot()
 	conflicts := conflictsIn(r.Context(), snapshot, outputs)
 	for _, service := range named(snapshot, host) {
 		unserved, held := unservedOf(service, outputs), snapshot.Holds(speakers(service)...)
@@ -98,7 +117,7 @@ func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no service %q; GET /api/v1/services lists all, and GET /api/v1/sources shows what was rejected", host)
 		return
 	}
-	s.reply(w, list)
+	reply(w, a.parts.Log, list)
 }
 
 // named lists the services of a host. As in DNS, case and a final dot do not matter, but a
@@ -210,13 +229,13 @@ func localityText(l model.Locality) string {
 	return strings.TrimRight(strings.Join([]string{l.Region, l.Zone, l.SubZone}, "/"), "/")
 }
 
-func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
+func (a api) clients(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	replyList(s, w, func(yield func(Client) bool) {
-		for _, o := range s.parts.served() {
+	replyList(w, a.parts.Log, func(yield func(Client) bool) {
+		for _, o := range a.parts.served() {
 			notices := func(push.Client) []output.Notice { return nil }
 			if o.Notices != nil {
-				notices = o.Notices(s.parts.Snapshot())
+				notices = o.Notices(a.parts.Snapshot())
 			}
 			for _, c := range o.Engine.Clients() {
 				shape := clientShape(o.name, c, now)

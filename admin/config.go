@@ -2,7 +2,6 @@ package admin
 
 import (
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -54,12 +53,6 @@ const (
 	ConfigLoaded = "loaded"
 	ConfigFailed = "failed"
 )
-
-func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
-	c := s.parts.Config()
-	c.Age = age(time.Now(), c.Loaded)
-	s.reply(w, c)
-}
 
 // writeProblems writes each unusual state on a line.
 func (c Config) writeProblems(w io.Writer) {

@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"net/http"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/isthmus-mesh/isthmus/output"
@@ -29,16 +27,6 @@ func (p Parts) outputs() func(func(string, output.Report) bool) {
 		return func(func(string, output.Report) bool) {}
 	}
 	return p.Outputs
-}
-
-func (s *Server) writers(w http.ResponseWriter, _ *http.Request) {
-	list := []output.Writer{}
-	for _, r := range s.parts.outputs() {
-		if r.Writer != nil {
-			list = append(list, *r.Writer)
-		}
-	}
-	s.reply(w, list)
 }
 
 // measures makes metrics of the outputs' own measurements. Their names are known only at a

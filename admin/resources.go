@@ -40,14 +40,14 @@ func (p place) compare(s stream, typeName string) int {
 }
 
 // resources shows a client's resources, a page at a time.
-func (s *Server) resources(w http.ResponseWriter, r *http.Request) {
+func (a api) resources(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	limit, from, err := paging(r)
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
-	streams := s.streams(id)
+	streams := a.streams(id)
 	if len(streams) == 0 {
 		fail(w, http.StatusNotFound, "no client %q is connected; GET /api/v1/clients lists those that are", id)
 		return
@@ -61,12 +61,12 @@ func (s *Server) resources(w http.ResponseWriter, r *http.Request) {
 			page.fill(one, typeName, from, limit, now)
 		}
 	}
-	s.reply(w, page)
+	reply(w, a.parts.Log, page)
 }
 
 // streams returns the streams of a client, in the order of a page.
-func (s *Server) streams(id string) (list []stream) {
-	for _, o := range s.parts.served() {
+func (a api) streams(id string) (list []stream) {
+	for _, o := range a.parts.served() {
 		for _, subscriber := range o.Engine.Streams(id) {
 			list = append(list, stream{o.name, subscriber})
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
 	"time"
 )
 
@@ -69,31 +68,6 @@ func (l *Lost) String() string {
 		text += ", the last of " + l.Until.UTC().Format(time.RFC3339)
 	}
 	return text + "; every source has to be listed again"
-}
-
-// lost records the damage of a journal that could not be read. The journals after it
-// continue from its commits, so they are lost, too. before is the damage of a
-// snapshot; it may be nil.
-func (d *Disk) lost(l *loading, files []saved, cause error, before *DamageError) *DamageError {
-	damage := before
-	if damage == nil {
-		damage = &DamageError{File: d.folder.path(files[0].name()), Cause: cause}
-	}
-	damage.Lost = &Lost{Revision: l.revision, Offset: l.whole, Since: l.saved}
-	for i, f := range files {
-		if f.prefix != journalPrefix {
-			continue
-		}
-		from := int64(0)
-		if i == 0 {
-			from = l.whole
-		}
-		damage.files = append(damage.files, f)
-		if content, err := os.ReadFile(d.folder.path(f.name())); err == nil {
-			damage.Lost.count(content[min(from, int64(len(content))):])
-		}
-	}
-	return damage
 }
 
 // count adds up the changes that can be recognised in a part of a file.

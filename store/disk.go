@@ -1,9 +1,9 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/wait"
@@ -43,29 +43,15 @@ import (
 // locked it by then, the other process keeps it, and this one reports that until it is
 // free.
 type Disk struct {
-	folder   folder
+	archive
 	memory   *Memory  // restored from the files
 	replica  *Replica // of memory; its commits are saved
-	log      *slog.Logger
-	listed   func() map[string]time.Time
-	remade   func()
 	restored Restored
 	tuning   tuning
-	files    files
-
-	lock     *os.File
-	released sync.Once
-
-	// The fields of the goroutine that saves.
-	from         model.At    // the saved moment that saving continues from; zero if a snapshot has to come first
-	number       int         // of the newest file
-	snapshot     os.FileInfo // the last one; nil if there is none
-	journals     int         // number of journals begun since the last snapshot
-	journalBytes int64       // in these journals
-	snapBytes    int64       // in the last snapshot
-	left         leftover
-
 	progress progress
+	// from is the saved moment that saving continues from; zero if a snapshot has to come
+	// first. The goroutine that saves owns it, and the archive.
+	from model.At
 }
 
 // DiskConfig configures the folder of a store.
@@ -122,6 +108,80 @@ type Restored struct {
 	Damage *DamageError
 }
 
+// OpenDisk locks a folder for this process and restores its saved records. Damaged
+// files do not fail it: the store begins with their readable part, up to a whole
+// commit; see [Disk.Restored]. A process that has the lock may be ending: OpenDisk
+// waits two seconds for it, and then fails with an [*InUseError]. It also fails if the
+// folder cannot be written to at all.
+//
+// [Disk.Run] or [Disk.Close] must follow.
+func OpenDisk(cfg DiskConfig) (*Disk, error) { return openDisk(cfg, defaultTuning(), diskFiles{}) }
+
+func openDisk(cfg DiskConfig, tuning tuning, files files) (*Disk, error) {
+	memory := NewMemory(cfg.Store)
+	d := &Disk{
+		archive: archive{folder: folder(cfg.Dir), files: files, log: cfg.Log, listed: cfg.Listed, remade: cfg.Remade},
+		memory:  memory, replica: memory.Replica, tuning: tuning,
+	}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if err := d.folder.make(files); err != nil {
+		return nil, fmt.Errorf("%w; name a folder that can be written to", err)
+	}
+	var err error
+	if d.lock, err = d.folder.lock(tuning.lock, d.log); err != nil {
+		if inUse, ok := errors.AsType[*InUseError](err); ok {
+			return nil, inUse
+		}
+		return nil, fmt.Errorf("%w; name a folder that can be written to", err)
+	}
+	d.folder.removeTemporary(files)
+	d.restore()
+	return d, nil
+}
+
+// restore loads the readable part of the folder. Damaged files are kept for a report
+// and superseded by a new snapshot. If no snapshot can be read, all files are set
+// aside.
+func (d *Disk) restore() {
+	files, strange, err := d.folder.read()
+	if err != nil {
+		d.restored.Damage = &DamageError{File: string(d.folder), Cause: err, Failed: err}
+		d.number = int(time.Now().Unix()) // above any existing number
+		return
+	}
+	if len(files) > 0 {
+		d.number = files[len(files)-1].number
+		loaded, damage := d.load(files)
+		if loaded == nil {
+			damage.Moved, damage.Failed = d.folder.setAside(d.files, files, damage.mark(), time.Now())
+			d.restored.Damage = damage
+			d.forget()
+		} else {
+			d.use(loaded, damage)
+		}
+	}
+	d.restored.At, d.restored.Strange = d.replica.At(), strange
+	d.from = d.Saving().Saved
+}
+
+// use makes the loaded records the store's content. Saving continues from them, unless
+// they were damaged or cannot be synced: saving then begins with a snapshot.
+func (d *Disk) use(loaded *loading, damage *DamageError) {
+	all := loaded.records.Map()
+	d.memory.restore(loaded.revision, "the last known good was restored", all)
+	d.restored = Restored{Records: all.Len(), Bytes: d.snapBytes + d.journalBytes, Saved: loaded.saved, Listed: loaded.listed, Damage: damage}
+	if damage != nil {
+		damage.Moved, damage.Failed = d.folder.keep(d.files, damage.files, damage.mark())
+	} else if d.snapshot != nil && d.folder.sync(d.files) == nil { // a killed process may not have synced it
+		d.progress.restored(d.replica.At())
+		d.folder.tidy(d.files)
+		return
+	}
+	d.forget()
+}
+
 // Store returns the store.
 func (d *Disk) Store() *Memory { return d.memory }
 
@@ -129,16 +189,7 @@ func (d *Disk) Store() *Memory { return d.memory }
 func (d *Disk) Restored() Restored { return d.restored }
 
 // Close unlocks the folder. [Disk.Run] does so at its end.
-func (d *Disk) Close() { d.released.Do(func() { releaseLock(d.lock) }) }
+func (d *Disk) Close() { d.release() }
 
 // Saving returns the progress of saving. It may be called from any goroutine.
 func (d *Disk) Saving() Saving { return d.progress.read() }
-
-// mark returns a time mark of now, for a file of which synced bytes are on disk.
-func (d *Disk) mark(synced int64) timeMark {
-	var listed map[string]time.Time
-	if d.listed != nil {
-		listed = d.listed()
-	}
-	return newTimeMark(time.Now(), synced, listed)
-}

@@ -88,7 +88,7 @@ func BenchmarkSave470k(b *testing.B) {
 	number, size := 1, int64(0)
 	for b.Loop() {
 		number++
-		c := d.compact(b.Context(), number)
+		c := compact(b.Context(), &d.archive, d.replica, number)
 		if c.err != nil {
 			b.Fatal(c.err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ func (d *Disk) Run(ctx context.Context) error {
 
 // attend reports a slow disk, and waits for the end of saving.
 func (d *Disk) attend(ctx context.Context, ended <-chan error) error {
-	var slow slowness
+	slow := slowness{limit: d.tuning.slow, log: d.log, folder: d.folder}
 	look := time.NewTicker(d.tuning.slow / 4)
 	defer look.Stop()
 	var limit <-chan time.Time
@@ -47,7 +48,7 @@ func (d *Disk) attend(ctx context.Context, ended <-chan error) error {
 		case err := <-ended:
 			return err
 		case now := <-look.C:
-			slow.look(d, now)
+			slow.look(d.Saving(), now)
 		case <-stop:
 			stop = nil
 			timer := time.NewTimer(d.tuning.drain)
@@ -60,19 +61,23 @@ func (d *Disk) attend(ctx context.Context, ended <-chan error) error {
 }
 
 // slowness logs when the disk falls behind, and when it has caught up.
-type slowness struct{ since time.Time }
+type slowness struct {
+	limit  time.Duration
+	log    *slog.Logger
+	folder folder
+	since  time.Time
+}
 
-func (s *slowness) look(d *Disk, now time.Time) {
-	p := d.Saving()
+func (s *slowness) look(p Saving, now time.Time) {
 	lag := p.Lag(now)
 	switch {
 	case p.Err != nil: // logged where it occurs
-	case s.since.IsZero() && lag > d.tuning.slow:
+	case s.since.IsZero() && lag > s.limit:
 		s.since = p.Pending
-		d.log.Warn("the disk is slow or hangs: the last known good is not being saved; serving goes on. Look at the disk, and do not restart before it answers",
-			"folder", string(d.folder), "lag", lag.Round(time.Second).String(), "unwritten", p.WriteLag(now).Round(time.Second).String())
-	case !s.since.IsZero() && lag < d.tuning.slow:
-		d.log.Info("the disk keeps up again", "folder", string(d.folder), "after", now.Sub(s.since).Round(time.Second).String())
+		s.log.Warn("the disk is slow or hangs: the last known good is not being saved; serving goes on. Look at the disk, and do not restart before it answers",
+			"folder", string(s.folder), "lag", lag.Round(time.Second).String(), "unwritten", p.WriteLag(now).Round(time.Second).String())
+	case !s.since.IsZero() && lag < s.limit:
+		s.log.Info("the disk keeps up again", "folder", string(s.folder), "after", now.Sub(s.since).Round(time.Second).String())
 		s.since = time.Time{}
 	}
 }
@@ -118,6 +123,18 @@ func (d *Disk) work(stopping, ctx context.Context) error {
 	}
 }
 
+// own makes sure that the folder belongs to this process. A removed or replaced folder
+// is created again, and everything is saved anew.
+func (d *Disk) own() error {
+	lost := d.intact(nil)
+	if !errors.Is(lost, errNotOurs) {
+		return lost
+	}
+	d.from = model.At{}
+	d.progress.lost()
+	return d.remake(lost)
+}
+
 func (d *Disk) notSaved(err error) error {
 	return fmt.Errorf("save the last known good in %s: %w", d.folder, err)
 }
@@ -138,13 +155,6 @@ func (d *Disk) failed(err error) {
 		next = "its folder is gone, and is made again"
 	}
 	d.log.Error("the last known good is not being saved; serving goes on, and saving is tried again", "next", next, "folder", string(d.folder), "err", err)
-}
-
-// savedUpTo reports that everything up to a moment is on disk.
-func (d *Disk) savedUpTo(at model.At) {
-	if d.progress.saved(at) {
-		d.log.Info("the last known good is being saved again", "folder", string(d.folder), "revision", at.Revision)
-	}
 }
 
 // save follows the store from the saved moment until stop or ctx ends, or the disk
@@ -169,7 +179,7 @@ func (d *Disk) startOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := d.compact(ctx, number)
+	c := compact(ctx, &d.archive, d.replica, number)
 	if c.err != nil {
 		return c.err
 	}
@@ -177,7 +187,7 @@ func (d *Disk) startOver(ctx context.Context) error {
 		return err
 	}
 	d.from = c.at
-	d.savedUpTo(c.at)
+	d.progress.savedUpTo(c.at, d.log, d.folder)
 	return nil
 }
 
@@ -246,24 +256,4 @@ func revisionOf(b model.Batch) uint64 {
 		return e.Revision
 	}
 	return 0
-}
-
-// next returns the number of the next file.
-func (d *Disk) next() (int, error) {
-	if d.number >= mostNumber {
-		return 0, fmt.Errorf("there is no number after that of %s: move that file elsewhere and restart", d.folder.path(fmt.Sprintf("*-%08d", d.number)))
-	}
-	d.number++
-	return d.number, nil
-}
-
-// superseded records a new snapshot and removes the files before it.
-func (d *Disk) superseded(c compaction) error {
-	if err := d.locked(); err != nil {
-		return err // the files there may be another process's
-	}
-	d.snapshot = c.info
-	d.snapBytes, d.journals, d.journalBytes, d.left = c.size, 0, 0, leftover{}
-	d.folder.tidy(d.files)
-	return nil
 }

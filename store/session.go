@@ -12,9 +12,12 @@ import (
 // session saves commits until the first error. It writes, and starts goroutines that
 // sync and that write snapshots: no commit waits for them. One goroutine owns it.
 type session struct {
-	*Disk
-	ctx  context.Context //nolint:containedctx // of what the session starts
-	held model.At        // the last written moment, perhaps not synced
+	*archive
+	replica  *Replica
+	progress *progress
+	tuning   tuning
+	ctx      context.Context //nolint:containedctx // of what the session starts
+	held     model.At        // the last written moment, perhaps not synced
 
 	open    []*journal  // the journals that are not closed, the oldest first
 	current *journal    // the last of open, which receives commits; nil if it was retired
@@ -33,7 +36,7 @@ type session struct {
 
 func newSession(ctx context.Context, d *Disk, parts *sync.WaitGroup) *session {
 	return &session{
-		Disk: d, ctx: ctx, held: d.from, marked: time.Now(), parts: parts,
+		archive: &d.archive, replica: d.replica, progress: &d.progress, tuning: d.tuning, ctx: ctx, held: d.from, marked: time.Now(), parts: parts,
 		synced: make(chan syncing, 1), compacted: make(chan compaction, 1),
 	}
 }
@@ -72,7 +75,7 @@ func (s *session) run(stop <-chan struct{}, batches <-chan model.Batch) error {
 		if err != nil {
 			return err
 		}
-		if end != nil && s.holds(*end) && s.Saving().Saved != s.held {
+		if end != nil && s.holds(*end) && s.progress.read().Saved != s.held {
 			s.sync(false)
 		}
 	}
@@ -89,7 +92,7 @@ func (s *session) holds(at model.At) bool {
 
 // has reports whether everything up to a moment is on disk.
 func (s *session) has(at model.At) bool {
-	return s.holds(at) && !s.syncs && s.Saving().Saved == s.held
+	return s.holds(at) && !s.syncs && s.progress.read().Saved == s.held
 }
 
 // take writes a commit and hands it to the operating system.
@@ -127,7 +130,7 @@ func (s *session) openJournal() error {
 	if err != nil {
 		return err
 	}
-	j, err := s.newJournal(number, s.held.Revision)
+	j, err := newJournal(s.archive, number, s.held.Revision)
 	if err != nil {
 		return err
 	}
@@ -156,7 +159,7 @@ func (s *session) sync(anyway bool) {
 		return
 	}
 	run := syncing{at: s.held}
-	if anyway || s.Saving().Saved != s.held || len(s.open) > 1 {
+	if anyway || s.progress.read().Saved != s.held || len(s.open) > 1 {
 		for _, j := range s.open {
 			run.journals = append(run.journals, syncingJournal{j, j.size, j != s.current})
 		}
@@ -196,7 +199,7 @@ func (s *session) settleSync(run syncing) error {
 	if len(run.journals) == 0 {
 		return nil
 	}
-	s.savedUpTo(run.at)
+	s.progress.savedUpTo(run.at, s.log, s.folder)
 	if s.marked = time.Now(); s.current != nil {
 		if err := s.current.mark(s.mark(s.current.synced)); err != nil {
 			return err
@@ -222,7 +225,7 @@ func (s *session) maybeCompact() error {
 	}
 	s.current, s.compacts = nil, true
 	s.arm() // so that the journal is closed
-	s.parts.Go(func() { s.compacted <- s.compact(s.ctx, number) })
+	s.parts.Go(func() { s.compacted <- compact(s.ctx, s.archive, s.replica, number) })
 	return nil
 }
 

@@ -17,8 +17,7 @@ import (
 // for all. The streams of one client therefore exhaust its own limits before the common
 // ones.
 type admission struct {
-	each Rate
-	most int // streams of all clients; 0 for any number
+	limits Limits
 
 	mu      sync.Mutex
 	total   int
@@ -28,41 +27,40 @@ type admission struct {
 }
 
 func newAdmission(l Limits) *admission {
-	return &admission{each: l.NewStreamsPerClient, most: l.Streams, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
+	return &admission{limits: l, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
 }
 
-// admit lets a stream begin, after a wait if there is a rush. The caller calls leave at the
-// end of the stream.
-func (s *Server) admit(ctx context.Context, who Identity) (leave func(), err error) {
+// admit lets a stream begin, after a wait of at most patience if there is a rush. The
+// caller calls leave at the end of the stream.
+func (a *admission) admit(ctx context.Context, who Identity, patience time.Duration) (leave func(), err error) {
 	key := who.Key()
-	if err := s.admission.enter(key, s.limits.StreamsPerClient); err != nil {
-		return nil, s.Reject(tooMany, err)
+	if err := a.enter(key); err != nil {
+		return nil, err
 	}
-	leave = func() { s.admission.leave(key) }
-	if err := s.await(ctx, who); err != nil {
+	leave = func() { a.leave(key) }
+	if err := a.await(ctx, who, patience); err != nil {
 		leave()
-		return nil, s.Reject(tooMany, err)
+		return nil, err
 	}
 	return leave, nil
 }
 
 // await waits for the rate limit of a stream's identity, and then for the common one.
-func (s *Server) await(ctx context.Context, who Identity) error {
-	left := s.options.PrimedWithin
+func (a *admission) await(ctx context.Context, who Identity, patience time.Duration) error {
 	if who.Name != "" {
-		delay, ok := s.admission.take(who.Name, 1, left)
+		delay, ok := a.take(who.Name, 1, patience)
 		if !ok {
 			return grpcstatus.Errorf(codes.ResourceExhausted,
 				"more than %g streams a second of %s begin, which is all that are let in of one identity; try again later, or another Isthmus",
-				s.limits.NewStreamsPerClient.PerSecond, who.Name)
+				a.limits.NewStreamsPerClient.PerSecond, who.Name)
 		}
 		wait.Sleep(ctx, delay)
-		left -= delay
+		patience -= delay
 	}
-	delay, ok := s.admission.takeOfAll(left)
+	delay, ok := a.takeOfAll(patience)
 	if !ok {
 		return grpcstatus.Errorf(codes.ResourceExhausted,
-			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", s.limits.NewStreams.PerSecond)
+			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", a.limits.NewStreams.PerSecond)
 	}
 	wait.Sleep(ctx, delay)
 	return nil
@@ -77,7 +75,7 @@ func (a *admission) take(client string, streams int, patience time.Duration) (de
 	a.sweep(now)
 	b := a.by[client]
 	if b == nil {
-		fresh := rate.New(a.each)
+		fresh := rate.New(a.limits.NewStreamsPerClient)
 		b = &fresh
 		a.by[client] = b
 	}
@@ -106,13 +104,13 @@ func (a *admission) sweep(now time.Time) {
 }
 
 // enter counts a stream of a client, unless the maximum is reached.
-func (a *admission) enter(key string, most int) error {
+func (a *admission) enter(key string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.most > 0 && a.total >= a.most {
-		return TooLarge("%d streams are there already, which is all that are let in; try another Isthmus", a.most)
+	if most := a.limits.Streams; most > 0 && a.total >= most {
+		return TooLarge("%d streams are there already, which is all that are let in; try another Isthmus", most)
 	}
-	if key != "" && a.streams[key] >= most {
+	if most := a.limits.StreamsPerClient; key != "" && a.streams[key] >= most {
 		return TooLarge("%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most)
 	}
 	a.total++

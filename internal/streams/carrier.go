@@ -3,7 +3,6 @@ package streams
 import (
 	"bytes"
 	"net"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
@@ -57,32 +56,16 @@ func (c *carrier) admit(text []byte) bool {
 	if opened == 0 {
 		return true
 	}
-	s := c.by.server
-	wait, ok := s.admission.take(c.by.address, opened, s.options.PrimedWithin)
+	g := c.by.guard
+	wait, ok := g.admission.take(c.by.address, opened, g.patience)
 	if !ok {
-		_ = s.Reject(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
+		_ = g.Reject(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: more than %g streams a second begin there, which is all that are let in of one address; look for what opens them",
-			c.by.from(), s.limits.NewStreamsPerClient.PerSecond))
+			c.by.from(), g.limits.NewStreamsPerClient.PerSecond))
 		_ = c.by.Close()
 		return false
 	}
 	return c.by.rest(wait)
-}
-
-// rest waits for a duration, or until the connection is closed; then it returns false.
-func (c *connection) rest(d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	// Cases: the time is over; the connection is closed.
-	select {
-	case <-timer.C:
-		return true
-	case <-c.closed:
-		return false
-	}
 }
 
 // tooManyPings is the end of gRPC's GOAWAY frame for a client that pings too often. It is
@@ -96,7 +79,7 @@ var (
 // Write implements [net.Conn]. The check for the GOAWAY frame costs a comparison.
 func (c *carrier) Write(b []byte) (int, error) {
 	if len(b) >= tooManyPingsMin && bytes.HasSuffix(b, tooManyPings) {
-		_ = c.by.server.Reject(tooManyPing, grpcstatus.Errorf(codes.ResourceExhausted,
+		_ = c.by.guard.Reject(tooManyPing, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: it was pinged more often than every 2s again and again; raise the keepalive interval of the client", c.by.from()))
 	}
 	return c.Conn.Write(b)

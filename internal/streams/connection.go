@@ -14,6 +14,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
+// guard protects a server from its connections. Each connection reports to it.
+type guard struct {
+	*rejections
+	limits      Limits
+	patience    time.Duration // how long an early stream waits at most
+	admission   *admission
+	connections *connections
+}
+
 // connections is the open connections of a server. It counts each when it is accepted, when
 // a stream begins on it, and when it is closed.
 type connections struct {
@@ -106,13 +115,13 @@ func (all *connections) proven() (list []*connection) {
 type connection struct {
 	net.Conn
 
-	server  *Server
+	guard   *guard
 	arrival arrival
 	address string // of the client; empty on this machine
 	since   time.Time
 	began   bool                // a stream has begun; guarded by connections
 	chain   []*x509.Certificate // the verified client certificate chain; guarded likewise
-	proof   proof               // owned by the guard
+	proof   proof               // owned by the goroutine that checks it
 
 	closed chan struct{} // closed with the connection
 	close  func() error
@@ -122,8 +131,8 @@ type connection struct {
 	end  context.CancelCauseFunc
 }
 
-func (s *Server) newConnection(conn net.Conn) *connection {
-	c := &connection{Conn: conn, server: s, address: loopback.Remote(conn.RemoteAddr()), since: time.Now(), closed: make(chan struct{})}
+func newConnection(conn net.Conn, g *guard) *connection {
+	c := &connection{Conn: conn, guard: g, address: loopback.Remote(conn.RemoteAddr()), since: time.Now(), closed: make(chan struct{})}
 	if c.arrival.raw = rawOf(conn); c.arrival.raw != nil {
 		c.arrival.try = c.arrival.take
 	}
@@ -137,18 +146,18 @@ func (c *connection) from() string { return cmp.Or(c.address, "this machine") }
 
 // shows records the client's certificates.
 func (c *connection) shows(chain []*x509.Certificate) {
-	c.server.connections.mu.Lock()
-	defer c.server.connections.mu.Unlock()
+	c.guard.connections.mu.Lock()
+	defer c.guard.connections.mu.Unlock()
 	c.chain = chain
 }
 
 // Close implements [net.Conn].
 func (c *connection) Close() error {
-	s := c.server
-	if inVain := s.connections.leave(c); inVain && time.Since(c.since) >= s.limits.Handshake {
-		_ = s.Reject(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
+	g := c.guard
+	if inVain := g.connections.leave(c); inVain && time.Since(c.since) >= g.limits.Handshake {
+		_ = g.Reject(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
 			"a connection from %s was closed: it opened no stream in %s; a handshake may take %s",
-			c.from(), time.Since(c.since).Round(time.Millisecond), s.limits.Handshake))
+			c.from(), time.Since(c.since).Round(time.Millisecond), g.limits.Handshake))
 	}
 	return c.close()
 }
@@ -163,10 +172,26 @@ func (c *connection) dismiss(why error) {
 // closeDelay is how long streams have to tell their clients why they end.
 const closeDelay = time.Second
 
+// rest waits for a duration, or until the connection is closed; then it returns false.
+func (c *connection) rest(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	// Cases: the time is over; the connection is closed.
+	select {
+	case <-timer.C:
+		return true
+	case <-c.closed:
+		return false
+	}
+}
+
 // guarded is a listener that limits the open connections of one address without streams.
 type guarded struct {
 	net.Listener
-	server *Server
+	guard *guard
 }
 
 // Accept implements [net.Listener].
@@ -176,8 +201,8 @@ func (l guarded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, most := l.server.newConnection(conn), l.server.limits.NewConnections
-		entered, stopping := l.server.connections.enter(c, most)
+		c, most := newConnection(conn, l.guard), l.guard.limits.NewConnections
+		entered, stopping := l.guard.connections.enter(c, most)
 		if entered {
 			return c, nil
 		}
@@ -185,7 +210,7 @@ func (l guarded) Accept() (net.Conn, error) {
 		if stopping {
 			continue
 		}
-		_ = l.server.Reject(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
+		_ = l.guard.Reject(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: %d others have opened no stream yet, which is all one address may have; look for what connects there and says nothing",
 			c.address, most))
 	}

@@ -48,8 +48,8 @@ func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 // was closed. A connection closed without a byte, such as a probe of a load balancer, is
 // not reported.
 func (c *connection) failed(err error) {
-	if time.Since(c.since) < c.server.limits.Handshake && !errors.Is(err, io.EOF) {
-		_ = c.server.Reject(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
+	if time.Since(c.since) < c.guard.limits.Handshake && !errors.Is(err, io.EOF) {
+		_ = c.guard.Reject(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
 	}
 }
 
@@ -60,18 +60,18 @@ type proof struct {
 	until time.Time
 }
 
-// guard ends connections with certificates that have expired, or that no current authority
+// recheck ends connections with certificates that have expired, or that no current authority
 // vouches for. It returns when stop is closed.
-func (s *Server) guard(stop <-chan struct{}) {
-	tick := time.NewTicker(s.limits.Recheck)
+func (all *connections) recheck(every time.Duration, current func() *x509.CertPool, stop <-chan struct{}) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-stop:
 			return
 		case now := <-tick.C:
-			authorities := s.options.ClientCAs()
-			for _, c := range s.connections.proven() {
+			authorities := current()
+			for _, c := range all.proven() {
 				if err := c.prove(authorities, now); err != nil {
 					c.dismiss(err)
 				}
@@ -94,14 +94,15 @@ func (c *connection) prove(authorities *x509.CertPool, now time.Time) error {
 	return nil
 }
 
-// welcome records a stream on a connection, unless the connection has been dismissed.
-func (s *Server) welcome(by *connection) error {
-	if why := by.dismissed(); why != nil {
-		return s.Reject(untrusted, why)
+// welcome records a stream on its connection, unless the connection has been dismissed.
+func (c *connection) welcome() error {
+	if c == nil {
+		return nil
 	}
-	if by != nil {
-		s.connections.begin(by)
+	if why := c.dismissed(); why != nil {
+		return c.guard.Reject(untrusted, why)
 	}
+	c.guard.connections.begin(c)
 	return nil
 }
 

@@ -59,15 +59,14 @@ type Server struct {
 	GRPC *grpc.Server
 	Log  *slog.Logger // limited
 
-	engine      *push.Engine // nil if the streams have no subscribers
-	options     Options
-	limits      Limits
-	admission   *admission
-	connections *connections
-	decoding    *semaphore.Weighted
-	intake      intake.Limits
-	stopping    chan struct{}
-	halt        func() // closes stopping, once
+	engine   *push.Engine // nil if the streams have no subscribers
+	options  Options
+	limits   Limits
+	guard    *guard
+	decoding *semaphore.Weighted
+	intake   intake.Limits
+	stopping chan struct{}
+	halt     func() // closes stopping, once
 }
 
 const (
@@ -107,9 +106,11 @@ func New(engine *push.Engine, o Options, l Limits, advice string) *Server {
 	}
 	o.Log = slog.New(loglimit.New(o.Log.Handler())) // a client causes each of its lines
 	l = l.WithDefaults()
+	rejected := &rejections{log: o.Log}
 	s := &Server{
-		rejections: &rejections{log: o.Log}, Log: o.Log, engine: engine, options: o, limits: l,
-		admission: newAdmission(l), connections: newConnections(), decoding: semaphore.NewWeighted(decoded), stopping: make(chan struct{}),
+		rejections: rejected, Log: o.Log, engine: engine, options: o, limits: l,
+		guard:    &guard{rejected, l, o.PrimedWithin, newAdmission(l), newConnections()},
+		decoding: semaphore.NewWeighted(decoded), stopping: make(chan struct{}),
 	}
 	s.intake = intake.Limits{
 		Message: l.Message, Piece: l.Piece, Room: intake.NewRoom(l.Receiving, l.Message),
@@ -173,12 +174,12 @@ func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) e
 func (s *Server) Serve(l net.Listener) error {
 	if s.options.ClientCAs != nil {
 		ended := make(chan struct{})
-		var guard sync.WaitGroup
-		guard.Go(func() { s.guard(ended) })
-		defer guard.Wait()
+		var checks sync.WaitGroup
+		checks.Go(func() { s.guard.connections.recheck(s.limits.Recheck, s.options.ClientCAs, ended) })
+		defer checks.Wait()
 		defer close(ended)
 	}
-	if err := s.GRPC.Serve(guarded{l, s}); !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.GRPC.Serve(guarded{l, s.guard}); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil
@@ -187,7 +188,7 @@ func (s *Server) Serve(l net.Listener) error {
 // Close ends every stream and every connection at once.
 func (s *Server) Close() {
 	s.halt()
-	s.connections.closeStreamless()
+	s.guard.connections.closeStreamless()
 	s.GRPC.Stop()
 }
 
@@ -195,7 +196,7 @@ func (s *Server) Close() {
 // ends, and then closes the rest.
 func (s *Server) Stop(ctx context.Context) {
 	s.halt()
-	s.connections.closeStreamless()
+	s.guard.connections.closeStreamless()
 	done := make(chan struct{})
 	go func() {
 		s.GRPC.GracefulStop()

@@ -36,16 +36,16 @@ type Stream struct {
 func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 	return func(_ any, wire grpc.ServerStream) (err error) {
 		defer s.Survive(&err)
-		who, err := s.identify(wire.Context())
+		who, err := identify(wire.Context(), s.options.TrustDomains)
 		if err != nil {
+			return s.Reject(NotWho, err)
+		}
+		if err := who.by.welcome(); err != nil {
 			return err
 		}
-		if err := s.welcome(who.by); err != nil {
-			return err
-		}
-		leave, err := s.admit(wire.Context(), who)
+		leave, err := s.guard.admission.admit(wire.Context(), who, s.options.PrimedWithin)
 		if err != nil {
-			return err
+			return s.Reject(tooMany, err)
 		}
 		defer leave()
 		inlet, err := intake.New(wire, who.Key(), &s.intake)

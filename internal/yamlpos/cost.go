@@ -35,16 +35,16 @@ func checkCost(size int, cost, memory int64, line int) *Problem {
 		(size+1023)>>10, cost>>20, allowed>>20, remedy)}
 }
 
-// census is the number of values in a text that is known to be JSON.
-type census struct {
+// valueCounts is the number of values in a text that is known to be JSON.
+type valueCounts struct {
 	values  int64
 	entries []int32 // of each list and map, in the order in which they begin
 }
 
-func (c census) cost() int64 { return c.values * jsonCost }
+func (c valueCounts) cost() int64 { return c.values * jsonCost }
 
-func censusOfJSON(text []byte) census {
-	c := census{values: 1}
+func countJSON(text []byte) valueCounts {
+	c := valueCounts{values: 1}
 	var open []int // places in entries
 	empty := false // the list or map opened last has no entry so far
 	for i := 0; i < len(text); i++ {

@@ -79,11 +79,11 @@ func reject(text []byte) *Problem {
 // then counts.
 func (p part) read(memory int64) Document {
 	if text, line, ok := p.json(); ok && json.Valid(text) {
-		census := censusOfJSON(text)
-		if broken := checkCost(len(text), census.cost(), memory, line); broken != nil {
+		counts := countJSON(text)
+		if broken := checkCost(len(text), counts.cost(), memory, line); broken != nil {
 			return Document{Broken: broken}
 		}
-		if root, ok := readJSON(text, line, census); ok {
+		if root, ok := readJSON(text, line, counts); ok {
 			return Document{Root: root}
 		}
 	}
@@ -91,5 +91,5 @@ func (p part) read(memory int64) Document {
 	if broken := checkCost(len(p.text), cost, memory, p.line); broken != nil {
 		return Document{Broken: broken}
 	}
-	return p.readYAML(Allowance(len(p.text)) - cost)
+	return readYAML(p, Allowance(len(p.text))-cost)
 }

@@ -16,11 +16,11 @@ func JSON(text []byte) Document {
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)
 	if err == nil {
-		census := censusOfJSON(text)
-		if broken := checkCost(len(text), census.cost(), MaxMemory, 1); broken != nil {
+		counts := countJSON(text)
+		if broken := checkCost(len(text), counts.cost(), MaxMemory, 1); broken != nil {
 			return Document{Broken: broken}
 		}
-		if root, ok := readJSON(text, 1, census); ok {
+		if root, ok := readJSON(text, 1, counts); ok {
 			return Document{Root: root}
 		}
 		// The text is deeper than MaxDepth.
@@ -38,7 +38,7 @@ func JSON(text []byte) Document {
 
 // readJSON reads a text that is known to be valid JSON, so it needs no checks. It reports
 // false for a text deeper than MaxDepth.
-func readJSON(text []byte, line int, c census) (*Node, bool) {
+func readJSON(text []byte, line int, c valueCounts) (*Node, bool) {
 	r := jsonReader{text: text, line: line, counts: c.entries}
 	root := r.value(0)
 	return &root, !r.deep

@@ -47,10 +47,6 @@ func (m *mapping) find(name string) (int, bool) {
 	return i, ok
 }
 
-func (n *Node) fault(reason string) {
-	n.faults = append(n.faults, Problem{Line: n.line, Reason: reason})
-}
-
 // entries fills n from a YAML map. The map's own keys take precedence over merge keys (<<),
 // in any order.
 func (b *builder) entries(n *Node, y *yaml.Node, depth int) {

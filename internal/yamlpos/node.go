@@ -126,6 +126,11 @@ func (n *Node) Items() iter.Seq2[int, *Node] {
 	}
 }
 
+// fault notes a fault of the node itself.
+func (n *Node) fault(reason string) {
+	n.faults = append(n.faults, Problem{Line: n.line, Reason: reason})
+}
+
 // Problems returns the faults of the node and all below it in well-formed text, such as
 // duplicate keys, in the order of the file. Fields are relative to the node. There are at
 // most MaxProblems.

@@ -11,7 +11,7 @@ import (
 
 // readYAML reads a document with the YAML parser. spare is the bytes of memory for its
 // aliases, beside the memory for the text itself.
-func (p part) readYAML(spare int64) (doc Document) {
+func readYAML(p part, spare int64) (doc Document) {
 	// The parser has panicked on hostile text before. A panic must not affect the other
 	// documents.
 	defer func() {

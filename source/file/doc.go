@@ -27,7 +27,7 @@
 // see package source. An unreadable part of a folder is rejected. The loss of the
 // folder itself is an error, never an empty listing.
 //
-// Inside, reading a text and choosing between two equal names are pure functions.
-// [Source.Run] is the one goroutine that owns all state, apart from short-lived
-// goroutines that read files in parallel.
+// Package documents, inside, holds the documents of the files and decides who owns a
+// name, by pure functions. [Source.Run] is the one goroutine that owns all state, apart
+// from short-lived goroutines that read files in parallel.
 package file

@@ -4,29 +4,22 @@ import (
 	"context"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/budget"
-	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // follower is one run of a source. One goroutine owns it.
 type follower struct {
-	root     string
-	folders  int // maximum to read
-	pace     pace
-	sink     source.Sink
-	memory   *budget.Budget // for reading files
-	watch    *dirwatch.Watcher
-	tree     *tree // as of the last walk; nil before the first
-	registry *registry
-	pending  *pending
-	empty    map[string]time.Time // since when files that had documents are empty, by place
-	lookAt   time.Time            // missing files are not judged before, as others are being written
-	forced   time.Time            // when everything was last read because of the state of some files
-	rescan   time.Time            // start of the next scan
-	scan     *scan                // the running scan; may be nil
-	listed   bool                 // the first listing was sent
-	again    bool                 // the next listing of everything is sent even if nothing changed
+	folder
+	pace    pace
+	sink    source.Sink
+	pending *pending
+	empty   map[string]time.Time // since when files that had documents are empty, by place
+	lookAt  time.Time            // missing files are not judged before, as others are being written
+	forced  time.Time            // when everything was last read because of the state of some files
+	rescan  time.Time            // start of the next scan
+	scan    *scan                // the running scan; may be nil
+	listed  bool                 // the first listing was sent
+	again   bool                 // the next listing of everything is sent even if nothing changed
 }
 
 // follow waits for one of
@@ -86,7 +79,7 @@ func (f *follower) due() time.Time {
 			due = earlier(due, since.Add(f.pace.settle))
 		}
 	}
-	for _, since := range f.registry.missing {
+	for _, since := range f.documents.Missing() {
 		due = earlier(due, later(f.goneAt(since), f.lookAt))
 	}
 	return due
@@ -113,12 +106,23 @@ func (f *follower) goOn(ctx context.Context, now time.Time) error {
 	}
 	switch {
 	case due && f.scan == nil:
-		return f.beginScan(now)
-	case f.scan != nil && !now.Before(f.scan.next):
-		return f.stepScan(ctx, now)
-	default:
+		s, err := f.beginScan(now)
+		if err == nil && s == nil {
+			f.pending.everything(now, now)
+		}
+		f.scan = s
+		return err
+	case f.scan == nil || now.Before(f.scan.next):
 		return nil
+	case !f.scan.again:
+		return f.scan.step(ctx, &f.folder, f.pending, now, f.pace.most)
 	}
+	differs, err := f.scan.end(ctx, &f.folder, f.pending)
+	f.scan = nil
+	if differs {
+		f.pending.everything(now, now)
+	}
+	return err
 }
 
 // lookAgain schedules a reading of the files that have been empty for long enough.

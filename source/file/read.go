@@ -3,7 +3,6 @@ package file
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -16,19 +15,20 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+	"github.com/isthmus-mesh/isthmus/source/file/documents"
 )
 
 // errGone means that a file disappeared since its folder was read.
 var errGone = errors.New("gone")
 
-// readAll reads files in parallel. A file with the content of its known version is
+// readFiles reads files in parallel. A file with the content of its known version is
 // not parsed again: the known version is returned. Files that disappeared in the
 // meantime are left out.
-func readAll(
-	ctx context.Context, files map[string]entry, known map[string]*version, memory *budget.Budget,
-) (map[string]*version, error) {
+func readFiles(
+	ctx context.Context, files map[string]entry, known *documents.Set, memory *budget.Budget,
+) (map[string]*documents.Version, error) {
 	var mu sync.Mutex
-	out := make(map[string]*version, len(files))
+	out := make(map[string]*documents.Version, len(files))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for place, e := range files {
@@ -36,7 +36,7 @@ func readAll(
 			break
 		}
 		group.Go(func() error {
-			v, err := read(ctx, place, e, known[place], memory)
+			v, err := read(ctx, place, e, known.Version(place), memory)
 			if errors.Is(err, errGone) {
 				return nil
 			}
@@ -52,7 +52,7 @@ func readAll(
 
 // read reads one file, once there is memory for its text and its largest possible
 // document. It fails if the file is gone, or if ctx ends.
-func read(ctx context.Context, place string, e entry, known *version, memory *budget.Budget) (*version, error) {
+func read(ctx context.Context, place string, e entry, known *documents.Version, memory *budget.Budget) (*documents.Version, error) {
 	size := sizeOf(e)
 	give, err := memory.Take(ctx, size+min(yamlpos.Allowance(int(size)), yamlpos.MaxMemory))
 	if err != nil {
@@ -64,19 +64,16 @@ func read(ctx context.Context, place string, e entry, known *version, memory *bu
 		if errors.Is(err, fs.ErrNotExist) && !e.linked {
 			return nil, errGone
 		}
-		v := unreadable(place, "cannot be read: "+bare(err).Error(), "fix it, or remove it")
-		if v.same(known) {
+		v := documents.Unreadable(place, "cannot be read: "+bare(err).Error(), "fix it, or remove it")
+		if v.Same(known) {
 			return known, nil
 		}
 		return v, nil
 	}
-	sum := sha256.Sum256(text)
-	if known != nil && known.trouble == "" && known.sum == sum && known.size == len(text) {
+	if known.Reads(text) {
 		return known, nil
 	}
-	v := parse(place, text, memory.Bytes(yamlpos.MaxMemory))
-	v.sum = sum
-	return v, nil
+	return documents.Parse(place, text, memory.Bytes(yamlpos.MaxMemory)), nil
 }
 
 // sizeOf returns the bytes that are read of a file, unless more is appended meanwhile.

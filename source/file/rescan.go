@@ -2,10 +2,8 @@ package file
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"time"
 )
@@ -31,24 +29,24 @@ const (
 	pauseFor = 3
 )
 
-// beginScan walks the folder. If its shape has changed, everything is read.
-func (f *follower) beginScan(now time.Time) error {
-	t, err := walk(f.root, f.folders, f.watch.Add)
+// beginScan walks the folder. It returns no scan if the shape of the folder has
+// changed, so that everything is to be read.
+func (f *folder) beginScan(now time.Time) (*scan, error) {
+	t, err := walk(f.root, f.most, f.watch.Add)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.root, bare(err))
+		return nil, fmt.Errorf("%s: %w", f.root, bare(err))
 	}
 	f.watch.Sweep()
 	if !t.shaped(f.tree) {
-		f.pending.everything(now, now)
-		return nil
+		return nil, nil //nolint:nilnil // nothing is wrong with none
 	}
-	f.scan = &scan{left: slices.Collect(maps.Keys(f.tree.files)), suspect: map[string]string{}, next: now}
+	s := &scan{left: slices.Collect(maps.Keys(f.tree.files)), suspect: map[string]string{}, next: now}
 	for place, e := range t.files {
 		if _, known := f.tree.files[place]; !known {
-			f.scan.suspect[e.path] = place
+			s.suspect[e.path] = place
 		}
 	}
-	return nil
+	return s, nil
 }
 
 // shaped reports whether a tree has the same folders and links as another, and the
@@ -65,19 +63,16 @@ func (t *tree) shaped(as *tree) bool {
 		slices.Equal(t.blind, as.blind) && slices.Equal(t.outside, as.outside)
 }
 
-// stepScan continues a scan.
-func (f *follower) stepScan(ctx context.Context, now time.Time) error {
-	s := f.scan
-	if s.again {
-		return f.endScan(ctx, now)
-	}
+// step compares some files, and schedules the next step. Files with a pending event are
+// passed over: they are read anyway.
+func (s *scan) step(ctx context.Context, f *folder, pending *pending, now time.Time, again time.Duration) error {
 	begun := time.Now()
 	for len(s.left) > 0 && time.Since(begun) < stepFor {
 		place := s.left[0]
 		s.left = s.left[1:]
 		e, exists := f.tree.files[place]
-		if !exists {
-			continue // the file is gone, and there was an event
+		if !exists || pending.has(e.path) {
+			continue // if the file is gone, there was an event
 		}
 		differs, err := f.differs(ctx, place, e.path)
 		if err != nil {
@@ -89,44 +84,20 @@ func (f *follower) stepScan(ctx context.Context, now time.Time) error {
 	}
 	s.next = now.Add((1 + pauseFor) * time.Since(begun))
 	if s.again = len(s.left) == 0; s.again && f.watch.Events() != nil {
-		s.next = now.Add(f.pace.most)
+		s.next = now.Add(again)
 	}
 	return nil
 }
 
-// endScan schedules a reading of everything if some file still differs from its
-// version without an event.
-func (f *follower) endScan(ctx context.Context, now time.Time) error {
-	suspect := f.scan.suspect
-	f.scan = nil
-	for path, place := range suspect {
-		differs, err := f.differs(ctx, place, path)
-		if err != nil {
-			return err
+// end reports whether some file still differs from its version without an event.
+func (s *scan) end(ctx context.Context, f *folder, pending *pending) (bool, error) {
+	for path, place := range s.suspect {
+		if pending.has(path) {
+			continue
 		}
-		if differs {
-			f.pending.everything(now, now)
-			return nil
+		if differs, err := f.differs(ctx, place, path); differs || err != nil {
+			return differs, err
 		}
 	}
-	return nil
-}
-
-// differs reports whether a file differs from its version, and no event is pending
-// for it.
-func (f *follower) differs(ctx context.Context, place, path string) (bool, error) {
-	if f.pending.has(path) {
-		return false, nil
-	}
-	e, known := f.tree.files[place]
-	if !known {
-		_, err := os.Lstat(path)
-		return err == nil, nil
-	}
-	was := f.registry.files[place]
-	is, err := read(ctx, place, e, was, f.memory)
-	if errors.Is(err, errGone) {
-		return true, nil
-	}
-	return is != was, err
+	return false, nil
 }

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file/documents"
 )
 
 // Source reads one folder. [New] makes it.
@@ -28,19 +30,21 @@ func New(config Config, log *slog.Logger) *Source {
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	pace := s.config.pace.withDefaults()
 	f := &follower{
-		root:     s.config.Path,
-		folders:  cmp.Or(s.config.folders, mostFolders),
-		pace:     pace,
-		pending:  newPending(pace),
-		sink:     sink,
-		memory:   s.config.memory,
-		watch:    s.config.watch(s.log),
-		registry: newRegistry(),
-		empty:    map[string]time.Time{},
+		folder: folder{
+			root:      s.config.Path,
+			most:      cmp.Or(s.config.folders, mostFolders),
+			memory:    s.config.memory,
+			watch:     s.config.watch(s.log),
+			documents: documents.NewSet(),
+		},
+		pace:    pace,
+		pending: newPending(pace),
+		sink:    sink,
+		empty:   map[string]time.Time{},
 	}
 	defer f.watch.Close()
 	if s.config.stored != nil {
-		f.registry.inherit(s.config.stored())
+		f.documents.Inherit(s.config.stored())
 	}
 	now := time.Now()
 	f.rescan = now.Add(f.pace.rescan)
@@ -48,4 +52,12 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		return err
 	}
 	return f.follow(ctx)
+}
+
+// Parse returns the listing of a folder with just one file, at place. The listing is
+// the one a [Source] would make of the text, without a file system.
+func Parse(place string, text []byte) source.Listing {
+	set := documents.NewSet()
+	set.Apply(map[string]*documents.Version{place: documents.Parse(place, text, yamlpos.MaxMemory)})
+	return set.Listing(nil)
 }

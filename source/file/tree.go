@@ -227,6 +227,19 @@ func (t *tree) covers(place string) bool {
 	return slices.ContainsFunc(t.blind, below) || slices.ContainsFunc(t.outside, below) || t.beyond > 0 && !t.walked[parent(place)]
 }
 
+// pathOf returns the path of the folder with a place.
+func (t *tree) pathOf(place string) (actual string, exists bool) {
+	if place == "." {
+		place = ""
+	}
+	for actual, p := range t.dirs {
+		if p == place {
+			return actual, true
+		}
+	}
+	return "", false
+}
+
 // parent returns the place of the folder that contains a place.
 func parent(place string) string {
 	if dir := path.Dir(place); dir != "." {

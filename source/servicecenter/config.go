@@ -6,13 +6,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/records"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/registry"
 )
 
 var _ source.Settings = (*Config)(nil)
@@ -32,10 +33,10 @@ type Config struct {
 	// services want one name, the order of these lists decides.
 	Environments []string `json:"environments"`
 	Apps         []string `json:"apps"`
-	// Host and Namespace are templates of [Identity].
+	// Host and Namespace are templates of [records.Identity].
 	Host      string `json:"host"`      // "{{.Service}}"
 	Namespace string `json:"namespace"` // "istio-system"
-	// ExportTo are templates of [Identity], for the namespaces that see a service.
+	// ExportTo are templates of [records.Identity], for the namespaces that see a service.
 	// Each yields a namespace, "." for the service's own, "*" for all or "~" for
 	// none. An empty list exports to all.
 	ExportTo []string `json:"exportTo"`
@@ -61,22 +62,13 @@ type Config struct {
 	// Insecure allows to send the password and the token to another machine in plain text.
 	Insecure bool `json:"insecure"`
 
-	Dependencies Dependencies `json:"dependencies"`
-	Scopes       *Scopes      `json:"scopes"`
+	Dependencies Dependencies    `json:"dependencies"`
+	Scopes       *records.Scopes `json:"scopes"`
 }
 
 // Dependencies configures reading the registry's graph of consumers and providers.
 type Dependencies struct {
 	Poll time.Duration `json:"poll"` // zero does not read it
-}
-
-// Scopes limits each consumer to its providers. The values of the selector and the
-// namespace are templates of the consumer's [Identity].
-type Scopes struct {
-	WorkloadSelector map[string]string `json:"workloadSelector"`
-	Namespace        string            `json:"namespace"`
-	// Hosts are further services that every consumer may see, each "namespace/host".
-	Hosts []string `json:"hosts"`
 }
 
 // Kind returns the row of this registry in the table of kinds. A healthy registry is asked
@@ -152,22 +144,12 @@ func (c *Config) Warnings() (list []string) {
 }
 
 func (c *Config) validateFilters() error {
-	errs := []error{once("environments", c.Environments), once("apps", c.Apps)}
+	errs := []error{records.Unique("environments", c.Environments), records.Unique("apps", c.Apps)}
 	if strings.ContainsAny(c.Project, "/?#") {
 		errs = append(errs, fmt.Errorf("project: %q has a character that the name of a project cannot have (/, ? or #); give the name alone, such as default", c.Project))
 	}
 	if strings.ContainsAny(c.Domain, "/\r\n") {
 		errs = append(errs, fmt.Errorf("domain: %q has a slash or a line break; give the name alone, such as default", c.Domain))
-	}
-	return errors.Join(errs...)
-}
-
-func once(field string, list []string) error {
-	var errs []error
-	for i, item := range list {
-		if slices.Index(list, item) < i {
-			errs = append(errs, fmt.Errorf("%s[%d]: %q is there already; the order decides, so once is enough", field, i, item))
-		}
 	}
 	return errors.Join(errs...)
 }
@@ -205,9 +187,21 @@ func (c *Config) validateAccess() error {
 }
 
 func (c *Config) validateTemplates() error {
-	_, err := newNaming(*c)
-	_, exportErr := newExporting(*c)
-	return errors.Join(err, exportErr)
+	_, err := c.rules()
+	return err
+}
+
+func (c *Config) validateScopes() error {
+	if c.Scopes == nil {
+		return nil
+	}
+	if c.Dependencies.Poll == 0 {
+		return errors.New("scopes: need the graph; add dependencies: {poll: 1m}")
+	}
+	if _, err := records.NewScoping(c.Scopes); err != nil {
+		return err
+	}
+	return records.CheckDotted(c.Host)
 }
 
 // Resolve implements [source.Settings].
@@ -247,7 +241,15 @@ func (c *Config) Open(env source.Env) source.Source {
 	return New(settings, Options{Instance: env.Instance, Name: env.Name, Stored: env.Stored, Log: env.Log})
 }
 
-func (c *Config) rules() (rules, error) {
-	exports, err := newExporting(*c)
-	return rules{c.ServeTesting, c.PortGrace, exports}, err
+// rules returns what the configuration decides about records.
+func (c *Config) rules() (records.Rules, error) {
+	return records.NewRules(records.Settings{
+		Project: c.Project, Environments: c.Environments, Apps: c.Apps,
+		Host: c.Host, Namespace: c.Namespace, ExportTo: c.ExportTo, PortGrace: c.PortGrace, ServeTesting: c.ServeTesting,
+	})
+}
+
+// registry returns how the registry is reached.
+func (c *Config) registry() registry.Settings {
+	return registry.Settings{Addresses: c.Addresses, Domain: c.Domain, Project: c.Project, Timeout: c.Timeout, TLS: c.TLS}
 }

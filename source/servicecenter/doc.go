@@ -12,10 +12,14 @@
 // the field of a registry's answer is invalid, and is no empty list. A service counts
 // as gone when two lists in a row lack it and a find denies it.
 //
-// Conversion of services to records is a pure function of their instances, in
-// convert.go and the files it uses. The state follows the answers by pure functions,
-// too, in state.go, answers.go and listing.go. The mapping of the registry's objects
-// is documented in docs/reference/servicecenter.md.
+// The path of an answer is a row of packages, each with imports that go down:
+//   - registry sends the requests, and decodes the answers into values;
+//   - mirror follows these values, and makes the listings;
+//   - records converts services and instances to records, by pure functions;
+//   - watch keeps the websockets, and yields the keys that events name.
+//
+// This package has the configuration and the loop of rounds. The mapping of the
+// registry's objects is documented in docs/reference/servicecenter.md.
 //
 // Concurrency: a [Source] belongs to the goroutine that runs it. Watches have
 // goroutines of their own, which end before [Source.Run] returns and hand over only

@@ -20,6 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/records"
 )
 
 // uses has a service look up another, as clients of the registry do.
@@ -74,7 +75,7 @@ func (r *rig) scoped() servicecenter.Config {
 	c := r.config()
 	c.Host = "{{.Service}}.sc"
 	c.Dependencies.Poll = 30 * time.Second
-	c.Scopes = &servicecenter.Scopes{
+	c.Scopes = &records.Scopes{
 		Namespace: "{{.App}}", WorkloadSelector: map[string]string{"app": "{{.Service}}"}, Hosts: []string{"istio-system/*"},
 	}
 	return c

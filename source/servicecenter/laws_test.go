@@ -20,6 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/registry"
 )
 
 // drawn is what a registry may hold at worst: names that are hardly names,
@@ -46,7 +47,7 @@ func drawn(t *rapid.T) []servicecenter.Registered {
 
 var schemes = []string{"rest", "highway", "grpc", "http", "https", "dubbo", "h2c", "REST", ""}
 
-func drawInstances(t *rapid.T) []servicecenter.Instance {
+func drawInstances(t *rapid.T) []registry.Instance {
 	endpoint := rapid.OneOf(rapid.Custom(func(t *rapid.T) string {
 		scheme := rapid.SampledFrom(schemes).Draw(t, "scheme")
 		host := rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "[fd00::5]", "[::ffff:10.0.0.1]", "name.local", "0.0.0.0", ""}).Draw(t, "host")
@@ -54,9 +55,9 @@ func drawInstances(t *rapid.T) []servicecenter.Instance {
 		query := rapid.SampledFrom([]string{"", "?sslEnabled=true", "?protocol=http2", "?sslEnabled=false&x=%zz", "?sslenabled=TRUE"}).Draw(t, "query")
 		return fmt.Sprintf("%s://%s:%d/%s", scheme, host, port, query)
 	}), rapid.String())
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) servicecenter.Instance {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) registry.Instance {
 		word := rapid.StringN(0, 5, 80)
-		return servicecenter.Instance{
+		return registry.Instance{
 			ID:         rapid.SampledFrom([]string{"1", "2", "3", "4", "", "a/b", "a b", "ü"}).Draw(t, "id"),
 			Endpoints:  rapid.SliceOfN(endpoint, 0, 4).Draw(t, "endpoints"),
 			HostName:   word.Draw(t, "hostName"),

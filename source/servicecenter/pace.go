@@ -1,6 +1,10 @@
 package servicecenter
 
-import "time"
+import (
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/mirror"
+)
 
 // The registry is kept busy for at most a fifth of the time, so a slow one is asked
 // less often. Processing its answers does not count. After a round that found changes
@@ -11,8 +15,8 @@ import "time"
 // changes should not go unnoticed for long just then. So the rest after it has a
 // bound, and the next round measures again.
 const (
-	restAfter = 4 // times as long as the registry was busy
-	hurry     = 2 // times as soon after changes
+	restAfter = mirror.RestAfter // times as long as the registry was busy
+	hurry     = 2                // times as soon after changes
 
 	longestRest = 5 * time.Second // after finding everything, unless polls are rarer
 )

@@ -1,9 +1,6 @@
 package servicecenter_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"slices"
 	"testing"
 	"time"
 
@@ -11,35 +8,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 )
-
-// Whatever is to be found is asked for once, in order, in batches that the
-// registry takes.
-func TestBatchesAskForEverythingOnce(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z]{0,40}`))
-		asks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) servicecenter.Ask {
-			return servicecenter.NewAsk(servicecenter.Key{Environment: text.Draw(t, "environment"), App: text.Draw(t, "app"), Service: text.Draw(t, "service")}, text.Draw(t, "rev"))
-		}), 0, 30).Draw(t, "asks")
-		most, keys := rapid.IntRange(1, 600).Draw(t, "bytes"), rapid.IntRange(1, 8).Draw(t, "keys")
-		var asked []servicecenter.Ask
-		for _, c := range servicecenter.Chunks(asks, most, keys) {
-			var body struct {
-				Services []json.RawMessage `json:"services"`
-			}
-			if err := json.Unmarshal(c.Body(), &body); err != nil || len(body.Services) != len(c.Asks()) {
-				t.Fatalf("%q: %v", c.Body(), err)
-			}
-			if len(c.Asks()) == 0 || len(c.Asks()) > keys || len(c.Body()) > most && len(c.Asks()) > 1 {
-				t.Fatalf("%d keys, %d bytes", len(c.Asks()), len(c.Body()))
-			}
-			asked = append(asked, c.Asks()...)
-		}
-		if !slices.Equal(asked, asks) {
-			t.Fatalf("asked %v of %v", asked, asks)
-		}
-	})
-}
 
 // Rounds come in their time, sooner after changes, and never so often that a
 // slow registry does nothing else.
@@ -55,52 +23,6 @@ func TestRoundsArePaced(t *testing.T) {
 		}
 		if first := servicecenter.NextRound(poll, took, true, true, random); first > busy || first < min(busy, max(poll, 5*time.Second)*9/10) || first > max(poll, 5*time.Second)*11/10 {
 			t.Fatalf("polling every %s, everything taking %s: %s", poll, took, first)
-		}
-	})
-}
-
-// No number of logins that fail locks an account: within a quarter of an hour
-// there are never three, whatever the passwords and whenever they are tried.
-func TestLoginsNeverLock(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var a servicecenter.Attempts
-		now := noon
-		var made []time.Time
-		for range rapid.IntRange(1, 60).Draw(t, "tries") {
-			now = now.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "later")))
-			password := bytes.Repeat([]byte{'x'}, rapid.IntRange(1, 3).Draw(t, "password"))
-			if a.Try(password, now) {
-				made = append(made, now)
-			}
-		}
-		for n := 2; n < len(made); n++ {
-			if made[n].Sub(made[n-2]) <= 15*time.Minute {
-				t.Fatalf("three logins at %v", made[n-2:n+1])
-			}
-		}
-		if len(made) == 0 || now.Sub(made[len(made)-1]) > 40*time.Minute {
-			t.Fatalf("no login since %v at %v", made, now)
-		}
-	})
-}
-
-// Whatever the bytes, reading an answer ends, and every key that was asked for
-// has an answer or a reason why not.
-func FuzzAnswers(f *testing.F) {
-	for _, text := range []string{
-		`{"services":{"updated":[{"index":0,"rev":"r","instances":[{"instanceId":"1","endpoints":["rest://10.0.0.1:80"]}]}],"notModified":[1],"failed":[{"indexes":[2],"error":{"errorCode":"400012","errorMessage":"no","detail":"d"}}]}}`,
-		`{"services":{"updated":[{"index":0,"instances":[{"properties":[1]},null,7]}]}}`,
-		`{"services":[{"appId":"a","serviceName":"b","properties":{"a":1}},null,{}]}`,
-		`{"errorCode":400012,"errorMessage":"x"}`, `{"allServicesDetail":[{"microService":{"appId":"a"},"providers":[{}]}]}`,
-		`{"services":{"updated":[{"index":-1}],"notModified":[99999999]}}`, ``, `[]`, `{"services":{}}`, `{"action":"CREATE","key":{"appId":"a","serviceName":"b"}}`,
-	} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		const keys = 3
-		if n, err := servicecenter.DecodeAll(body, keys, noon); err == nil && n != keys {
-			t.Errorf("%d of %d keys are answered", n, keys)
 		}
 	})
 }

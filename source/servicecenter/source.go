@@ -2,15 +2,17 @@ package servicecenter
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/mirror"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/records"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/registry"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter/watch"
 )
 
 // Options are the inputs of a source beside its configuration.
@@ -28,24 +30,25 @@ type Options struct {
 type Source struct {
 	config  Config
 	options Options
-	scoping *scoping
-	dial    dialer // nil but in tests
+	scoping *records.Scoping
+	dial    registry.Dialer // nil but in tests
 
 	// The fields below outlive a run, so that a failed run costs little more than its
 	// own requests.
-	access *access
-	state  *state
-	graph  graph
+	access *registry.Access
+	state  *mirror.State
+	graph  mirror.Graph
 	primed bool // everything has been found once, in this process or an earlier one
 	// emptyOnce is set once a first list was empty and was not applied.
 	emptyOnce bool
 
-	client *client
-	sink   source.Sink
-	listed bool // by this run
-	audit  time.Time
-	anew   bool   // the round found everything anew, without a failure
-	watch  *watch // nil if switched off
+	client   *registry.Client
+	sink     source.Sink
+	listed   bool // by this run
+	audit    time.Time
+	graphDue time.Time
+	anew     bool         // the round found everything anew, without a failure
+	watch    *watch.Watch // nil if switched off
 }
 
 var _ source.Source = (*Source)(nil)
@@ -58,7 +61,7 @@ func New(c Config, o Options) *Source {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{config: c, options: o, access: newAccess(c)}
+	return &Source{config: c, options: o, access: registry.NewAccess(c.Username, c.PasswordFile)}
 }
 
 // Run implements [source.Source].
@@ -66,29 +69,31 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err := s.open(sink); err != nil {
 		return err
 	}
-	defer s.client.close()
-	defer s.endWatch(ctx)
+	defer s.client.Close()
+	defer func() { s.watch.End(ctx, s.client) }()
 	return s.follow(ctx)
 }
 
 // open prepares a run.
 func (s *Source) open(sink source.Sink) (err error) {
 	if s.state == nil {
-		if s.state, err = newState(s.config, s.options.Stored()); err != nil {
+		rules, err := s.config.rules()
+		if err != nil {
 			return err
 		}
-		if s.scoping, err = newScoping(s.config.Scopes); err != nil {
+		if s.scoping, err = records.NewScoping(s.config.Scopes); err != nil {
 			return err
 		}
+		s.state = mirror.New(rules, s.options.Stored())
 		if s.config.Watch {
-			s.watch = newWatch(s.options)
+			s.watch = watch.New(s.options.Instance, s.options.Name, s.options.Log)
 		}
 		for rec := range s.options.Stored() {
 			s.primed = s.primed || rec.Kind == model.KindSource
 		}
 	}
 	s.sink, s.listed = sink, false
-	s.client, err = newClient(s.config, s.access, s.dial)
+	s.client, err = registry.NewClient(s.config.registry(), s.access, s.dial)
 	return err
 }
 
@@ -108,22 +113,23 @@ func (s *Source) follow(ctx context.Context) error {
 		case <-next.C:
 		case <-s.sink.Relist():
 			again = true
-		case <-s.watch.signal():
-			s.watch.arm()
+		case <-s.watch.Signal():
+			s.watch.Arm()
 			continue
-		case <-s.watch.gathered():
-			if err := s.handleHints(ctx); err != nil {
+		case <-s.watch.Gathered():
+			if err := s.findHinted(ctx, s.watch.Hinted(s.state.Keys())); err != nil {
 				return err
 			}
 			continue
 		}
-		s.client.kept, s.anew = 0, false
+		s.client.ResetBusy()
+		s.anew = false
 		changed, err := s.round(ctx, again)
 		if err != nil {
 			return err
 		}
 		again = false
-		next.Reset(nextRound(s.config.Poll, s.client.kept, changed, s.anew, rand.Float64()))
+		next.Reset(nextRound(s.config.Poll, s.client.Busy(), changed, s.anew, rand.Float64()))
 	}
 }
 
@@ -131,17 +137,17 @@ func (s *Source) follow(ctx context.Context) error {
 // a run, an audit and a relist pass on everything.
 func (s *Source) round(ctx context.Context, again bool) (changed bool, err error) {
 	began := time.Now()
-	answer, err := s.client.list(ctx)
+	list, err := s.client.List(ctx)
 	if err != nil {
 		return false, err
 	}
-	s.state.list(answer)
-	if !s.primed && !s.emptyOnce && answer.empty() {
+	s.state.List(list)
+	if !s.primed && !s.emptyOnce && list.Empty() {
 		s.emptyOnce = true
 		return false, nil // one list is too little to serve nothing
 	}
 	audit := !began.Before(s.audit)
-	failed, err := s.find(ctx, s.state.asks(audit))
+	failed, err := s.find(ctx, s.state.Asks(audit))
 	if err != nil {
 		return false, err
 	}
@@ -159,28 +165,31 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 	s.anew = audit && failed == nil
 	if audit {
 		s.audit = began.Add(s.config.Audit)
-		s.watch.relearn()
+		s.watch.Relearn()
 	}
-	if err := s.readGraph(ctx, began, answer.empty()); err != nil {
+	if err := s.readGraph(ctx, began, list.Empty()); err != nil {
 		return false, err
 	}
 	if changed, err = s.pass(ctx, again || audit, began); err != nil {
 		return false, err
 	}
-	return changed, s.keepWatches(ctx)
+	if s.watch == nil {
+		return changed, nil
+	}
+	return changed, s.watch.Keep(ctx, s.client, s.state.Asks(false))
 }
 
 // pass passes on the state, and reports whether anything changed.
 func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (changed bool, err error) {
-	graphChanged := s.graph.changed
+	graphChanged := s.graph.Changed()
 	var listing source.Listing
 	if whole || !s.listed {
-		changed = s.state.pending(time.Now())
-		listing = s.state.everything(time.Now())
-		s.graph.enter(&listing)
-	} else if listing, changed = s.state.changes(time.Now()); graphChanged {
-		listing.Places = append(listing.Places, graphPlace)
-		s.graph.enter(&listing)
+		changed = s.state.Pending(time.Now())
+		listing = s.state.Everything(time.Now())
+		s.graph.Enter(&listing)
+	} else if listing, changed = s.state.Changes(time.Now()); graphChanged {
+		listing.Places = append(listing.Places, records.GraphPlace)
+		s.graph.Enter(&listing)
 	} else if !changed {
 		return false, nil
 	}
@@ -188,19 +197,19 @@ func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (chan
 	if err := s.sink.Replace(ctx, listing); err != nil {
 		return false, err
 	}
-	for _, m := range s.state.moved {
-		s.options.Log.Warn("a host has passed to another service", "service", m.name.String(), "from", m.from.place(), "to", m.to.place())
+	for _, m := range s.state.Moved() {
+		s.options.Log.Warn("a host has passed to another service", "service", m.Name.String(), "from", m.From.Place(), "to", m.To.Place())
 	}
-	s.state.settle()
-	s.graph.changed = false
+	s.state.Settle()
+	s.graph.Settle()
 	s.listed, s.primed = true, true
 	return changed || graphChanged, nil
 }
 
 // findHinted finds the keys that a watch has reported, without a list.
-func (s *Source) findHinted(ctx context.Context, keys map[Key]bool) error {
+func (s *Source) findHinted(ctx context.Context, keys map[registry.Key]bool) error {
 	began := time.Now()
-	asks := s.state.asksFor(keys)
+	asks := s.state.AsksFor(keys)
 	if !s.listed || len(asks) == 0 {
 		return nil // the next round finds it
 	}
@@ -218,32 +227,32 @@ const mostSplits = 64
 // find finds keys, batch by batch. A batch that fails leaves its keys as they were,
 // with the reason, and is returned as failed. When two have failed in a row, the
 // others are not tried. If all failed, find returns an error.
-func (s *Source) find(ctx context.Context, asks []ask) (failed, err error) {
-	batches, splits, row, answered := chunks(asks, mostBytes, mostKeys), 0, 0, len(asks) == 0
+func (s *Source) find(ctx context.Context, asks []registry.Ask) (failed, err error) {
+	batches, splits, row, answered := registry.Batches(asks), 0, 0, len(asks) == 0
 	for len(batches) > 0 {
 		batch := batches[0]
 		batches = batches[1:]
 		if row >= 2 {
-			s.state.fail(batch.asks, failed)
+			s.state.Fail(batch.Asks, failed)
 			continue
 		}
-		answers, err := s.client.find(ctx, batch, "")
+		found, err := s.client.Find(ctx, batch, "")
 		switch {
 		case err == nil:
-			s.state.answer(batch.asks, answers)
+			s.state.Answer(batch.Asks, found)
 			answered, row = true, 0
 		case ctx.Err() != nil:
 			return nil, err
-		case unfit(err) && len(batch.asks) == 1:
-			s.state.fail(batch.asks, err)
+		case registry.IsBadRequest(err) && len(batch.Asks) == 1:
+			s.state.Fail(batch.Asks, err)
 			answered = true
-		case unfit(err) && splits < mostSplits:
+		case registry.IsBadRequest(err) && splits < mostSplits:
 			splits++
-			batches = append(batch.halves(), batches...)
+			batches = append(batch.Halves(), batches...)
 		default:
 			failed = err
 			row++
-			s.state.fail(batch.asks, err)
+			s.state.Fail(batch.Asks, err)
 		}
 	}
 	if !answered {
@@ -252,9 +261,48 @@ func (s *Source) find(ctx context.Context, asks []ask) (failed, err error) {
 	return failed, nil
 }
 
-// unfit reports whether the registry rejects the content of a batch, so that a part
-// of it may be accepted.
-func unfit(err error) bool {
-	no, ok := errors.AsType[*rejected](err)
-	return ok && (no.status == http.StatusBadRequest || no.status == http.StatusRequestEntityTooLarge)
+// findDirect finds some services without the registry's cache. A failure does not
+// fail the round.
+func (s *Source) findDirect(ctx context.Context) error {
+	if s.config.CacheOnly {
+		return nil
+	}
+	began := time.Now()
+	batches := registry.Batches(s.state.AsksDirect(s.config.Poll, s.client.Busy(), began))
+	if len(batches) == 0 {
+		return nil
+	}
+	asks := batches[0].Asks
+	found, err := s.client.FindDirect(ctx, batches[0])
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		s.state.FailDirect(asks, time.Since(began), time.Now())
+		s.options.Log.Debug("services could not be found without the registry's cache", "err", err)
+		return nil
+	}
+	if s.state.AnswerDirect(asks, found, time.Since(began)) {
+		s.options.Log.Warn("the registry's backend lacks most of the instances that the registry shows: they stay for as long as it shows them")
+	}
+	return nil
+}
+
+// readGraph reads the dependencies if they are due. The services are mirrored even if
+// the dependencies cannot be read.
+func (s *Source) readGraph(ctx context.Context, now time.Time, empty bool) error {
+	every := s.config.Dependencies.Poll
+	if every == 0 {
+		return nil
+	}
+	if !now.Before(s.graphDue) {
+		edges, err := s.client.Dependencies(ctx, empty)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s.graph.Take(edges, err)
+		s.graphDue = now.Add(every)
+	}
+	s.graph.Update(s.state, s.scoping)
+	return nil
 }
