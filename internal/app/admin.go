@@ -22,7 +22,7 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, metrics *prometheus
 		Outputs:  a.reports,
 		Config:   a.reloader.shown,
 		Missing:  a.missing,
-		Stuck:    a.newWatchdog().stuck,
+		Stuck:    newWatchdog(a.parts).stuck,
 		Faults:   a.faults.all,
 		Access:   access,
 		Metrics:  metrics,

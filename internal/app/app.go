@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"net"
 	"sync"
@@ -15,12 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/isthmus-mesh/isthmus/admin"
-	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -29,28 +25,31 @@ const optionalWait = 10 * time.Second
 
 // App is one Isthmus with its listeners bound. Make one with [New].
 type App struct {
-	log     *slog.Logger
-	machine machine
-	once    bool           // everything is read once, and nothing is served or written
-	self    string         // the name of this Isthmus in paths
-	memory  *budget.Budget // of all sources, for reading registries
-
-	store    records
-	disk     *store.Disk // nil if nothing survives a restart
-	leftover []leaver    // stored sources that are not configured, and wait for others
-	fleet    *fleet
-	faults   *faults
-	branches []*branch // the first takes all sources
-	targets  []target
-	outputs  []namedOutput
+	parts
+	once     bool     // everything is read once, and nothing is served or written
+	self     string   // the name of this Isthmus in paths
+	leftover []leaver // stored sources that are not configured, and wait for others
 	admin    *admin.Server
 	reloader *reloader
 
 	listeners     []net.Listener // of all parts
 	adminListener net.Listener
-	looks         chan struct{} // holds a token when the departure of a source may be due for a decision
-	judging       atomic.Bool   // any change may decide a departure, not only a source's first listing
 	stopping      atomic.Bool
+}
+
+// parts are the parts of the data path, which a reload changes.
+type parts struct {
+	log      *slog.Logger
+	machine  machine
+	memory   *budget.Budget // of all sources, for reading registries
+	store    records
+	disk     *store.Disk // nil if nothing survives a restart
+	fleet    *fleet
+	branches []*branch // the first takes all sources
+	targets  []target
+	outputs  []namedOutput
+	faults   *faults
+	lookout  *lookout
 }
 
 // New puts an Isthmus together and binds its listeners. It serves nothing until
@@ -62,7 +61,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 // assemble makes the parts, in the order of the data path. If a part cannot be made, it
 // undoes the previous ones.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
-	a := &App{log: log, faults: newFaults(log), machine: m, once: once, memory: budget.OfProcess(), looks: make(chan struct{}, 1)}
+	a := &App{once: once, parts: parts{log: log, faults: newFaults(log), machine: m, memory: budget.OfProcess(), lookout: newLookout()}}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)
@@ -77,10 +76,12 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	a.self = selfOf(c, log)
 	a.openSources(c)
 	a.branches = []*branch{newBranch(selection{}, c, nil)}
-	a.branches[0].merged, a.branches[0].faults = timed.merged, a.faults
+	first := a.branches[0]
+	first.merged, first.faults, first.lookout = timed.merged, a.faults, a.lookout
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
 		return nil, err
 	}
+	a.reloader = newReloader(a.parts, c)
 	if err := a.openAdmin(ctx, c.Admin, metrics); err != nil {
 		return nil, err
 	}
@@ -102,28 +103,16 @@ func (a *App) stopGates() {
 	}
 }
 
-// openSources makes the sources, and the reloader that follows their configuration.
+// openSources makes the sources.
 func (a *App) openSources(c *config.Config) {
-	a.fleet = &fleet{supervise: func(s config.Source) *source.Supervisor { return a.supervise(c, s) }}
+	a.fleet = &fleet{opener: opener{
+		instance: c.Instance, rootNamespace: c.RootNamespace, self: a.self, once: a.once,
+		log: a.log, memory: a.memory, store: a.store, disk: a.disk, lookout: a.lookout,
+	}}
 	for _, s := range c.Sources {
 		a.fleet.add(s)
 	}
 	a.fleet.leave(a.leftover)
-	a.reloader = newReloader(a, c)
-}
-
-// supervise makes the source that an entry of the configuration describes.
-func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
-	for _, warning := range s.Warnings() {
-		a.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
-	}
-	opened := s.Settings.Open(source.Env{
-		Instance: c.Instance, RootNamespace: c.RootNamespace, Self: a.self, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name), Memory: a.memory.Share(s.Name),
-		Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
-	})
-	return source.NewSupervisor(s.Name, opened, a.store, source.Config{
-		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Log: a.log, Restored: a.restoredAt(s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: a.look,
-	})
 }
 
 // AdminAddr returns the address of the admin API.
@@ -158,29 +147,10 @@ func (a *App) read(ctx context.Context, parts *errgroup.Group) {
 	a.fleet.startAll(ctx)
 	all := a.reloader.running
 	all.Sources = a.fleet.entries() // including the leaving sources
-	for i, b := range a.branches {
+	for _, b := range a.branches {
 		b.merger.Arrange(b.orderOf(&all))
-		merged := func(catalog.Change) {}
-		if i == 0 {
-			merged = a.mergedAll
-		}
-		parts.Go(func() error { return unlessStopped(ctx, b.merge(ctx, a.store, merged)) })
+		parts.Go(func() error { return unlessStopped(ctx, b.merge(ctx, a.store)) })
 		parts.Go(func() error { b.decide(ctx, a.log); return nil })
-	}
-}
-
-// mergedAll handles a change in the catalog of all sources.
-func (a *App) mergedAll(change catalog.Change) {
-	if change.Primed || a.judging.Load() {
-		a.look()
-	}
-}
-
-// look makes the reloader check the sources that leave.
-func (a *App) look() {
-	select {
-	case a.looks <- struct{}{}:
-	default: // a check is already due
 	}
 }
 

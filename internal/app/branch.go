@@ -18,8 +18,8 @@ import (
 type branch struct {
 	merger  *catalog.Merger
 	term    term
-	panics  int                  // number of panics in a row; the merging goroutine owns it
-	onMerge func(catalog.Change) // called with each change; the merging goroutine owns it
+	panics  int      // number of panics in a row; the merging goroutine owns it
+	lookout *lookout // sees each change of a branch of all sources; nil for others
 	gate    *catalog.Gate
 	outputs []*delivery
 	faults  *faults

@@ -79,13 +79,13 @@ func (f *fleet) unrecorded() map[*member]model.Departure {
 
 // record stores the departures, so that they outlive this process.
 func (r *reloader) record(ctx context.Context) {
-	for m, d := range r.app.fleet.unrecorded() {
-		stored, err := source.StoreDeparture(ctx, r.app.store, m.entry.Name, d)
+	for m, d := range r.fleet.unrecorded() {
+		stored, err := source.StoreDeparture(ctx, r.store, m.entry.Name, d)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			r.app.log.Warn("a restart would forget how far a source has come that leaves the configuration", "source", m.entry.Name, "err", err)
+			r.log.Warn("a restart would forget how far a source has come that leaves the configuration", "source", m.entry.Name, "err", err)
 		case stored:
-			r.app.fleet.recorded(m, d)
+			r.fleet.recorded(m, d)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func (r *reloader) judge(m *member, d departure) (leaves bool, in time.Duration)
 	if len(d.waits) == 0 || d.released {
 		return true, 0
 	}
-	name, hold, stored, now := m.entry.Name, m.entry.Hold, r.app.store, time.Now()
+	name, hold, stored, now := m.entry.Name, m.entry.Hold, r.store, time.Now()
 	short := hold.Displace(source.ObjectsOf(stored, name), source.ObjectsOf(stored, d.waits...))
 	began := d.since.IsZero()
 	if began {
@@ -129,12 +129,12 @@ func (r *reloader) judge(m *member, d departure) (leaves bool, in time.Duration)
 	reason := fmt.Sprintf("it leaves the configuration; sources that came with that list %d of its %d %s (%s); "+
 		"its records are served until %s, or until these list enough; to keep it, put it back into the configuration; if they are really gone, run: isthmus sources release %s",
 		short.Of-short.Lost, short.Of, short.What, strings.Join(d.waits, ", "), until.UTC().Format(time.RFC3339), name)
-	r.app.fleet.keep(m, source.HeldStatus{
+	r.fleet.keep(m, source.HeldStatus{
 		State: source.StateHeld, Reason: reason, Since: d.since, Held: recordsOf(stored, name),
-		Release: func(ctx context.Context) (int, error) { return r.app.release(ctx, m) },
+		Release: func(ctx context.Context) (int, error) { return r.release(ctx, m) },
 	})
 	if began {
-		r.app.log.Warn("a source that leaves the configuration is held", "source", name, "reason", reason)
+		r.log.Warn("a source that leaves the configuration is held", "source", name, "reason", reason)
 	}
 	return false, until.Sub(now)
 }
@@ -150,9 +150,9 @@ func recordsOf(stored source.Lister, name string) (n int) {
 }
 
 // release lets a source leave on an operator's request, and waits for that.
-func (a *App) release(ctx context.Context, m *member) (released int, err error) {
-	gone, released := a.fleet.release(m)
-	a.look()
+func (r *reloader) release(ctx context.Context, m *member) (released int, err error) {
+	gone, released := r.fleet.release(m)
+	r.lookout.look()
 	select {
 	case <-gone:
 		return released, nil

@@ -95,11 +95,11 @@ func (a *App) closeDisk() {
 
 // restoredAt returns when the restored records of a source were last known to match its
 // registry.
-func (a *App) restoredAt(name string) time.Time {
-	if a.disk == nil {
+func restoredAt(disk *store.Disk, name string) time.Time {
+	if disk == nil {
 		return time.Time{}
 	}
-	restored := a.disk.Restored()
+	restored := disk.Restored()
 	if listed, older := restored.Listed[name]; older {
 		return listed
 	}
@@ -113,9 +113,9 @@ func (a *App) listed() map[string]time.Time {
 	for _, s := range a.fleet.supervisors() {
 		switch status := s.Status(); {
 		case status.State != source.StateStale:
-		case status.LastListing.IsZero() && a.restoredAt(status.Name).IsZero():
+		case status.LastListing.IsZero() && restoredAt(a.disk, status.Name).IsZero():
 		case status.LastListing.IsZero():
-			older[status.Name] = a.restoredAt(status.Name)
+			older[status.Name] = restoredAt(a.disk, status.Name)
 		default:
 			older[status.Name] = status.LastListing
 		}

@@ -2,21 +2,51 @@ package app
 
 import (
 	"context"
+	"iter"
+	"log/slog"
 	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/store"
 )
+
+// opener makes sources of entries of the configuration.
+type opener struct {
+	instance, rootNamespace, self string
+	once                          bool // everything is read once
+
+	log     *slog.Logger
+	memory  *budget.Budget
+	store   records
+	disk    *store.Disk // nil if nothing survives a restart
+	lookout *lookout
+}
+
+// supervise makes the source that an entry describes.
+func (o opener) supervise(s config.Source) *source.Supervisor {
+	for _, warning := range s.Warnings() {
+		o.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
+	}
+	opened := s.Settings.Open(source.Env{
+		Instance: o.instance, RootNamespace: o.rootNamespace, Self: o.self, Name: s.Name, Once: o.once, Log: o.log.With("source", s.Name), Memory: o.memory.Share(s.Name),
+		Stored: func() iter.Seq[model.Record] { return o.store.List(model.Filter{Source: s.Name}) },
+	})
+	return source.NewSupervisor(s.Name, opened, o.store, source.Config{
+		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Log: o.log, Restored: restoredAt(o.disk, s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: o.lookout.look,
+	})
+}
 
 // fleet is the running sources: the configured ones, in their order, and the leaving ones.
 // One goroutine changes it, any goroutine may read it.
 type fleet struct {
-	supervise func(config.Source) *source.Supervisor
-	launch    func(run func() error) // a goroutine of the application
+	opener
+	launch func(run func() error) // a goroutine of the application
 
 	mu      sync.Mutex // guards members and their fields; never held across a wait
 	members []*member

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
 // missing lists the obstacles to readiness.
@@ -34,18 +36,22 @@ const stuckAfter = time.Minute
 
 // watchdog checks that the data path makes progress: that the catalog follows the store.
 type watchdog struct {
-	app *App
+	gate   *catalog.Gate // of all sources
+	store  records
+	faults *faults
 
 	mu    sync.Mutex
 	seen  uint64    // catalog revision
 	since time.Time // since when seen has not changed although the store is ahead
 }
 
-func (a *App) newWatchdog() *watchdog { return &watchdog{app: a, since: time.Now()} }
+func newWatchdog(p parts) *watchdog {
+	return &watchdog{gate: p.branches[0].gate, store: p.store, faults: p.faults, since: time.Now()}
+}
 
 // stuck explains why the process makes no progress; empty if it does.
 func (w *watchdog) stuck() string {
-	behind, ahead := w.app.branches[0].gate.Snapshot().Revision, w.app.store.Revision()
+	behind, ahead := w.gate.Snapshot().Revision, w.store.Revision()
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +59,7 @@ func (w *watchdog) stuck() string {
 		w.seen, w.since = behind, now
 		return ""
 	}
-	if w.app.faults.lasting(part{where: panicMerge}) != "" {
+	if w.faults.lasting(part{where: panicMerge}) != "" {
 		return "" // merging is retried, and another process would panic as well and serve nothing
 	}
 	if standing := now.Sub(w.since); standing > stuckAfter {

@@ -18,10 +18,9 @@ import (
 // attempt reads the whole store.
 var mergeAgain = wait.Backoff{Min: time.Second, Max: 30 * time.Second}
 
-// merge keeps the catalog until ctx ends. merged is called with each change. The store is
-// read once, and again after a panic, or when other sources pass.
-func (b *branch) merge(ctx context.Context, s records, merged func(catalog.Change)) error {
-	b.onMerge = merged
+// merge keeps the catalog until ctx ends. The store is read once, and again after a panic, or
+// when other sources pass.
+func (b *branch) merge(ctx context.Context, s records) error {
 	for b.panics = 0; ; {
 		term, end := b.term.begin(ctx)
 		err := b.merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.selection()))
@@ -49,7 +48,9 @@ func (b *branch) noteMerged(s *catalog.Snapshot, change catalog.Change) {
 		b.faults.over(b.mergePart())
 	}
 	b.gate.Publish(s, change)
-	b.onMerge(change)
+	if b.lookout != nil {
+		b.lookout.merged(change)
+	}
 }
 
 // mergePart returns the part of the process that merges for this branch. It is named after

@@ -100,16 +100,6 @@ func (a *App) listen(ctx context.Context, network, address string) (net.Listener
 	return l, err
 }
 
-// left notifies outputs that a source was removed from the configuration.
-func (a *App) left(source string) {
-	a.memory.Leave(source)
-	for _, o := range a.outputs {
-		if l, ok := o.Output.(output.SourceRemover); ok {
-			l.RemoveSource(source)
-		}
-	}
-}
-
 func observing(o prometheus.Observer) func(time.Duration) {
 	return func(took time.Duration) { o.Observe(took.Seconds()) }
 }

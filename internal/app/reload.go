@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -29,7 +30,7 @@ func (a *App) Reload(r Reloading) { a.reloader.Reloading = r }
 // goroutine may read it.
 type reloader struct {
 	Reloading
-	app *App
+	parts
 	// running is the configuration in force: fixed fields have their values of the start.
 	running config.Config
 	looked  bool      // whether the file was read since the start
@@ -47,8 +48,8 @@ const (
 	lookShare = 9
 )
 
-func newReloader(a *App, c *config.Config) *reloader {
-	return &reloader{app: a, running: *c, status: admin.Config{
+func newReloader(p parts, c *config.Config) *reloader {
+	return &reloader{parts: p, running: *c, status: admin.Config{
 		State: admin.ConfigLoaded, Loaded: time.Now(), Problems: []string{}, NeedsRestart: []string{},
 		Sources: granted(c), Listen: c.Listeners(),
 	}}
@@ -59,7 +60,7 @@ func (r *reloader) launch(ctx context.Context, launch func(run func() error)) {
 	changed := make(chan struct{}, 1)
 	if r.File != "" {
 		launch(func() error {
-			r.app.machine.watch(ctx, r.File, r.app.log, func() {
+			r.machine.watch(ctx, r.File, r.log, func() {
 				select {
 				case changed <- struct{}{}:
 				default: // the file will be read, with its newest content
@@ -84,7 +85,7 @@ func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 			r.reload(ctx)
 		case <-r.Now:
 			r.reload(ctx)
-		case <-r.app.looks:
+		case <-r.lookout.due:
 		case <-again:
 		}
 		again = nil
@@ -96,12 +97,12 @@ func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 
 // reload reads the file and applies it.
 func (r *reloader) reload(ctx context.Context) {
-	wanted, err := r.app.machine.load(r.File)
+	wanted, err := r.machine.load(r.File)
 	if err != nil {
 		r.failed(err)
 		return
 	}
-	wanted, fixed := keepSelections(ctx, r.app.targets, &r.running, wanted)
+	wanted, fixed := keepSelections(ctx, r.targets, &r.running, wanted)
 	p := planFor(&r.running, wanted)
 	p.NeedsRestart = append(p.NeedsRestart, fixed...)
 	r.apply(ctx, p, wanted)
@@ -115,30 +116,29 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	if p.Log && r.Log != nil {
 		r.Log(wanted.Log)
 	}
-	a := r.app
-	for _, b := range a.branches {
+	for _, b := range r.branches {
 		b.follow(wanted)
 	}
-	restart := a.fleet.follow(wanted.Sources, p.Start)
-	order := transition(a.fleet.names(), names(wanted))
-	a.fleet.addMissing(p.Start)
-	a.fleet.arrange(order)
+	restart := r.fleet.follow(wanted.Sources, p.Start)
+	order := transition(r.fleet.names(), names(wanted))
+	r.fleet.addMissing(p.Start)
+	r.fleet.arrange(order)
 	merged := r.running // outputs keep their configuration of the start
-	merged.Sources = a.fleet.entries()
-	for _, b := range a.branches {
+	merged.Sources = r.fleet.entries()
+	for _, b := range r.branches {
 		b.merger.Arrange(b.orderOf(&merged))
 	}
-	a.fleet.startAll(ctx)
+	r.fleet.startAll(ctx)
 	for m, entry := range restart {
-		a.fleet.restart(ctx, m, entry)
+		r.fleet.restart(ctx, m, entry)
 	}
 }
 
 // removeDue removes the records of the sources that may leave. It returns the longest time
 // until the next call; zero if none is needed.
 func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
-	due := r.app.fleet.due(r.inView)
-	r.app.judging.Store(len(due) > 0) // first: commits from here on request another call
+	due := r.fleet.due(r.inView)
+	r.lookout.judging.Store(len(due) > 0) // first: commits from here on request another call
 	if wait := time.Until(r.rested); len(due) > 0 && wait > 0 {
 		return wait
 	}
@@ -153,7 +153,7 @@ func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
 		}
 		again = soonest(again, in)
 	}
-	r.app.judging.Store(again > 0)
+	r.lookout.judging.Store(again > 0)
 	r.rested = time.Now().Add(lookShare * time.Since(began))
 	return again
 }
@@ -161,14 +161,14 @@ func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
 // remove removes a source with its records. It reports false if that has to be retried.
 func (r *reloader) remove(ctx context.Context, m *member) bool {
 	name := m.entry.Name
-	r.app.fleet.halt(m)
-	if err := source.Remove(ctx, r.app.store, name); err != nil {
-		r.app.log.Error("the records of a removed source stay for now", "source", name, "err", err)
+	r.fleet.halt(m)
+	if err := source.Remove(ctx, r.store, name); err != nil {
+		r.log.Error("the records of a removed source stay for now", "source", name, "err", err)
 		return ctx.Err() != nil
 	}
-	r.app.fleet.drop(m)
-	r.app.left(name)
-	r.app.log.Info("source removed with its records", "source", name)
+	r.fleet.drop(m)
+	r.left(name)
+	r.log.Info("source removed with its records", "source", name)
 	return true
 }
 
@@ -182,6 +182,16 @@ func soonest(a, b time.Duration) time.Duration {
 
 // inView reports whether clients may see a source's records. Stored records are not enough:
 // clients have to get them before the removals.
-func (r *reloader) inView(name string) bool { return r.app.branches[0].gate.Snapshot().Primed(name) }
+func (r *reloader) inView(name string) bool { return r.branches[0].gate.Snapshot().Primed(name) }
 
 func problems(err error) []string { return strings.Split(err.Error(), "\n") }
+
+// left notifies outputs that a source was removed from the configuration.
+func (r *reloader) left(source string) {
+	r.memory.Leave(source)
+	for _, o := range r.outputs {
+		if l, ok := o.Output.(output.SourceRemover); ok {
+			l.RemoveSource(source)
+		}
+	}
+}

@@ -12,14 +12,14 @@ import (
 func (r *reloader) failed(err error) {
 	list := problems(err)
 	for _, problem := range list {
-		r.app.log.Error("configuration not reloaded, the one before stays in force", "err", problem)
+		r.log.Error("configuration not reloaded, the one before stays in force", "err", problem)
 	}
 	r.report(func(s *admin.Config) { s.State, s.Problems = admin.ConfigFailed, list })
 }
 
 // loaded reports that a file was applied.
 func (r *reloader) loaded(p plan) {
-	log, before := r.app.log, r.shown()
+	log, before := r.log, r.shown()
 	fields := append([]string{}, p.NeedsRestart...)
 	if !slices.Equal(fields, before.NeedsRestart) {
 		for _, field := range fields {
@@ -68,6 +68,6 @@ func (r *reloader) shown() admin.Config {
 	status := r.status
 	r.mu.Unlock()
 	status.File = r.File
-	status.Leaving = r.app.fleet.leaving(r.inView)
+	status.Leaving = r.fleet.leaving(r.inView)
 	return status
 }
