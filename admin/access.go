@@ -155,7 +155,7 @@ func (g *guard) checkToken(r *http.Request) error {
 	want, err := g.Token()
 	g.report(err)
 	if err != nil {
-		return errors.New("admin.tokenFile cannot be used as it is now, so nobody is let in: fix the file; the log of Isthmus says what is wrong with it")
+		return errors.New("admin.tokenFile is unusable, so all requests are denied: fix the file; the log of Isthmus has the reason")
 	}
 	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(shown)))

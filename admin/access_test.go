@@ -259,7 +259,7 @@ func TestTLSAndTokenOpenTheAPIBeyondLoopback(t *testing.T) {
 	a.wants(http.StatusOK, `"held"`, http.MethodGet, sources, "isthmus.example", "Authorization", "Bearer another")
 	write(" \n")
 	for _, nothing := range []string{"", "Bearer ", "Bearer another"} {
-		a.wants(http.StatusForbidden, "fix the file; the log of Isthmus says what is wrong with it", http.MethodGet, sources, "isthmus.example", "Authorization", nothing)
+		a.wants(http.StatusForbidden, "fix the file; the log of Isthmus has the reason", http.MethodGet, sources, "isthmus.example", "Authorization", nothing)
 	}
 }
 

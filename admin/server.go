@@ -104,7 +104,7 @@ func New(parts Parts) *Server {
 	// Prevent cross-site requests by a page in an operator's browser.
 	handler := &guard{
 		Access: parts.Access, exposed: s.exposed.Load, next: http.NewCrossOriginProtection().Handler(mux),
-		log: func(err error) { parts.Log.Error("the admin API lets nobody in", "err", err) },
+		log: func(err error) { parts.Log.Error("admin token file unusable: all requests are denied", "err", err) },
 	}
 	// Any client can cause log lines of the library's server, such as failed handshakes.
 	faults := slog.NewLogLogger(loglimit.New(parts.Log.With("listener", "admin").Handler()), slog.LevelWarn)

@@ -30,15 +30,15 @@ func newAdmission(l Limits) *admission {
 	return &admission{limits: l, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
 }
 
-// admit lets a stream begin, after a wait of at most patience if there is a rush. The
+// admit lets a stream begin, after a wait of at most longest if there is a rush. The
 // caller calls leave at the end of the stream.
-func (a *admission) admit(ctx context.Context, who Identity, patience time.Duration) (leave func(), err error) {
+func (a *admission) admit(ctx context.Context, who Identity, longest time.Duration) (leave func(), err error) {
 	key := who.Key()
 	if err := a.enter(key); err != nil {
 		return nil, err
 	}
 	leave = func() { a.leave(key) }
-	if err := a.await(ctx, who, patience); err != nil {
+	if err := a.await(ctx, who, longest); err != nil {
 		leave()
 		return nil, err
 	}
@@ -46,18 +46,18 @@ func (a *admission) admit(ctx context.Context, who Identity, patience time.Durat
 }
 
 // await waits for the rate limit of a stream's identity, and then for the common one.
-func (a *admission) await(ctx context.Context, who Identity, patience time.Duration) error {
+func (a *admission) await(ctx context.Context, who Identity, longest time.Duration) error {
 	if who.Name != "" {
-		delay, ok := a.take(who.Name, 1, patience)
+		delay, ok := a.take(who.Name, 1, longest)
 		if !ok {
 			return grpcstatus.Errorf(codes.ResourceExhausted,
 				"more than %g streams a second of %s begin, which is all that are let in of one identity; try again later, or another Isthmus",
 				a.limits.NewStreamsPerClient.PerSecond, who.Name)
 		}
 		wait.Sleep(ctx, delay)
-		patience -= delay
+		longest -= delay
 	}
-	delay, ok := a.takeOfAll(patience)
+	delay, ok := a.takeOfAll(longest)
 	if !ok {
 		return grpcstatus.Errorf(codes.ResourceExhausted,
 			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", a.limits.NewStreams.PerSecond)
@@ -67,8 +67,8 @@ func (a *admission) await(ctx context.Context, who Identity, patience time.Durat
 }
 
 // take makes new streams of one client wait for the rate limit. If the last of them would
-// wait for longer than patience, ok is false, and none is counted.
-func (a *admission) take(client string, streams int, patience time.Duration) (delay time.Duration, ok bool) {
+// wait for longer than longest, ok is false, and none is counted.
+func (a *admission) take(client string, streams int, longest time.Duration) (delay time.Duration, ok bool) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,13 +79,13 @@ func (a *admission) take(client string, streams int, patience time.Duration) (de
 		b = &fresh
 		a.by[client] = b
 	}
-	return b.Take(now, streams, patience)
+	return b.Take(now, streams, longest)
 }
 
-func (a *admission) takeOfAll(patience time.Duration) (delay time.Duration, ok bool) {
+func (a *admission) takeOfAll(longest time.Duration) (delay time.Duration, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.all.Take(time.Now(), 1, patience)
+	return a.all.Take(time.Now(), 1, longest)
 }
 
 // sweep removes some buckets of clients at rest. It is called before one is added, so there

@@ -57,7 +57,7 @@ func (c *carrier) admit(text []byte) bool {
 		return true
 	}
 	g := c.by.guard
-	wait, ok := g.admission.take(c.by.address, opened, g.patience)
+	wait, ok := g.admission.take(c.by.address, opened, g.longest)
 	if !ok {
 		_ = g.Reject(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: more than %g streams a second begin there, which is all that are let in of one address; look for what opens them",

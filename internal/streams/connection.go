@@ -18,7 +18,7 @@ import (
 type guard struct {
 	*rejections
 	limits      Limits
-	patience    time.Duration // how long an early stream waits at most
+	longest     time.Duration // how long an early stream waits at most
 	admission   *admission
 	connections *connections
 }

@@ -36,7 +36,7 @@ func (p *Pace) Await(ctx context.Context, dear bool) {
 	}
 	p.rejected.counts[why].Add(1)
 	if _, loud := p.slowed.Take(time.Now(), 1, 0); loud {
-		p.log.Warn("a client is kept waiting, for it says too much", "cause", causeNames[why], "wait", delay.Round(time.Millisecond))
+		p.log.Warn("client is rate limited: too many requests", "cause", causeNames[why], "wait", delay.Round(time.Millisecond))
 	}
 	wait.Sleep(ctx, delay)
 }

@@ -197,12 +197,12 @@ func First[M any](st *Stream, decode func(text []byte) (M, error)) (M, error) {
 		defer st.server.Survive(&a.err)
 		a.m, a.err = Receive(st, decode)
 	}()
-	patience := time.NewTimer(st.server.limits.FirstRequest)
-	defer patience.Stop()
+	timer := time.NewTimer(st.server.limits.FirstRequest)
+	defer timer.Stop()
 	select {
 	case a := <-arrived:
 		return a.m, a.err
-	case <-patience.C:
+	case <-timer.C:
 		var none M
 		return none, st.server.Reject(tooSilent, grpcstatus.Errorf(codes.DeadlineExceeded,
 			"no request came within %s of the stream's beginning; send the first request at once", st.server.limits.FirstRequest))
@@ -218,8 +218,8 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 		return nil
 	default:
 	}
-	patience := time.NewTimer(s.options.PrimedWithin)
-	defer patience.Stop()
+	timer := time.NewTimer(s.options.PrimedWithin)
+	defer timer.Stop()
 	select {
 	case <-s.engine.Primed():
 		return nil
@@ -227,7 +227,7 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 		return grpcstatus.FromContextError(ctx.Err()).Err()
 	case <-s.stopping:
 		return errStopping
-	case <-patience.C:
+	case <-timer.C:
 		if s.engine.Serves() {
 			return nil
 		}

@@ -52,6 +52,36 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
+// A listing of everything leaves nothing to be passed on again, and counts resources of
+// which no record is made.
+func TestListingLeavesNothingToPassOn(t *testing.T) {
+	t.Parallel()
+	h := newHolding([]string{seedCollection, mcp.Synthetic}, bounds{bytes: 1 << 20, fields: 1 << 10}, "self")
+	for i, c := range h.collections {
+		r := c.held.Read()
+		r.Put("shop/a", &held{size: 1})
+		r.Put("shop/b", &held{size: 1, echoes: i == 0})
+		r.Apply()
+	}
+	if l := h.everything(); l.Ignored["ServiceEntry"] != 1 {
+		t.Errorf("ignored are %v", l.Ignored)
+	}
+	for _, c := range h.collections {
+		if l := c.listing(); len(l.Places) > 0 {
+			t.Errorf("%v is passed on again", l.Places)
+		}
+	}
+	h.collections[0].held.Put("shop/a", &held{size: 1})
+	if l := h.collections[0].listing(); len(l.Places) != 2 {
+		t.Errorf("the places are %v, not one of each collection", l.Places)
+	}
+	h.drop(h.collections[1])
+	h.collections[0].held.Put("shop/a", &held{size: 1})
+	if l := h.collections[0].listing(); len(l.Places) != 1 {
+		t.Errorf("the places are %v, also one of a dropped collection", l.Places)
+	}
+}
+
 const seedCollection = "istio/networking/v1alpha3/serviceentries"
 
 func seeds() (list []*mcp.Resources) {

@@ -137,7 +137,7 @@ func (c *Config) exposes(u *url.URL) bool {
 func (c *Config) Warnings() (list []string) {
 	for i, address := range c.Addresses {
 		if u, err := url.Parse(address); err == nil && c.exposes(u) {
-			list = append(list, fmt.Sprintf("addresses[%d]: INSECURE: %s is sent the password in plain text, which whoever is on the way can read; write https", i, address))
+			list = append(list, fmt.Sprintf("addresses[%d]: INSECURE: %s is sent the password in plain text, which others on the network can read; write https", i, address))
 		}
 	}
 	return list

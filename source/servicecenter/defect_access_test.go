@@ -261,8 +261,8 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		shows string
 	}{
 		"created":       {standin.Token, standin.Answer(201, "application/json", `{"token":"`+token+`"}`), "answers 201"},
-		"bare":          {standin.Token, standin.Answer(200, "text/plain", token), "not what a Service Center says"},
-		"list":          {standin.Token, standin.Answer(200, "application/json", `["`+token+`"]`), "not what a Service Center says"},
+		"bare":          {standin.Token, standin.Answer(200, "text/plain", token), "not a Service Center's"},
+		"list":          {standin.Token, standin.Answer(200, "application/json", `["`+token+`"]`), "not a Service Center's"},
 		"echoed":        {standin.Token, standin.Answer(502, "text/html", `<pre>{"name":"mesh","password":"hunter2"}</pre>`), "answers 502"},
 		"said":          {standin.Token, standin.Answer(400, "application/json", `{"errorCode":"400001","errorMessage":"no good: hunter2"}`), "no good: ***"},
 		"header echoed": {standin.ListServices, echo, "who asks: Bearer ***"},

@@ -77,7 +77,7 @@ func (a *Access) login(ctx context.Context, t *transport, password []byte) (stri
 		method: http.MethodPost, path: []string{"token"}, body: body, secret: string(password),
 		read: func(body []byte) error {
 			if json.Unmarshal(body, &answer) != nil {
-				return errors.New("the answer to a login is not what a Service Center says")
+				return errors.New("the answer to the login is not a Service Center's")
 			}
 			return nil
 		},

@@ -94,10 +94,10 @@ func IsNoService(err error) bool {
 // unmarshal decodes a JSON object, and rejects any other text.
 func unmarshal(body []byte, into any) error {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return fmt.Errorf("the answer is not what a Service Center says: %q", clip(string(trimmed)))
+		return fmt.Errorf("the answer is not a Service Center's: %q", clip(string(trimmed)))
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("the answer is cut short or is not what a Service Center says: %w", err)
+		return fmt.Errorf("the answer is truncated, or not a Service Center's: %w", err)
 	}
 	return nil
 }
