@@ -1,9 +1,12 @@
 package kubernetes
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // endpointsAt makes the records of an address. A new one is kept back while its pod is
@@ -100,4 +103,91 @@ func target(port model.Port) uint32 {
 		return port.TargetPort
 	}
 	return port.Number
+}
+
+// An endpoint of a headless Service may have a host name, as the pods of a StatefulSet
+// have. The cluster's DNS resolves it below the name of the Service. Each is therefore a
+// host of its own, with the ports of the Service.
+
+// rename records the host names of an address, and adds its old and new ones to hosts.
+func (g *Group) rename(address string, hosts map[string]struct{}) {
+	for _, host := range g.names[address] {
+		hosts[host] = struct{}{}
+		delete(g.named[host], address)
+	}
+	delete(g.names, address)
+	if g.service == nil || !g.service.Spec.Traffic.Headless {
+		return
+	}
+	for _, e := range g.records[address] {
+		if e.host == "" {
+			continue
+		}
+		if g.named[e.host] == nil {
+			g.named[e.host] = map[string]struct{}{}
+		}
+		g.named[e.host][address] = struct{}{}
+		g.names[address] = append(g.names[address], e.host)
+		hosts[e.host] = struct{}{}
+	}
+}
+
+// takeNamed takes the objects of some host names.
+func (g *Group) takeNamed(hosts map[string]struct{}, change *Change) {
+	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+		if len(g.named[host]) == 0 {
+			delete(g.named, host)
+			change.Deletes = append(change.Deletes, g.hostRef(host))
+			continue
+		}
+		change.Upserts = append(change.Upserts, g.hostObject(host))
+	}
+}
+
+func (g *Group) hostRef(host string) model.Ref {
+	ref := g.name.Ref()
+	ref.Name += ":" + host
+	return ref
+}
+
+func (g *Group) hostObject(host string) source.Object {
+	spec := g.service.Spec
+	spec.Hosts = model.ListOf(host + "." + g.cluster.Host(g.name))
+	object := source.Object{Record: model.Record{Ref: g.hostRef(host), Place: Place, Spec: spec}}
+	for _, address := range slices.Sorted(maps.Keys(g.named[host])) {
+		for _, e := range g.records[address] {
+			if e.host == host {
+				object.Owned = append(object.Owned, record(g.hostRef(host), e))
+			}
+		}
+	}
+	return object
+}
+
+// Owner returns the name of the Service that a stored record belongs to. It is the name of
+// no Service if the record belongs to none.
+func Owner(r model.Record) Name {
+	name, _ := strings.CutPrefix(r.Owner.Name, Name{}.Ref().Name)
+	return Name{r.Owner.Namespace, name}
+}
+
+// Recall returns the pod and the node of a stored endpoint of the group, with the
+// attributes stored in it. The pod has a UID, and the node a name, only if the same address
+// serves the same ports on the same node as it did then.
+func (g *Group) Recall(r model.Record) (pod Pod, node Node) {
+	spec, is := r.Spec.(model.Endpoint)
+	if !is {
+		return pod, node
+	}
+	for _, i := range g.winners(spec.Address, func(*instance) bool { return false }) {
+		e := i.main.endpoint()
+		if r.Name != g.name.Ref().Name+"/"+i.name() || e.node != spec.Node {
+			continue
+		}
+		node = Node{e.node, spec.Locality}
+		if e.pod != "" {
+			pod = Pod{Name{g.name.Namespace, e.pod}, e.uid, spec.ServiceAccount, spec.Labels}
+		}
+	}
+	return pod, node
 }
