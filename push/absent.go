@@ -1,5 +1,7 @@
 package push
 
+import "github.com/isthmus-mesh/isthmus/push/world"
+
 // mostEmpty bounds the resources of a full set that may also contain empty resources, for
 // names that do not exist. A full set is sent as one, so it must not grow with the names
 // that a client asks for.
@@ -9,16 +11,16 @@ const mostEmpty = 1024
 func (d *draft) gone(name string, p pending) {
 	h := d.holding(name)
 	absent := d.absence(name)
-	if h == nil && d.world.Complete() && d.nacked[name].member != (member{}) {
+	if h == nil && d.world.Complete() && d.nacked[name].member != (world.Member{}) {
 		d.clearNACK(name) // a NACKed resource, or one too large for a message
 	}
 	switch {
 	case h == nil && !p.again(),
 		h == nil && !p.force && d.mode == Delta && absent == Removal, // the removal was sent when the client asked
 		h == nil && d.full && absent == Empty && !d.named(name),      // only a subscriber that names it is sent the empty resource
-		d.nackedAs(name, member{}) && !p.again():
+		d.nackedAs(name, world.Member{}) && !p.again():
 		delete(d.pending, name)
-	case !d.world.Complete() && !d.wasServed(name) && (h == nil && !d.nackedAs(name, member{}) || h != nil && h.known == claimed) && (!d.full || absent == Empty):
+	case !d.world.Complete() && !d.wasServed(name) && (h == nil && !d.nackedAs(name, world.Member{}) || h != nil && h.known == claimed) && (!d.full || absent == Empty):
 		// It may belong to a source that has not been listed yet, unless its subscriber
 		// has it from here, where that source has never said anything. A removal that was
 		// NACKed with others was sent because the name is known to be gone.
@@ -52,13 +54,13 @@ func (d *draft) gone(name string, p pending) {
 // wasServed reports whether the subscriber came with a version from here that covers a name: a
 // full set covers all names, and otherwise the name was sent from here.
 func (d *draft) wasServed(name string) bool {
-	return d.ours && (d.full || d.subscriber.engine.hasSent(d.info, name))
+	return d.ours && (d.full || d.subscriber.engine.reader.HasSent(&d.info.TypeSpec, name))
 }
 
 // absence is how a name that stands for nothing is answered.
 func (d *draft) absence(name string) Absence {
-	absent := d.info.absent(d.subscriber.client.Kind, d.mode)
-	if absent == Empty && (d.full || d.mode == Delta) && d.subscriber.engine.void(d.info, name) == nil {
+	absent := d.info.AbsentFor(d.subscriber.client.Kind, d.mode)
+	if absent == Empty && (d.full || d.mode == Delta) && d.subscriber.engine.reader.Void(&d.info.TypeSpec, name) == nil {
 		return Removal // there is no empty resource of that name
 	}
 	return absent
@@ -67,7 +69,7 @@ func (d *draft) absence(name string) Absence {
 func (d *draft) remove(name string, p pending) {
 	_, matters := d.nacked[name]
 	matters = matters || d.holding(name) != nil
-	d.brings(name, member{}, p)
+	d.brings(name, world.Member{}, p)
 	delete(d.open.brings, name)
 	d.release(name)
 	if !matters {
@@ -82,9 +84,9 @@ func (d *draft) remove(name string, p pending) {
 // void sends the type's empty resource to a subscriber that cannot be sent a
 // removal. If the type has no empty resource, nothing is sent.
 func (d *draft) void(name string, p pending) {
-	res := d.subscriber.engine.void(d.info, name)
+	res := d.subscriber.engine.reader.Void(&d.info.TypeSpec, name)
 	h := d.holding(name)
-	same := res != nil && h != nil && h.is(res.member)
+	same := res != nil && h != nil && h.is(res.Own.Member)
 	switch {
 	case res == nil:
 		d.keep(name)
@@ -94,9 +96,9 @@ func (d *draft) void(name string, p pending) {
 			h.known = confirmed
 		}
 		delete(d.pending, name)
-	case d.nackedAs(name, res.member) && !p.again():
+	case d.nackedAs(name, res.Own.Member) && !p.again():
 		delete(d.pending, name)
-	case d.tooLarge(res.size(d.mode)):
+	case d.tooLarge(res.Bytes(d.mode)):
 	default:
 		d.include(res, p, nil)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // draft is a response in the making.
@@ -116,16 +118,16 @@ func (i *interest) guarded(info *typeInfo, w World, waited, remembers bool) bool
 	}
 	view, names, lacks := i.view.View, i.allNamed, i.wildcard
 	if i.wildcard {
-		names = w.Names(view, info.row)
+		names = w.Names(view, info.Row)
 	}
 	var sum Version
 	for name := range names {
-		res := i.subscriber.engine.resource(w, view, info.row, name)
+		res := i.subscriber.engine.reader.Resource(w, view, info.Row, name)
 		if res == nil {
 			lacks = true
 			continue
 		}
-		sum = sum.plus(res.member)
+		sum = sum.With(res.Own.Member)
 	}
 	i.guard = lacks && sum != *i.claim
 	return i.guard
@@ -137,7 +139,7 @@ func (d *draft) expandAll() {
 		return
 	}
 	d.expand = false
-	for name := range d.world.Names(d.view, d.info.row) {
+	for name := range d.world.Names(d.view, d.info.Row) {
 		d.want(name, pending{})
 	}
 }
@@ -165,7 +167,7 @@ func (d *draft) consider(name string) {
 	}
 	res := f.res
 	h := d.holding(name)
-	same := h != nil && h.is(res.member) && !p.again()
+	same := h != nil && h.is(res.Own.Member) && !p.again()
 	// A resource that the subscriber already has waits for nothing. Looking up its needs may
 	// be expensive: a listener may need the hosts of thousands of services.
 	if !same && d.heldBack(name, p, f.subject) {
@@ -176,18 +178,18 @@ func (d *draft) consider(name string) {
 		if h.known == claimed {
 			d.share(h, res)
 			h.known = confirmed
-		} else if d.full && h.whole == nil { // sent as an increment
+		} else if d.full && h.Whole == nil { // sent as an increment
 			d.share(h, res)
 		}
 		delete(d.pending, name)
-	case d.nackedAs(name, res.member) && !p.again():
+	case d.nackedAs(name, res.Own.Member) && !p.again():
 		delete(d.pending, name)
-	case !d.full && d.tooBig(res.size(d.mode)):
+	case !d.full && d.tooBig(res.Bytes(d.mode)):
 		d.skip(res)
-	case d.tooLarge(res.size(d.mode)):
+	case d.tooLarge(res.Bytes(d.mode)):
 		// Stays pending: the rest goes when this response is answered.
 	default:
-		d.include(d.subscriber.engine.once(f.subject, res), p, f.subject)
+		d.include(d.subscriber.engine.reader.Once(f.subject, res), p, f.subject)
 	}
 }
 
@@ -204,7 +206,7 @@ func (d *draft) bad(name string, p pending) {
 
 // nackedAs reports whether a name was NACKed with this very content. Sending the content
 // again would be useless.
-func (d *draft) nackedAs(name string, m member) bool {
+func (d *draft) nackedAs(name string, m world.Member) bool {
 	n, was := d.nacked[name]
 	return was && n.member == m
 }
@@ -220,12 +222,12 @@ func (d *draft) tooLarge(size int) bool {
 func (d *draft) include(res *Resource, p pending, subject Subject) {
 	if !d.full {
 		d.out.Resources = append(d.out.Resources, res)
-		d.size += res.size(d.mode)
+		d.size += res.Bytes(d.mode)
 		if d.mode == WholeState {
-			d.subscriber.engine.noteName(d.info, res)
+			d.subscriber.engine.reader.NoteName(&d.info.TypeSpec, res)
 		}
 	}
-	d.brings(res.Name, res.member, p)
+	d.brings(res.Name, res.Own.Member, p)
 	delete(d.removed, res.Name) // a NACK of the removal no longer matters
 	d.hold(res, d.open.serial)
 	if d.full {
@@ -237,7 +239,7 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 
 // brings records a name that the response brings, with its content or, for a removal, with
 // none.
-func (d *draft) brings(name string, m member, p pending) {
+func (d *draft) brings(name string, m world.Member, p pending) {
 	if d.open.serial == 0 {
 		d.subscriber.serial++
 		d.open.serial = d.subscriber.serial
@@ -278,7 +280,7 @@ func (d *draft) send() {
 	d.out.Serial, d.out.Version, d.out.since = d.open.serial, d.sum, d.open.since
 	d.launch(&flight{serial: d.open.serial, version: d.sum, brought: d.open.brought, since: d.open.since, waits: now, behind: d.open.behind})
 	if d.mode == WholeState {
-		s.engine.issued.add(d.sum)
+		s.engine.reader.Issued.Add(d.sum)
 	}
 	d.answer, d.claim, d.open = false, nil, opening{}
 	d.first = d.first && !d.out.Ends
@@ -298,12 +300,12 @@ func (d *draft) wholeSet() {
 	d.out.Resources = make([]*Resource, 0, d.held.n)
 	var lost []string
 	for h := range d.held.all {
-		if h.whole == nil {
-			lost = append(lost, h.name)
+		if h.Whole == nil {
+			lost = append(lost, h.Name)
 			continue
 		}
-		d.out.Resources = append(d.out.Resources, h.whole)
-		d.size += h.whole.size(d.mode)
+		d.out.Resources = append(d.out.Resources, h.Whole)
+		d.size += h.Whole.Bytes(d.mode)
 	}
 	slices.SortFunc(d.out.Resources, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
 	for _, name := range lost {

@@ -135,24 +135,3 @@ func BenchmarkAssemble(b *testing.B) {
 		}
 	})
 }
-
-// BenchmarkCache measures a hit, which every resource of every response is.
-func BenchmarkCache(b *testing.B) {
-	c := newCache(noFrame, newPanics(nil))
-	var subject Subject = &fakeSubject{t: parts, name: "a", content: "0"}
-	c.get(subject, "a")
-	b.Run("hit", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			c.get(subject, "a")
-		}
-	})
-	b.Run("hit-parallel", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				c.get(subject, "a")
-			}
-		})
-	})
-}

@@ -21,7 +21,7 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			e.cache.sweep()
+			e.reader.Sweep()
 		case <-e.wake:
 			for _, p := range e.producers {
 				if u, ok := p.inbox.take(); ok {
@@ -45,7 +45,7 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 		return
 	}
 	var s *impact
-	planned := e.panics.attempt(PanicStep, "a step", func() { s = e.impactOf(p, u) })
+	planned := e.reader.Attempt(PanicStep, "a step", func() { s = e.impactOf(p, u) })
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
@@ -92,7 +92,7 @@ func (e *Engine) begin(p *Producer, first Update) {
 // mark records a change of a resource for every affected subscriber. The caller holds the
 // engine's step.
 func (e *Engine) mark(q question) {
-	e.cache.forget(q.gone)
+	e.reader.Forget(q.gone)
 	e.asked++
 	for _, a := range q.answers {
 		a.view.asked, a.view.affected = e.asked, a.affected

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Config configures how an engine delivers the resources of its producers.
@@ -64,13 +66,10 @@ func (c Config) withDefaults() Config {
 // Engine delivers the resources of its producers to its subscribers.
 type Engine struct {
 	config    Config
-	panics    *panics
-	cache     *cache
+	reader    *world.Reader
 	index     *index
 	queue     *queue
 	holdings  *holdings
-	issued    issued      // versions
-	sentNames issued      // of types that are sent name by name
 	producers []*Producer // all of them before Run
 	table     atomic.Pointer[table]
 	wake      chan struct{} // holds a token while a published update waits
@@ -91,16 +90,15 @@ type Engine struct {
 func New(config Config) *Engine {
 	e := &Engine{
 		config:      config.withDefaults(),
-		panics:      newPanics(config.Log),
+		reader:      world.NewReader(config.Frame, config.Log),
 		index:       newIndex(),
 		queue:       newQueue(),
 		wake:        make(chan struct{}, 1),
 		primed:      make(chan struct{}),
 		subscribers: map[*Subscriber]struct{}{},
 	}
-	e.cache = newCache(config.Frame, e.panics)
 	e.holdings = newHoldings(e.config.Holdings)
-	e.table.Store(&table{})
+	e.table.Store(&table{Types: &world.Types{}})
 	return e
 }
 

@@ -238,9 +238,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 // Changes that wait for a slow dispatcher are joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
-	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, true, false}, {parts, "b", []string{"x"}, false, false}}})
-	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}, false, false}, {wholes, "b", nil, false, false}}})
-	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}, false, false}}})
+	b.put(Update{World: many(1), Changed: []Changed{{Row: parts, Name: "a", Audience: []string{"x"}, Urgent: true}, {Row: parts, Name: "b", Audience: []string{"x"}}}})
+	b.put(Update{World: many(2), Changed: []Changed{{Row: parts, Name: "a", Audience: []string{"y"}}, {Row: wholes, Name: "b"}}})
+	b.put(Update{World: many(3), Changed: []Changed{{Row: wholes, Name: "b", Audience: []string{"y"}}}})
 	u, ok := b.take()
 	if !u.Changed[0].Urgent || u.Changed[1].Urgent || u.Changed[2].Urgent {
 		t.Errorf("the one that was urgent once is not first of %v", u.Changed)

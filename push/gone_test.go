@@ -25,9 +25,7 @@ func TestEncodingsOfWhatIsGoneAreBounded(t *testing.T) {
 			e.publish(w, parts, name)
 			follow(s, parts)
 		}
-		e.cache.mu.Lock()
-		defer e.cache.mu.Unlock()
-		if n := len(e.cache.slots); n > stay {
+		if n := e.reader.Kept(); n > stay {
 			t.Errorf("%d encodings are kept of %d resources", n, stay)
 		}
 	})

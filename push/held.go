@@ -1,27 +1,11 @@
 package push
 
-import (
-	"hash/maphash"
-	"time"
-)
-
-// label is the identity of a resource that subscribers hold; they all share it. It does not
-// keep the resource itself in memory: otherwise a slow subscriber would keep revisions that
-// all others have replaced.
-type label struct {
-	name   string
-	member member
-	hash   uint64 // of the name
-	// version and made, the time of its first use here, are for display only.
-	version Version
-	made    time.Time
-	whole   *Resource // only for subscribers that are sent the full set each time
-}
+import "github.com/isthmus-mesh/isthmus/push/world"
 
 // holding is a name that the subscriber has, or may have. There is one for each
 // resource of each stream, so it is small.
 type holding struct {
-	*label // nil in a slot that is free
+	*world.Label // nil in a slot that is free
 
 	serial serial // of the response that brought it; 0 if it was NACKed, or no response on this stream did
 	mark   uint16 // part of the hash, to distinguish most names without their labels
@@ -43,7 +27,7 @@ const (
 func (h *holding) onStream() bool { return h.known >= sent }
 
 // is reports whether the subscriber holds exactly this version.
-func (h *holding) is(m member) bool { return h.known != unsure && h.member == m }
+func (h *holding) is(m world.Member) bool { return h.known != unsure && h.Member == m }
 
 // serial is a response's number, shortened to be kept with each name of the response. It
 // distinguishes the responses that may still be answered.
@@ -56,9 +40,9 @@ func serialOf(n uint64) serial { return serial(n) } //nolint:gosec // see above
 // valid until the next add or remove.
 type heldSet struct{ slots[holding] }
 
-func (h holding) empty() bool { return h.label == nil }
+func (h holding) empty() bool { return h.Label == nil }
 
-func (h holding) key() uint64 { return h.hash }
+func (h holding) key() uint64 { return h.Hash }
 
 // find returns the holding of a name; nil if there is none.
 func (s *heldSet) find(name string, hash uint64) *holding {
@@ -74,8 +58,8 @@ func (s *heldSet) at(name string, hash uint64) int {
 		return -1
 	}
 	mark := uint16(hash) //nolint:gosec // the lower bits
-	for at := s.home(hash); s.list[at].label != nil; at = s.next(at) {
-		if h := &s.list[at]; h.mark == mark && h.name == name {
+	for at := s.home(hash); s.list[at].Label != nil; at = s.next(at) {
+		if h := &s.list[at]; h.mark == mark && h.Name == name {
 			return at
 		}
 	}
@@ -83,8 +67,8 @@ func (s *heldSet) at(name string, hash uint64) int {
 }
 
 // add enters a name that the set lacks.
-func (s *heldSet) add(l *label) *holding {
-	return s.put(holding{label: l, mark: uint16(l.hash)}) //nolint:gosec // as above
+func (s *heldSet) add(l *world.Label) *holding {
+	return s.put(holding{Label: l, mark: uint16(l.Hash)}) //nolint:gosec // as above
 }
 
 // remove takes out a name that the set contains.
@@ -129,6 +113,3 @@ func (s *nameSet) remove(name string) bool {
 	}
 	return true
 }
-
-// hash returns the hash of a name as labels contain it.
-func (c *cache) hash(name string) uint64 { return maphash.String(c.seed, name) }

@@ -98,19 +98,19 @@ func (s *impact) holdReplaced(by map[laneKey]*lane) {
 // changed there and back during a debounce affects all views: some subscribers may have
 // been sent the state in between.
 func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) question {
-	q := question{target: target{info.producer.Type(info.row), m, name, c.audience}, change: c, since: since}
+	q := question{target: target{info.producer.Type(info.Row), m, name, c.audience}, change: c, since: since}
 	if c.again {
 		return q
 	}
 	q.answers = e.viewsOf(q.target)
 	for n := range q.answers {
 		v := q.answers[n].view.View
-		was, had, bad := e.find(old, v, info.row, name)
-		is, has, worse := e.find(now, v, info.row, name)
+		was, had, bad := e.reader.Find(old, v, info.Row, name)
+		is, has, worse := e.reader.Find(now, v, info.Row, name)
 		q.answers[n].affected = bad || worse || had != has || was != is
 		if had && !has {
 			q.removes = true
-			e.panics.attempt(PanicResource, name, func() { q.gone = append(q.gone, slotsOf(was)...) })
+			q.gone = append(q.gone, e.reader.SlotsOf(was, name)...)
 		}
 	}
 	return q
@@ -155,7 +155,7 @@ func (e *Engine) planReviews(s *impact, p *Producer, old, now World, keys []stri
 // moves reports whether a client's view of a type differs between two worlds.
 func (e *Engine) moves(i *interest, info *typeInfo, old, now World) (moves bool) {
 	s := i.subscriber
-	if !e.panics.attempt(PanicStream, "client "+s.Info.ID, func() { moves = old.View(info.row, s.client) != now.View(info.row, s.client) }) {
+	if !e.reader.Attempt(PanicStream, "client "+s.Info.ID, func() { moves = old.View(info.Row, s.client) != now.View(info.Row, s.client) }) {
 		e.fail(s)
 	}
 	return moves

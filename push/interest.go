@@ -1,9 +1,12 @@
 package push
 
 import (
+	"hash/maphash"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // interest is the state of one subscriber for one type. It begins with the first request
@@ -110,13 +113,15 @@ func (p pending) and(o pending) pending {
 
 func newInterest(s *Subscriber, t Type, info *typeInfo, m Mode) *interest {
 	return &interest{
-		subscriber: s, t: t, mode: m, full: info.Whole && m == WholeState, exclusive: info.Exclusive, audience: info.audience(s.client),
+		subscriber: s, t: t, mode: m, full: info.Whole && m == WholeState, exclusive: info.Exclusive, audience: info.AudienceOf(s.client),
 		record: history{since: time.Now()},
 	}
 }
 
 // hash returns the hash of a name.
-func (i *interest) hash(name string) uint64 { return i.subscriber.engine.cache.hash(name) }
+func (i *interest) hash(name string) uint64 {
+	return maphash.String(i.subscriber.engine.reader.Seed(), name)
+}
 
 // holding returns the subscriber's holding of a name; nil if there is none. The pointer is
 // valid until the next change of the held set.
@@ -146,7 +151,7 @@ func (i *interest) allNamed(yield func(string) bool) {
 		}
 	}
 	for h := range i.held.all {
-		if h.named && !yield(h.name) {
+		if h.named && !yield(h.Name) {
 			return
 		}
 	}
@@ -307,24 +312,24 @@ func (i *interest) shrink() {
 // hold records that the subscriber holds a resource. It keeps the resource's own name,
 // which all streams share.
 func (i *interest) hold(res *Resource, by uint64) {
-	h := i.held.find(res.Name, res.hash)
+	h := i.held.find(res.Name, res.Own.Hash)
 	if h == nil {
 		named := i.lacks.remove(res.Name)
-		h = i.held.add(res.shared)
+		h = i.held.add(res.Shared)
 		h.named = named
 	} else {
-		i.sum = i.sum.minus(h.member)
+		i.sum = i.sum.Without(h.Member)
 	}
 	i.share(h, res)
 	h.serial, h.known = serialOf(by), sent
-	i.sum = i.sum.plus(res.member)
+	i.sum = i.sum.With(res.Own.Member)
 }
 
 // share replaces a holding's label by the resource's own, which all streams share.
 func (i *interest) share(h *holding, res *Resource) {
-	h.label = res.shared
+	h.Label = res.Shared
 	if i.full {
-		h.label = &res.label
+		h.Label = &res.Own
 	}
 }
 
@@ -334,26 +339,26 @@ func (i *interest) release(name string) {
 	if h == nil {
 		return
 	}
-	i.sum = i.sum.minus(h.member)
+	i.sum = i.sum.Without(h.Member)
 	if h.named {
-		i.lacks.add(h.name)
+		i.lacks.add(h.Name)
 	}
-	i.held.remove(h.name, h.hash)
+	i.held.remove(h.Name, h.Hash)
 }
 
 // unsure records that the subscriber may hold another version than the one it was sent.
 func (i *interest) unsure(h *holding) {
-	unknown := memberOf(h.name, Version{})
-	i.sum = i.sum.minus(h.member).plus(unknown)
-	h.label = &label{name: h.name, member: unknown, hash: h.hash}
+	unknown := world.MemberOf(h.Name, Version{})
+	i.sum = i.sum.Without(h.Member).With(unknown)
+	h.Label = &world.Label{Name: h.Name, Member: unknown, Hash: h.Hash}
 	h.serial, h.known = 0, unsure
 }
 
 // resume records a version that the subscriber claims to hold.
 func (i *interest) resume(name string, v Version) {
-	h := i.held.add(&label{name: name, member: memberOf(name, v), hash: i.hash(name), version: v, made: time.Now()})
+	h := i.held.add(&world.Label{Name: name, Member: world.MemberOf(name, v), Hash: i.hash(name), Version: v, Made: time.Now()})
 	h.named = i.lacks.remove(name)
-	i.sum = i.sum.plus(h.member)
+	i.sum = i.sum.With(h.Member)
 }
 
 // forget drops the state of a name that is no longer subscribed. If the name is requested
@@ -373,7 +378,7 @@ func (i *interest) forget(name string) {
 func (i *interest) forgetUnsubscribed() {
 	var gone []string
 	for h := range i.held.all {
-		gone = append(gone, h.name)
+		gone = append(gone, h.Name)
 	}
 	for name := range i.pending {
 		gone = append(gone, name)

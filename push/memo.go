@@ -54,11 +54,11 @@ func (d *draft) resolve(name string, from Version) (f finding, ok, bad bool) {
 		return f, true, false
 	}
 	e := d.subscriber.engine
-	f.subject, ok, bad = e.find(d.world, d.view, d.info.row, name)
+	f.subject, ok, bad = e.reader.Find(d.world, d.view, d.info.Row, name)
 	if bad || !ok {
 		return f, false, bad
 	}
-	if f.res = e.encodedSince(f.subject, name, from); f.res == nil {
+	if f.res = e.reader.EncodedSince(f.subject, name, from); f.res == nil {
 		return f, false, true
 	}
 	d.turn.memo.note(at, f)

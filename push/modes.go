@@ -30,7 +30,7 @@ func (s *Subscriber) switched(i *interest, to Mode, nacked bool) {
 	}
 	i.expand = i.wildcard
 	for h := range i.held.all {
-		i.want(h.name, pending{})
+		i.want(h.Name, pending{})
 	}
 }
 
@@ -48,12 +48,12 @@ func (i *interest) begunDelta() {
 	i.unsend()
 	i.claim, i.guard, i.withheld = nil, false, withheld{}
 	for h := range i.held.all {
-		if h.whole != nil {
-			h.label = h.whole.shared
+		if h.Whole != nil {
+			h.Label = h.Whole.Shared
 		}
 	}
 	for name, n := range i.nacked {
-		if h := i.holding(name); h != nil && h.member == n.member {
+		if h := i.holding(name); h != nil && h.Member == n.member {
 			i.unsure(h) // the set that brought it was NACKed
 		}
 		n.group = max(n.group, 1) // alone the resource may be valid
@@ -71,7 +71,7 @@ func (i *interest) unsend() {
 	var unsent []string
 	for h := range i.held.all {
 		if h.serial == by {
-			unsent = append(unsent, h.name)
+			unsent = append(unsent, h.Name)
 		}
 	}
 	for _, name := range unsent {
@@ -124,8 +124,8 @@ func (d *draft) unfit() {
 // version, as if it had NACKed the resource.
 func (d *draft) skip(res *Resource) {
 	delete(d.pending, res.Name)
-	reason := fmt.Sprintf("%s has %d bytes, and a message may have %d: it is not sent", res.Name, res.size(d.mode), d.subscriber.engine.config.Largest)
-	d.note(res.Name, nack{member: res.member, at: time.Now(), reason: reason})
+	reason := fmt.Sprintf("%s has %d bytes, and a message may have %d: it is not sent", res.Name, res.Bytes(d.mode), d.subscriber.engine.config.Largest)
+	d.note(res.Name, nack{member: res.Own.Member, at: time.Now(), reason: reason})
 	d.withhold(res.Name, reason)
 }
 

@@ -3,6 +3,8 @@ package push
 import (
 	"slices"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // nack is a name that came in a NACKed response. If the response had other names, neither
@@ -10,9 +12,9 @@ import (
 // once, in ever smaller groups, until the resource at fault is alone in its response. Then
 // it is not sent again until it changes.
 type nack struct {
-	member member // as it was NACKed; zero for a removal
-	group  int    // size of the group for the next retry; 0 if the name alone is at fault
-	again  bool   // a retry is due
+	member world.Member // as it was NACKed; zero for a removal
+	group  int          // size of the group for the next retry; 0 if the name alone is at fault
+	again  bool         // a retry is due
 	// at and reason are for display only.
 	at     time.Time
 	reason string
@@ -40,7 +42,7 @@ func (i *interest) noteNACK(by uint64, reason string) bool {
 	for h := range i.held.all {
 		if h.serial == serialOf(by) {
 			left++
-			i.note(h.name, nack{member: h.member, group: group, at: now, reason: reason})
+			i.note(h.Name, nack{member: h.Member, group: group, at: now, reason: reason})
 			if i.full {
 				h.serial = 0
 			} else {
@@ -157,7 +159,7 @@ func (i *interest) retryGroup() (names []string) {
 // then current content.
 func (i *interest) missed(name string) {
 	if n := i.nacked[name]; n.group > 0 && !i.full {
-		n.member = memberOf(name, Version{})
+		n.member = world.MemberOf(name, Version{})
 		i.nacked[name] = n
 	}
 }

@@ -1,8 +1,11 @@
 package push
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Producer makes the resources of some types of an engine. It publishes its worlds by
@@ -31,15 +34,16 @@ func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
 	defer e.mu.Unlock()
 	before := e.table.Load()
 	p := &Producer{engine: e, first: Type(len(before.types)), inbox: newInbox(), later: later}
-	infos := make([]*typeInfo, len(rows))
+	infos, parts := make([]world.Info, len(rows)), slices.Clone(before.types)
 	for i, spec := range rows {
-		infos[i] = &typeInfo{TypeSpec: spec, producer: p, row: Row(i), counts: &typeCounters{}}
-		infos[i].lanes = lanesOf(spec.Debounce)
+		infos[i] = world.Info{TypeSpec: spec, Producer: len(e.producers), Row: Row(i)}
+		part := &typeInfo{producer: p, counts: &typeCounters{}, lanes: lanesOf(spec.Debounce)}
 		for _, of := range spec.Apart {
-			infos[i].apart = append(infos[i].apart, lanesOf(of.Debounce))
+			part.apart = append(part.apart, lanesOf(of.Debounce))
 		}
+		parts = append(parts, part)
 	}
-	e.table.Store(before.with(e.config.Order, infos...))
+	e.table.Store(tableOf(before.With(e.config.Order, infos...), parts))
 	e.producers = append(e.producers, p)
 	return p
 }
@@ -67,8 +71,7 @@ func (p *Producer) Type(r Row) Type { return p.first + Type(r) }
 
 // Type finds a type by its name in the protocol.
 func (e *Engine) Type(name string) (Type, bool) {
-	t, ok := e.table.Load().byName[name]
-	return t, ok
+	return e.table.Load().Named(name)
 }
 
 // TypeName returns the name of a type in the protocol.
@@ -102,13 +105,13 @@ func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.table.Load()
-	if t, ok := before.byName[spec.Name]; ok {
+	if t, ok := before.Named(spec.Name); ok {
 		if a := before.types[t].admitted; a != nil {
 			a.users++
 		}
 		return t, true
 	}
-	info := &typeInfo{TypeSpec: spec, counts: &typeCounters{}, admitted: &admission{users: 1}}
+	info, part := world.Info{TypeSpec: spec, Producer: -1}, &typeInfo{counts: &typeCounters{}, admitted: &admission{users: 1}}
 	t, admitted, now := Type(len(before.types)), 0, time.Now()
 	for at, other := range before.types {
 		if other.admitted.expired(now) {
@@ -120,10 +123,12 @@ func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 	if admitted >= most || t >= maxTypes {
 		return 0, false
 	}
+	parts := slices.Clone(before.types)
 	if int(t) < len(before.types) {
-		e.table.Store(before.replacing(e.config.Order, t, info))
+		parts[t] = part
+		e.table.Store(tableOf(before.Replacing(e.config.Order, t, info), parts))
 	} else {
-		e.table.Store(before.with(e.config.Order, info))
+		e.table.Store(tableOf(before.With(e.config.Order, info), append(parts, part)))
 	}
 	return t, true
 }

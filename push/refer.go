@@ -1,5 +1,7 @@
 package push
 
+import "github.com/isthmus-mesh/isthmus/push/world"
+
 // bring makes the resources of this type pending that other types brought on this stream
 // before the subscriber asked for the type. The subscriber's request lists them as held,
 // but its client waits for them nevertheless.
@@ -11,7 +13,7 @@ func (d *draft) bring() {
 	if !d.info.Awaited {
 		return
 	}
-	for _, by := range d.info.broughtBy {
+	for _, by := range d.info.BroughtBy {
 		other := d.subscriber.interest(by)
 		if other == nil || other.view == nil {
 			continue
@@ -22,7 +24,7 @@ func (d *draft) bring() {
 			if !h.onStream() || other.opened(h) { // a resource in the making brings them once it is sent
 				continue
 			}
-			if subject, ok, _ := d.subscriber.engine.find(w, other.view.View, info.row, h.name); ok {
+			if subject, ok, _ := d.subscriber.engine.reader.Find(w, other.view.View, info.Row, h.Name); ok {
 				d.demand(d.interest, d.info, subject, pending{})
 			}
 		}
@@ -32,7 +34,7 @@ func (d *draft) bring() {
 // accompany makes the resources pending that a resource of the response brings, if its
 // client waits for them.
 func (d *draft) accompany(subject Subject, p pending) {
-	for _, t := range d.info.brings {
+	for _, t := range d.info.BringTypes {
 		info := d.turn.table.types[t]
 		if other := d.subscriber.interest(t); other != nil && info.Awaited {
 			d.demand(other, info, subject, p)
@@ -49,7 +51,7 @@ type bringing struct {
 // accompanyLater accompanies a resource once the full set is sent. That may be some turns
 // later, and its client does not wait for resources sent before the set.
 func (d *draft) accompanyLater(name string, subject Subject, p pending) {
-	if len(d.info.brings) == 0 {
+	if len(d.info.BringTypes) == 0 {
 		return
 	}
 	if d.open.brings == nil {
@@ -65,11 +67,11 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 	if w == nil || other.view == nil {
 		return
 	}
-	for _, name := range e.refersTo(subject, info.Name) {
+	for _, name := range e.reader.RefersTo(subject, info.Name) {
 		if !other.subscribed(name) {
 			continue
 		}
-		_, found, _ := e.find(w, other.view.View, info.row, name)
+		_, found, _ := e.reader.Find(w, other.view.View, info.Row, name)
 		_, looked := other.coming(name)
 		if found || looked && other.holding(name) != nil { // the latter is to be removed, unless it is back by then
 			other.want(name, pending{brought: true, since: p.since, urgent: p.urgent})
@@ -80,10 +82,10 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 // outside reports whether a client would forget a resource that it lacks. Once the client
 // asks for the resource that brings it, both are sent.
 func (d *draft) outside(name string) bool {
-	if d.info.Within == nil || len(d.info.broughtBy) == 0 || d.named(name) || d.holding(name) != nil {
+	if d.info.Within == nil || len(d.info.BroughtBy) == 0 || d.named(name) || d.holding(name) != nil {
 		return false
 	}
-	by := d.subscriber.interest(d.info.broughtBy[0])
+	by := d.subscriber.interest(d.info.BroughtBy[0])
 	return by == nil || !by.subscribed(d.info.Within(name))
 }
 
@@ -92,7 +94,7 @@ func (d *draft) outside(name string) bool {
 // them, and an unchanged resource that it holds does not bring them.
 func (s *Subscriber) entered(other *interest) {
 	types := s.engine.table.Load().types
-	for _, t := range types[other.t].brings {
+	for _, t := range types[other.t].BringTypes {
 		if i := s.interest(t); i != nil && types[t].Within != nil {
 			i.expand = i.wildcard
 		}
@@ -134,12 +136,12 @@ func (d *draft) incomplete() bool { return d.resumesWhole() && d.waits.lacking >
 // obstacle returns the obstacle that a subject has to wait for, and whether only a NACK
 // holds it back.
 func (d *draft) obstacle(subject Subject) (first obstacle, nacked bool) {
-	for _, t := range d.info.needs {
+	for _, t := range d.info.NeedTypes {
 		other := d.subscriber.interest(t)
 		if other == nil || other.quiet() {
 			continue
 		}
-		for _, name := range d.subscriber.engine.refersTo(subject, d.turn.table.types[t].Name) {
+		for _, name := range d.subscriber.engine.reader.RefersTo(subject, d.turn.table.types[t].Name) {
 			if !other.subscribed(name) {
 				continue
 			}
@@ -182,7 +184,7 @@ func (d *draft) unsettled(other *interest, name string) (by obstacle, nacked boo
 		return obstacle{}, false // a name that a NACK holds back may never come, and this resource is of other services, too
 	}
 	n, was := other.nacked[name]
-	switch removal := n.member == (member{}); {
+	switch removal := n.member == (world.Member{}); {
 	case was && !removal:
 		return by, !n.again // a name NACKed with others is retried
 	case coming && p.nacked:
@@ -203,7 +205,7 @@ func (d *draft) there(other *interest, name string) bool {
 	if w == nil || other.view == nil {
 		return true
 	}
-	_, found, bad := e.find(w, other.view.View, info.row, name)
+	_, found, bad := e.reader.Find(w, other.view.View, info.Row, name)
 	return found || bad
 }
 
@@ -220,7 +222,7 @@ func (d *draft) referred(name string, p pending) bool {
 		p.step = d.turn.step
 		d.pending[name] = p
 	}
-	for _, t := range d.info.referrers {
+	for _, t := range d.info.Referrers {
 		if other := d.subscriber.interest(t); other != nil && !other.guard && other.settled < p.step {
 			p.nacked = false
 			d.wait(name, wait{pending: p, gone: true})

@@ -190,7 +190,7 @@ func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Dur
 
 // resume applies the parts that count on the first request of a type only.
 func (s *Subscriber) resume(i *interest, r Request) error {
-	i.claim, i.ours = r.Claim, s.engine.issued.knows(r.Claim)
+	i.claim, i.ours = r.Claim, s.engine.reader.Issued.Knows(r.Claim)
 	if len(r.Held) == 0 || s.engine.table.Load().types[i.t].Increments {
 		return nil
 	}

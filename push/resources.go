@@ -132,7 +132,7 @@ func (s *Subscriber) copyNames(typeName string) (held iter.Seq[string], others [
 	}
 	return func(yield func(string) bool) {
 		for _, h := range table {
-			if h.label != nil && !yield(h.name) {
+			if h.Label != nil && !yield(h.Name) {
 				return
 			}
 		}
@@ -170,9 +170,9 @@ func (i *interest) resource(name string) (status ResourceStatus, ok bool) {
 
 // describe fills in the status of a held resource, apart from awaited answers.
 func (i *interest) describe(status *ResourceStatus, h *holding) {
-	status.State, status.Since = ACKed, h.made
-	if h.version != (Version{}) {
-		status.Version = h.version.String()
+	status.State, status.Since = ACKed, h.Made
+	if h.Version != (Version{}) {
+		status.Version = h.Version.String()
 	}
 	switch h.known {
 	case claimed:

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Whatever is put into a table of slots and taken out of it, in whatever order,
@@ -15,12 +17,12 @@ func TestSlotsHoldWhatAMapWould(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var held heldSet
 		var several numbers
-		labels, members := map[string]*label{}, map[number]bool{}
+		labels, members := map[string]*world.Label{}, map[number]bool{}
 		spreads := rapid.SampledFrom([]uint64{0, 1, spread, ^uint64(0)}).Draw(t, "spread of the hashes")
 		for _, n := range rapid.SliceOfN(rapid.IntRange(1, 40), 0, 300).Draw(t, "names put in or taken out") {
 			name, hash := fmt.Sprint(n), uint64(n)*spreads
 			if labels[name] == nil {
-				labels[name] = &label{name: name, hash: hash}
+				labels[name] = &world.Label{Name: name, Hash: hash}
 				members[number(n)] = true
 				held.add(labels[name]).serial = serial(n)
 				several.add(number(n))
@@ -33,14 +35,14 @@ func TestSlotsHoldWhatAMapWould(t *testing.T) {
 			for n := range 41 {
 				name, hash := fmt.Sprint(n), uint64(n)*spreads
 				h := held.find(name, hash)
-				if has := h != nil; has != (labels[name] != nil) || has && (h.label != labels[name] || h.serial != serial(n)) {
+				if has := h != nil; has != (labels[name] != nil) || has && (h.Label != labels[name] || h.serial != serial(n)) {
 					t.Fatalf("of %s it has %v, want %v", name, h, labels[name])
 				}
 			}
 		}
-		found := map[string]*label{}
+		found := map[string]*world.Label{}
 		for h := range held.all {
-			found[h.name] = h.label
+			found[h.Name] = h.Label
 		}
 		numbered := map[number]bool{}
 		for n := range several.all {

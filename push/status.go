@@ -221,8 +221,8 @@ func (e *Engine) Counts() []Count {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	table, now := e.table.Load(), time.Now()
-	counts := make([]Count, 0, len(table.order))
-	for _, t := range table.order {
+	counts := make([]Count, 0, len(table.Order))
+	for _, t := range table.Order {
 		info := table.types[t]
 		if info.admitted.expired(now) {
 			continue

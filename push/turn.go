@@ -1,6 +1,10 @@
 package push
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
+)
 
 // turn is one subscriber's batch of work with a worker. It has the worlds of all producers,
 // read at once.
@@ -17,7 +21,7 @@ type turn struct {
 // world returns the world of a type; nil if its producer has published nothing yet.
 func (t *turn) world(e *Engine, info *typeInfo) World {
 	if info.producer == nil {
-		return nothing{}
+		return world.Nothing{}
 	}
 	return t.worlds[slices.Index(e.producers, info.producer)]
 }
@@ -44,12 +48,12 @@ func (s *Subscriber) advance(t *turn) {
 	if s.Failed() {
 		return // the step just read panicked, so the client's view is unknown; the next turn ends it
 	}
-	for _, typ := range t.table.order {
+	for _, typ := range t.table.Order {
 		s.assemble(t, typ)
 	}
 	// Once more: later types have brought names, or have sent the resources that removals of
 	// earlier types waited for.
-	for _, typ := range t.table.order {
+	for _, typ := range t.table.Order {
 		if i := s.interest(typ); i != nil && i.waiting() > 0 {
 			s.assemble(t, typ)
 		}
@@ -128,7 +132,7 @@ func (s *Subscriber) reviewed(t *turn, i *interest) {
 	if w == nil {
 		return // its first world asks for this again
 	}
-	view := w.View(info.row, s.client)
+	view := w.View(info.Row, s.client)
 	if i.view != nil && i.view.View == view {
 		return
 	}
@@ -145,7 +149,7 @@ func (s *Subscriber) reviewed(t *turn, i *interest) {
 		i.want(name, pending{})
 	}
 	for h := range i.held.all {
-		i.want(h.name, pending{})
+		i.want(h.Name, pending{})
 	}
 }
 

@@ -204,7 +204,7 @@ func (i *interest) rouseRemovals() {
 // settled. A guarded type does not count: nothing is sent to it, for an unlimited time.
 func (i *interest) referrersSettled() uint64 {
 	settled := uint64(math.MaxUint64)
-	for _, t := range i.subscriber.engine.table.Load().types[i.t].referrers {
+	for _, t := range i.subscriber.engine.table.Load().types[i.t].Referrers {
 		if other := i.subscriber.interest(t); other != nil && !other.guard {
 			settled = min(settled, other.settled)
 		}

@@ -1,8 +1,7 @@
-package push
+package world
 
 import (
 	"iter"
-	"sync/atomic"
 	"time"
 )
 
@@ -77,30 +76,6 @@ type Unrepeatable interface {
 	EncodeOnce() Encoded
 }
 
-// Encoded is the content of a resource.
-type Encoded struct {
-	Name    string
-	Version Version
-	Body    []byte    // in the protocol's encoding; never written again
-	Tail    Fragments // the bytes after Body; nil if there are none
-	Framed  bool      // the body already contains the protocol's frame, of any number of resources
-}
-
-// Resource is an encoded resource with the bytes that the protocol writes before it. Its
-// content is immutable, and every stream shares it.
-type Resource struct {
-	Encoded
-	// Heads are the bytes before Body for a [WholeState] and for a [Delta] subscriber.
-	Heads [modes][]byte
-
-	label         // for subscribers that keep the resource
-	shared *label // for those that do not
-
-	noted *atomic.Bool // whether its name is in [Engine.sentNames]
-}
-
-func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + r.Size() }
-
 // Update is a step from one world to the next.
 type Update struct {
 	World   World
@@ -137,10 +112,17 @@ type Changed struct {
 	Revoked bool
 }
 
-// The world of types without a producer.
-type nothing struct{}
+// Nothing is the world of types without a producer.
+type Nothing struct{}
 
-func (nothing) View(Row, Client) View                  { return nil }
-func (nothing) Names(View, Row) iter.Seq[string]       { return func(func(string) bool) {} }
-func (nothing) Find(View, Row, string) (Subject, bool) { return nil, false }
-func (nothing) Complete() bool                         { return true }
+// View returns the only view.
+func (Nothing) View(Row, Client) View { return nil }
+
+// Names yields no name.
+func (Nothing) Names(View, Row) iter.Seq[string] { return func(func(string) bool) {} }
+
+// Find finds nothing.
+func (Nothing) Find(View, Row, string) (Subject, bool) { return nil, false }
+
+// Complete reports that there is no more to come.
+func (Nothing) Complete() bool { return true }

@@ -1,4 +1,4 @@
-package push
+package world
 
 import "sync"
 
@@ -6,18 +6,19 @@ import "sync"
 // client is answered later.
 const mostIssued = 1 << 16
 
-// issued remembers the newest versions that [WholeState] subscribers were sent, or the names.
+// Issued remembers the newest versions that [WholeState] subscribers were sent, or the names.
 // A subscriber that returns with such a version was served here. A name that was sent here and
 // is absent now was removed from the subscriber here as well, whatever source was never listed.
 // A version of a type that is sent name by name says nothing of names that were never sent.
-type issued struct {
+type Issued struct {
 	mu    sync.Mutex
 	has   map[Version]struct{}
 	order []Version // a ring once it is full
 	next  int
 }
 
-func (m *issued) add(v Version) {
+// Add remembers a version.
+func (m *Issued) Add(v Version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, known := m.has[v]; known {
@@ -36,7 +37,8 @@ func (m *issued) add(v Version) {
 	m.next = (m.next + 1) % mostIssued
 }
 
-func (m *issued) knows(v *Version) bool {
+// Knows reports whether a version is remembered.
+func (m *Issued) Knows(v *Version) bool {
 	if v == nil || *v == (Version{}) {
 		return false
 	}
@@ -45,20 +47,3 @@ func (m *issued) knows(v *Version) bool {
 	_, known := m.has[*v]
 	return known
 }
-
-// noteName remembers that a resource was sent.
-func (e *Engine) noteName(info *typeInfo, res *Resource) {
-	if !res.noted.Load() {
-		e.sentNames.add(nameKey(info, res.Name))
-		res.noted.Store(true)
-	}
-}
-
-// hasSent reports whether a resource of a name was ever sent to a [WholeState] subscriber.
-func (e *Engine) hasSent(info *typeInfo, name string) bool {
-	key := nameKey(info, name)
-	return e.sentNames.knows(&key)
-}
-
-// nameKey is a name of a type in [issued].
-func nameKey(info *typeInfo, name string) Version { return VersionOf([]byte(info.Name), []byte(name)) }

@@ -1,4 +1,4 @@
-package push
+package world
 
 import (
 	"crypto/sha256"
@@ -36,24 +36,24 @@ func ParseVersion(s string) (v Version, ok bool) {
 	return v, true
 }
 
-// member is the part of a set's version that a resource adds: a hash of its name and
+// Member is the part of a set's version that a resource adds: a hash of its name and
 // version. The engine compares members wherever it would compare versions: members of one
 // name are equal exactly if its versions are.
-type member Version
+type Member Version
 
-// memberOf hashes in a buffer on the stack, because a client that resumes needs one
-// hash for each of its names.
-func memberOf(name string, v Version) member {
+// MemberOf returns the member of a resource. It hashes in a buffer on the stack, because a
+// client that resumes needs one hash for each of its names.
+func MemberOf(name string, v Version) Member {
 	var buffer [256]byte
 	b := append(binary.LittleEndian.AppendUint64(buffer[:0], uint64(len(name))), name...)
 	b = append(binary.LittleEndian.AppendUint64(b, uint64(len(v))), v[:]...)
 	sum := sha256.Sum256(b)
-	return member(sum[:len(v)])
+	return Member(sum[:len(v)])
 }
 
-// plus and minus make the version of a set: the sum of its members modulo 2¹²⁸, in any
+// With and Without make the version of a set: the sum of its members modulo 2¹²⁸, in any
 // order.
-func (v Version) plus(m member) Version {
+func (v Version) With(m Member) Version {
 	vl, vh := v.words()
 	ml, mh := Version(m).words()
 	low, carry := bits.Add64(vl, ml, 0)
@@ -61,7 +61,8 @@ func (v Version) plus(m member) Version {
 	return fromWords(low, high)
 }
 
-func (v Version) minus(m member) Version {
+// Without is the opposite of With.
+func (v Version) Without(m Member) Version {
 	vl, vh := v.words()
 	ml, mh := Version(m).words()
 	low, borrow := bits.Sub64(vl, ml, 0)
@@ -70,12 +71,12 @@ func (v Version) minus(m member) Version {
 }
 
 // Plus returns the version of the union of two disjoint sets, given the version of each.
-func (v Version) Plus(o Version) Version { return v.plus(member(o)) }
+func (v Version) Plus(o Version) Version { return v.With(Member(o)) }
 
 // VersionOfSet returns the version of a set of resources, in any order.
 func VersionOfSet(resources iter.Seq2[string, Version]) (sum Version) {
 	for name, v := range resources {
-		sum = sum.plus(memberOf(name, v))
+		sum = sum.With(MemberOf(name, v))
 	}
 	return sum
 }

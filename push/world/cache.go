@@ -1,4 +1,4 @@
-package push
+package world
 
 import (
 	"hash/maphash"
@@ -10,8 +10,8 @@ import (
 // cache holds the encoded form of every requested subject. A slot has room for one
 // revision: the newest that was requested.
 type cache struct {
-	frame  func(Encoded) [modes][]byte
-	panics *panics
+	frame  func(Encoded) [Modes][]byte
+	panics *Panics
 	seed   maphash.Seed // of the hashes in labels
 
 	mu    sync.RWMutex
@@ -28,7 +28,7 @@ type cached struct {
 	used atomic.Bool // since the last sweep
 }
 
-func newCache(frame func(Encoded) [modes][]byte, panics *panics) *cache {
+func newCache(frame func(Encoded) [Modes][]byte, panics *Panics) *cache {
 	return &cache{frame: frame, panics: panics, seed: maphash.MakeSeed(), slots: map[any]*cached{}}
 }
 
@@ -46,16 +46,16 @@ func (c *cache) get(subject Subject, name string) *Resource {
 		entry.used.Store(true)
 	}
 	entry.once.Do(func() {
-		c.panics.attempt(PanicResource, name, func() { entry.res.Store(c.resource(subject.Encode())) })
+		c.panics.Attempt(PanicResource, name, func() { entry.res.Store(c.resource(subject.Encode())) })
 	})
 	return entry.res.Load()
 }
 
 func (c *cache) resource(e Encoded) *Resource {
 	r := &Resource{Encoded: e, Heads: c.frame(e), noted: &atomic.Bool{}}
-	r.label = label{name: e.Name, member: memberOf(e.Name, e.Version), hash: c.hash(e.Name), version: e.Version, made: time.Now()}
-	shared := r.label
-	r.whole, r.shared = r, &shared
+	r.Own = Label{Name: e.Name, Member: MemberOf(e.Name, e.Version), Hash: maphash.String(c.seed, e.Name), Version: e.Version, Made: time.Now()}
+	shared := r.Own
+	r.Own.Whole, r.Shared = r, &shared
 	return r
 }
 
@@ -86,16 +86,7 @@ func (c *cache) forget(slots []any) {
 	}
 }
 
-// slotsOf returns the slots of a subject and of the forms in which it is sent.
-func slotsOf(subject Subject) []any {
-	if inc, ok := subject.(Incremental); ok {
-		return []any{inc.Slot(), inc.Since(Version{}).Slot()}
-	}
-	return []any{subject.Slot()}
-}
-
-// sweep drops the encodings that were not used since the last sweep. A subject that
-// is asked for again is encoded again, to the same bytes.
+// sweep drops the encodings that were not used since the last sweep.
 func (c *cache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,4 +95,10 @@ func (c *cache) sweep() {
 			delete(c.slots, slot)
 		}
 	}
+}
+
+func (c *cache) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.slots)
 }
