@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // BenchmarkPublish measures from the publication of one changed resource until
@@ -100,15 +102,15 @@ func BenchmarkAssemble(b *testing.B) {
 			worlds := [2]World{w.with(test.t, nameAt(3), "even"), w.with(test.t, nameAt(3), "odd")}
 			e.producers[0].world.Store(&worlds[1])
 			s := connected(e, test.mode, Type(test.t), namesOf(names)...)
-			s.advance(&turn{})
+			s.advance(&session.Look{})
 			first := s.receive()
 			s.ask(Request{Type: Type(test.t), Answer: Answer{Kind: ACK, Serial: first.Serial}})
 			b.ReportAllocs()
 			round := 0
 			for b.Loop() {
 				e.producers[0].world.Store(&worlds[round%2])
-				s.types[test.t].mark(nameAt(3), pending{})
-				s.advance(&turn{})
+				s.types[test.t].marks.add(nameAt(3), session.Pending{})
+				s.advance(&session.Look{})
 				r := s.receive()
 				if len(r.Resources) != test.want {
 					b.Fatalf("%d resources", len(r.Resources))
@@ -127,7 +129,7 @@ func BenchmarkAssemble(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := connected(e, WholeState, wholes, all...)
-			s.advance(&turn{})
+			s.advance(&session.Look{})
 			if r := s.receive(); len(r.Resources) != names {
 				b.Fatalf("%d resources", len(r.Resources))
 			}

@@ -3,6 +3,7 @@ package push
 import (
 	"iter"
 
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
@@ -43,6 +44,48 @@ type (
 
 // Panic describes the panics of one place.
 type Panic = world.Panic
+
+// The messages between a subscriber and its stream: see package session.
+type (
+	Request    = session.Request
+	Answer     = session.Answer
+	AnswerKind = session.AnswerKind
+	Wildcard   = session.Wildcard
+	Response   = session.Response
+)
+
+// The answers to a response.
+const (
+	NoAnswer = session.NoAnswer
+	ACK      = session.ACK
+	NACK     = session.NACK
+)
+
+// The changes of a wildcard.
+const (
+	WildcardKeep = session.WildcardKeep
+	WildcardOn   = session.WildcardOn
+	WildcardOff  = session.WildcardOff
+)
+
+// The status of a subscriber's types and resources.
+type (
+	TypeStatus     = session.TypeStatus
+	ResourceStatus = session.ResourceStatus
+	State          = session.Phase
+)
+
+// The states of a type or resource.
+const (
+	ACKed   = session.ACKed
+	Waiting = session.Waiting
+	NACKed  = session.NACKed
+	Idle    = session.Idle
+)
+
+// Unknown is the claim of a WholeState subscriber that cannot name its version. The full
+// set waits until every source has been listed.
+func Unknown() *Version { return session.Unknown() }
 
 // The answers to a client that asks for a name which does not exist.
 const (

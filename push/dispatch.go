@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // sweepEvery bounds how long an encoding outlives the last interest in it.
@@ -97,12 +99,12 @@ func (e *Engine) mark(q question) {
 	for _, a := range q.answers {
 		a.view.asked, a.view.affected = e.asked, a.affected
 	}
-	p := pending{urgent: q.change.urgent, revoked: q.change.revoked, since: q.since}
+	p := session.Pending{Urgent: q.change.urgent, Revoked: q.change.revoked, Since: q.since}
 	e.index.concerned(q.target, func(i *interest) {
 		if i.view.asked == e.asked && !i.view.affected {
 			return
 		}
-		if i.mark(q.name, p) {
+		if i.marks.add(q.name, p) {
 			e.queue.add(i.subscriber, q.change.urgent)
 		}
 	})

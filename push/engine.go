@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
@@ -130,15 +131,15 @@ func (e *Engine) Run(ctx context.Context) {
 
 // work runs one worker until the queue is closed.
 func (e *Engine) work() {
-	t := &turn{}
+	l := &session.Look{}
 	for {
 		s, ok := e.queue.take()
 		if !ok {
 			return
 		}
-		e.serve(s, t)
+		e.serve(s, l)
 		if e.queue.rests() {
-			t.rest()
+			l.Rest()
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // nothingComes fails if the subscriber is sent anything now.
@@ -16,7 +18,7 @@ func nothingComes(t *testing.T, s *Subscriber) {
 	synctest.Wait()
 	select {
 	case r, ok := <-s.Out():
-		t.Fatalf("got %v, open %t", r.contents(), ok)
+		t.Fatalf("got %v, open %t", contentsOf(r), ok)
 	default:
 	}
 }
@@ -27,7 +29,7 @@ func TestNothingBeforeTheFirstWorld(t *testing.T) {
 		s := connected(e, Delta, parts, "a")
 		nothingComes(t, s)
 		e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
-		if got := s.receive().contents(); !slices.Equal(got, []string{"0"}) {
+		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"0"}) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -50,8 +52,8 @@ func TestPatience(t *testing.T) {
 		nothingComes(t, s)
 		start := time.Now()
 		second := s.receive()
-		if late := time.Since(start); late != 1 || second.contents()[0] != "1" {
-			t.Errorf("%v came %v later", second.contents(), late)
+		if late := time.Since(start); late != 1 || contentsOf(second)[0] != "1" {
+			t.Errorf("%v came %v later", contentsOf(second), late)
 		}
 		if standing := s.status().Types[0].State; standing != Waiting {
 			t.Errorf("the client is shown as %s", standing)
@@ -79,7 +81,7 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 			e.publish(w, parts, nameAt(i))
 			s.receive()
 		}
-		if n := len(s.types[parts].flights); n > maxFlights {
+		if n := s.types[parts].state.Counts().InFlight; n > session.MaxInFlight {
 			t.Errorf("%d responses are remembered", n)
 		}
 	})
@@ -90,7 +92,7 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 func TestNACKOfTheOldestResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
-		const responses = maxFlights + 3
+		const responses = session.MaxInFlight + 3
 		w := many(responses)
 		e.publish(w, parts)
 		<-e.Primed()
@@ -107,7 +109,7 @@ func TestNACKOfTheOldestResponse(t *testing.T) {
 			t.Errorf("%d NACKs were counted", n)
 		}
 		s.ack(sent[responses-1])
-		if got := s.receive().contents(); !slices.Equal(got, []string{"second of 0"}) {
+		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"second of 0"}) {
 			t.Errorf("got %v again", got)
 		}
 	})

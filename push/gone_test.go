@@ -85,7 +85,7 @@ func TestWhatIsTooLargeAndGoneIsNotShown(t *testing.T) {
 		if shown := e.Clients()[0].Types[0]; shown.State != ACKed {
 			t.Errorf("the client is shown as %s because %q", shown.State, shown.Reason)
 		}
-		if n := len(s.types[parts].nacked); n > 0 {
+		if n := s.types[parts].state.Counts().NACKed; n > 0 {
 			t.Errorf("%d names are remembered", n)
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"iter"
 	"sync"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // index finds the subscribers to a name, and the subscribers that an audience key reaches.
@@ -33,7 +35,7 @@ type audiences map[Type]map[string]interests
 // sharedView is a view that some subscribers have. The dispatcher determines once whether a
 // change affects it, however many subscribers share it.
 type sharedView struct {
-	View
+	world.SharedView
 	users    int
 	asked    uint64 // number of the last question; the dispatcher owns asked and affected
 	affected bool   // the answer
@@ -88,7 +90,7 @@ func (x *index) remove(i *interest, names iter.Seq[string]) {
 		if many == nil {
 			continue
 		}
-		if many.remove(i.number); many.n == 0 {
+		if many.remove(i.number); many.N == 0 {
 			delete(x.several, h)
 		}
 	}
@@ -171,6 +173,9 @@ func (x *index) setWildcard(i *interest, on bool) {
 
 // setMode records the mode in which an interest takes its type.
 func (x *index) setMode(i *interest, m Mode) {
+	if i.mode == m {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	i.mode = m
@@ -182,7 +187,7 @@ func (x *index) setView(i *interest, v View) {
 	defer x.mu.Unlock()
 	shared := x.views[v]
 	if shared == nil {
-		shared = &sharedView{View: v}
+		shared = &sharedView{SharedView: world.SharedView{View: v}}
 		x.views[v] = shared
 	}
 	x.look(i, shared)
@@ -215,7 +220,7 @@ func (x *index) concerned(of target, visit func(*interest)) {
 		seeing(i)
 	}
 	if many := x.several[h]; many != nil {
-		for n := range many.all {
+		for n := range many.All {
 			seeing(x.roll.by[*n])
 		}
 	}

@@ -1,26 +1,29 @@
 package push
 
+import "github.com/isthmus-mesh/isthmus/internal/slots"
+
 // numbers are the interests that share an entry of the index. A name may have as many as
 // there are streams, so they are kept as small numbers.
-type numbers struct{ slots[number] }
+type numbers struct{ slots.Table[number] }
 
 // number identifies an interest in the index; 0 for none.
 type number uint32
 
-func (n number) empty() bool { return n == 0 }
+// Free reports whether the number is none.
+func (n number) Free() bool { return n == 0 }
 
-// key spreads small numbers over 64 bits.
-func (n number) key() uint64 { return uint64(n) * spread }
+// Key spreads small numbers over 64 bits.
+func (n number) Key() uint64 { return uint64(n) * spread }
 
 const spread = 0x9e3779b97f4a7c15
 
 // at returns the slot of a number; -1 if there is none.
 func (c *numbers) at(n number) int {
-	if c.n == 0 {
+	if c.N == 0 {
 		return -1
 	}
-	for at := c.home(n.key()); c.list[at] != 0; at = c.next(at) {
-		if c.list[at] == n {
+	for at := c.Home(n.Key()); c.List[at] != 0; at = c.Next(at) {
+		if c.List[at] == n {
 			return at
 		}
 	}
@@ -29,13 +32,13 @@ func (c *numbers) at(n number) int {
 
 func (c *numbers) add(n number) {
 	if c.at(n) < 0 {
-		c.put(n)
+		c.Put(n)
 	}
 }
 
 func (c *numbers) remove(n number) {
 	if at := c.at(n); at >= 0 {
-		c.take(at)
+		c.Take(at)
 	}
 }
 

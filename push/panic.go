@@ -1,13 +1,15 @@
 package push
 
+import "github.com/isthmus-mesh/isthmus/push/session"
+
 // Panics returns the panics that the engine survived, by place. It includes places without
 // a panic.
 func (e *Engine) Panics() []Panic { return e.reader.List() }
 
 // serve runs a subscriber's turn with a worker.
-func (e *Engine) serve(s *Subscriber, t *turn) {
+func (e *Engine) serve(s *Subscriber, l *session.Look) {
 	defer e.queue.done(s)
-	if s.Failed() || !e.reader.Attempt(PanicStream, "client "+s.Info.ID, func() { s.advance(t) }) {
+	if s.Failed() || !e.reader.Attempt(PanicStream, "client "+s.Info.ID, func() { s.advance(l) }) {
 		s.failed.Store(true)
 		s.Close()
 	}

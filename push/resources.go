@@ -4,18 +4,9 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"time"
-)
 
-// ResourceStatus is the state of one resource for a subscriber.
-type ResourceStatus struct {
-	Name    string
-	Version string // the held version; empty if none is held, or the version is unknown
-	State   State
-	Reason  string
-	Since   time.Time // when the state began; for an ACKed resource, when the version was made here
-	Pending bool      // waits to be considered: a newer version may exist
-}
+	"github.com/isthmus-mesh/isthmus/push/session"
+)
 
 // Streams returns the subscribers with an identifier, by age.
 func (e *Engine) Streams(id string) []*Subscriber {
@@ -62,7 +53,7 @@ func (s *Subscriber) Resources(typeName, after string, limit int) (list []Resour
 		return nil, ""
 	}
 	for _, name := range names {
-		if status, ok := i.resource(name); ok {
+		if status, ok := session.ResourceOf(i.state, name); ok {
 			list = append(list, status)
 		}
 	}
@@ -122,83 +113,5 @@ func (s *Subscriber) copyNames(typeName string) (held iter.Seq[string], others [
 	if i == nil {
 		return func(func(string) bool) {}, nil
 	}
-	table := slices.Clone(i.held.list)
-	others = make([]string, 0, len(i.lacks.names)+len(i.removed))
-	for name := range i.lacks.names {
-		others = append(others, name)
-	}
-	for name := range i.removed {
-		others = append(others, name)
-	}
-	return func(yield func(string) bool) {
-		for _, h := range table {
-			if h.Label != nil && !yield(h.Name) {
-				return
-			}
-		}
-	}, others
-}
-
-// resource returns the status of a name; ok is false if the subscriber has no state for it.
-func (i *interest) resource(name string) (status ResourceStatus, ok bool) {
-	status = ResourceStatus{Name: name}
-	_, status.Pending = i.coming(name)
-	n, nacked := i.nacked[name]
-	status.Pending = status.Pending || n.again
-	h := i.holding(name)
-	by, removed := i.removed[name]
-	switch {
-	case h != nil:
-		i.describe(&status, h)
-		by = uint64(h.serial)
-	case !removed && !i.lacks.has(name):
-		return status, false
-	default:
-		i.describeLack(&status)
-	}
-	switch f := i.flightOf(by); {
-	case f != nil && (removed || h != nil && h.known == sent):
-		status.State, status.Since, status.Reason = Waiting, f.waits, f.reason()
-		if removed {
-			status.Reason = "it is removed: " + status.Reason
-		}
-	case nacked:
-		status.State, status.Since, status.Reason = NACKed, n.at, n.reason
-	}
-	return status, true
-}
-
-// describe fills in the status of a held resource, apart from awaited answers.
-func (i *interest) describe(status *ResourceStatus, h *holding) {
-	status.State, status.Since = ACKed, h.Made
-	if h.Version != (Version{}) {
-		status.Version = h.Version.String()
-	}
-	switch h.known {
-	case claimed:
-		status.Reason = "it held this when it connected, which is not compared yet"
-	case confirmed:
-		status.Reason = "it held this when it connected"
-	case unsure:
-		status.State, status.Since, status.Reason = NACKed, i.record.nackedAt, i.record.reason
-	case sent:
-	}
-}
-
-func (i *interest) describeLack(status *ResourceStatus) {
-	status.State, status.Since = Idle, i.record.since
-	status.Reason = "there is nothing of this name for the client"
-	if status.Pending || len(i.fresh) > 0 {
-		status.Reason = "the name is not looked at yet"
-	}
-}
-
-// flightOf returns the unanswered response with a serial; nil if it was answered.
-func (i *interest) flightOf(by uint64) *flight {
-	for _, f := range i.flights {
-		if serialOf(f.serial) == serialOf(by) {
-			return f
-		}
-	}
-	return nil
+	return session.CopyNames(i.state)
 }

@@ -6,63 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
-
-// history records a subscriber's responses and answers of a type, for display. It decides
-// nothing.
-type history struct {
-	since           time.Time // of the first request
-	sentAt, ackedAt time.Time
-	nackedAt        time.Time
-	sent, acked     Version
-	reason          string // of the last NACK
-	nacks           int
-	unnamed         bool // the last NACK affected no name that the engine knows
-	sends, acks     int
-}
-
-func (h *history) send(now time.Time, v Version) {
-	h.sentAt, h.sent = now, v
-	h.sends++
-}
-
-func (h *history) ack(now time.Time, v Version) {
-	h.ackedAt, h.acked = now, v
-	h.acks++
-}
-
-func (h *history) nack(now time.Time, reason string) {
-	h.nackedAt, h.reason = now, reason
-	h.nacks++
-}
-
-// State is a subscriber's state of a type.
-type State string
-
-// The states. The JSON of the admin API keeps its older words for an ACK and a NACK.
-const (
-	ACKed   State = "accepted" // the newest response was ACKed
-	Waiting State = "waiting"  // the newest response is not answered yet
-	NACKed  State = "refused"  // the newest response was NACKed, or a due resource cannot be sent
-	Idle    State = "idle"     // requested, and there was nothing to send
-)
-
-// TypeStatus is the status of a type for a subscriber.
-type TypeStatus struct {
-	Type       string
-	State      State
-	Since      time.Time // when the state began
-	Reason     string
-	Sent       string // version of the newest response
-	ACKed      string // version of the newest response that was ACKed
-	Subscribed int    // names asked for; -1 for everything
-	Held       int    // number of resources sent and held
-	Pending    int    // names that wait to be looked at
-	// Responses that were sent, ACKed and NACKed.
-	Responses, ACKs, NACKs int
-	LastNACK               time.Time // zero if there was none
-	NACKReason             string    // of the last one
-}
 
 // ClientStatus is one subscriber as the admin API shows it.
 type ClientStatus struct {
@@ -98,7 +44,7 @@ func (s *Subscriber) SubscribedBytes(t Type) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
-		for name := range i.allNamed {
+		for name := range i.state.AllNamed {
 			n += len(name)
 		}
 	}
@@ -110,7 +56,7 @@ func (s *Subscriber) Subscribed(t Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
-		return i.asked
+		return i.state.Asked()
 	}
 	return 0
 }
@@ -121,7 +67,7 @@ func (s *Subscriber) NACKs(t Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
-		return i.record.nacks
+		return i.state.NACKs()
 	}
 	return 0
 }
@@ -130,13 +76,12 @@ func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := ClientStatus{Info: s.Info, Client: s.client}
-	table := s.engine.table.Load()
 	for i := range s.interests {
 		if scoped, ok := i.scope().(fmt.Stringer); ok {
 			c.Scope = scoped.String()
 		}
-		shown := i.status(table.types[i.t].Name)
-		shown.Pending += i.markedBeside()
+		shown := session.StatusOf(i.state)
+		shown.Pending += i.marks.beside(i.state)
 		c.Types = append(c.Types, shown)
 	}
 	return c
@@ -156,48 +101,6 @@ func (i *interest) scope() any {
 		return v.Scope()
 	}
 	return nil
-}
-
-func (i *interest) status(name string) TypeStatus {
-	h := &i.record
-	out := TypeStatus{
-		Type: name, State: Idle, Since: h.since, Subscribed: i.asked,
-		Held: i.held.n, Pending: i.waiting() + len(i.waits.names),
-		Responses: h.sends, ACKs: h.acks, NACKs: h.nacks, LastNACK: h.nackedAt, NACKReason: h.reason,
-	}
-	if i.wildcard {
-		out.Subscribed = -1
-	}
-	if !h.sentAt.IsZero() {
-		out.Sent = h.sent.String()
-	}
-	if !h.ackedAt.IsZero() {
-		out.ACKed = h.acked.String()
-	}
-	switch {
-	case i.withheld.reason != "":
-		out.State, out.Since, out.Reason = NACKed, i.withheld.since, i.withheld.reason
-	case len(i.flights) > 0:
-		out.State, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
-	case h.nackedAt.After(h.ackedAt) && (len(i.nacked) > 0 || h.unnamed): // otherwise every NACKed name is gone
-		out.State, out.Since, out.Reason = NACKed, h.nackedAt, h.reason
-	case !h.ackedAt.IsZero():
-		out.State, out.Since = ACKed, h.ackedAt
-	case i.guard:
-		out.Reason = "it keeps what it had before it connected until every source has been listed; 'isthmus sources' shows which has not"
-	}
-	return out
-}
-
-func (f *flight) reason() string {
-	switch {
-	case f.sentAt.IsZero():
-		return "the client does not read: the response is not on the wire yet"
-	case f.overdue:
-		return "the client has not answered in time; the newest is sent when something changes"
-	default:
-		return "the client has not answered yet"
-	}
 }
 
 // typeCounters count the sent responses, resources and bytes of a type, and its NACKs.

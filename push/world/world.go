@@ -38,6 +38,10 @@ type World interface {
 // Go type; views are compared with ==.
 type View any
 
+// SharedView is a view that several clients have. Equal views share one, so that a pointer
+// identifies the view.
+type SharedView struct{ View }
+
 // Subject is the data that a named resource is made of. Subjects are compared with ==;
 // equal ones have equal content.
 type Subject interface {
