@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/push/index"
 	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
@@ -57,8 +58,8 @@ func BenchmarkIndex(b *testing.B) {
 			for n := range subscribers {
 				s := e.Connect(Info{}, Client{Kind: "test", Namespace: strconv.Itoa(n % 20)})
 				i := s.begin(parts, Delta)
-				e.index.setView(i, View(n%20))
-				e.index.add(i, func(yield func(string) bool) {
+				e.index.SetView(&i.Entry, View(n%20))
+				e.index.Add(&i.Entry, func(yield func(string) bool) {
 					for j, name := range all[1:] {
 						if j%50 == n%50 && !yield(name) {
 							return
@@ -66,14 +67,14 @@ func BenchmarkIndex(b *testing.B) {
 					}
 				})
 				if n < concerned {
-					e.index.add(i, func(yield func(string) bool) { yield(all[0]) })
+					e.index.Add(&i.Entry, func(yield func(string) bool) { yield(all[0]) })
 				}
 			}
 			found := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				found = 0
-				e.index.concerned(target{parts, Delta, all[0], nil}, func(*interest) { found++ })
+				e.index.Concerned(index.Target{Type: parts, Mode: Delta, Name: all[0]}, func(*index.Entry[*interest]) { found++ })
 			}
 			if found != concerned {
 				b.Fatalf("found %d", found)
@@ -102,7 +103,7 @@ func BenchmarkAssemble(b *testing.B) {
 			worlds := [2]World{w.with(test.t, nameAt(3), "even"), w.with(test.t, nameAt(3), "odd")}
 			e.producers[0].world.Store(&worlds[1])
 			s := connected(e, test.mode, Type(test.t), namesOf(names)...)
-			s.advance(&session.Look{})
+			(&worker{core: &e.core}).advance(s)
 			first := s.receive()
 			s.ask(Request{Type: Type(test.t), Answer: Answer{Kind: ACK, Serial: first.Serial}})
 			b.ReportAllocs()
@@ -110,7 +111,7 @@ func BenchmarkAssemble(b *testing.B) {
 			for b.Loop() {
 				e.producers[0].world.Store(&worlds[round%2])
 				s.types[test.t].marks.add(nameAt(3), session.Pending{})
-				s.advance(&session.Look{})
+				(&worker{core: &e.core}).advance(s)
 				r := s.receive()
 				if len(r.Resources) != test.want {
 					b.Fatalf("%d resources", len(r.Resources))
@@ -129,7 +130,7 @@ func BenchmarkAssemble(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := connected(e, WholeState, wholes, all...)
-			s.advance(&session.Look{})
+			(&worker{core: &e.core}).advance(s)
 			if r := s.receive(); len(r.Resources) != names {
 				b.Fatalf("%d resources", len(r.Resources))
 			}

@@ -230,8 +230,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		s.Close()
 		s.ask(Request{Type: parts, Subscribe: []string{"late"}})
 	}
-	x := e.index
-	left := len(x.one) + len(x.several) + len(x.members[parts]) + len(x.members[wholes]) + len(x.wild[wholes]) + len(x.views)
+	left := e.index.Len()
 	if left != 0 || e.Len() != 0 || e.holdings.total != 0 {
 		t.Errorf("%d entries, %d subscribers and %d bytes of budgets are left", left, e.Len(), e.holdings.total)
 	}

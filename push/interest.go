@@ -3,26 +3,20 @@ package push
 import (
 	"sync"
 
+	"github.com/isthmus-mesh/isthmus/push/index"
 	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // interest is one subscriber's interest in one type.
 type interest struct {
+	index.Entry[*interest]
 	subscriber *Subscriber
-	t          Type
-	audience   []string
-	marks      marks // guarded by their own lock
-
-	// The index guards the following fields.
-	mode   Mode
-	view   *sharedView // nil until the first turn
-	number number
+	marks      marks
+	state      *session.State // guarded by the subscriber's lock
 
 	// Only the dispatcher uses the following fields.
-	reviewed uint64 // the step before which its view was last compared
+	reviewed uint64 // number of the comparison of its view before a step
 	moved    bool   // whether the view differed in that comparison
-
-	state *session.State // guarded by the subscriber's lock
 }
 
 // marks are the names that changed since they were last taken. They have a lock of their

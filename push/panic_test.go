@@ -5,8 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // cursed is a world with faults.
@@ -235,16 +233,16 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 func TestStreamWithoutAViewIsSentNothing(t *testing.T) {
 	e := New(Config{Frame: noFrame})
 	p := e.Produce([]TypeSpec{{Name: "service"}})
-	w := newNotes(1)
-	e.dispatch(p, w.step([]*note{{0, "a", "1", nil}}))
+	w, d := newNotes(1), &dispatcher{core: &e.core}
+	d.dispatch(p, w.step([]*note{{0, "a", "1", nil}}))
 	s := deltaClient(e, Client{}, p.Type(0))
-	s.advance(&session.Look{})
+	(&worker{core: &e.core}).advance(s)
 	s.ack(s.receive())
 	w.view = func(Client) View { panic("the view of a client") }
 	u := w.step([]*note{{0, "a", "2", nil}})
 	u.Reviewed = []string{"*"}
-	e.dispatch(p, u)
-	s.advance(&session.Look{}) // it was not known to have failed when the worker took it
+	d.dispatch(p, u)
+	(&worker{core: &e.core}).advance(s) // it was not known to have failed when the worker took it
 	if len(s.Out()) > 0 {
 		t.Errorf("it was sent %v", contentsOf(s.receive()))
 	}

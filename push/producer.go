@@ -12,11 +12,11 @@ import (
 // itself, and is primed and complete by itself. A type is answered once its producer has
 // published, regardless of other producers.
 type Producer struct {
-	engine *Engine
-	first  Type // of its rows
-	inbox  inbox
-	world  atomic.Pointer[World] // nil until the first is published
-	later  bool                  // Primed does not wait for its first world, see [Engine.ProduceLater]
+	wake  chan<- struct{} // of the dispatcher
+	first Type            // of its rows
+	inbox inbox
+	world atomic.Pointer[World] // nil until the first is published
+	later bool                  // Primed does not wait for its first world, see [Engine.ProduceLater]
 
 	remembers, waited bool // of the world; guarded by the engine's step
 }
@@ -33,35 +33,22 @@ func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.table.Load()
-	p := &Producer{engine: e, first: Type(len(before.types)), inbox: newInbox(), later: later}
+	p := &Producer{wake: e.wake, first: Type(len(before.types)), inbox: newInbox(), later: later}
 	infos, parts := make([]world.Info, len(rows)), slices.Clone(before.types)
 	for i, spec := range rows {
 		infos[i] = world.Info{TypeSpec: spec, Producer: len(e.producers), Row: Row(i)}
-		part := &typeInfo{producer: p, counts: &typeCounters{}, lanes: lanesOf(spec.Debounce)}
-		for _, of := range spec.Apart {
-			part.apart = append(part.apart, lanesOf(of.Debounce))
-		}
-		parts = append(parts, part)
+		parts = append(parts, &typeInfo{producer: p, counts: &typeCounters{}, classes: classesOf(p.Type(Row(i)), &spec)})
 	}
 	e.table.Store(tableOf(before.With(e.config.Order, infos...), parts))
 	e.producers = append(e.producers, p)
 	return p
 }
 
-func lanesOf(debounces [modes]Debounce) (lanes [modes]*lane) {
-	for m, d := range debounces {
-		if d != (Debounce{}) {
-			lanes[m] = &lane{debounce: d}
-		}
-	}
-	return lanes
-}
-
 // Publish stores the producer's newest world and returns.
 func (p *Producer) Publish(u Update) {
 	p.inbox.put(u)
 	select {
-	case p.engine.wake <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
 }

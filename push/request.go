@@ -16,7 +16,7 @@ var ErrTypes = errors.New("too many types on one stream")
 func (s *Subscriber) Request(r Request) error {
 	o, err := s.take(r)
 	if o.turn {
-		s.engine.queue.add(s, o.urgent)
+		s.engine.queue.Add(&s.place, o.urgent)
 	}
 	if o.acked && s.engine.config.ACKed != nil {
 		s.engine.config.ACKed(r.Type, o.took)
@@ -49,12 +49,12 @@ func (s *Subscriber) take(r Request) (o outcome, err error) {
 	now := time.Now()
 	answered := s.stream.Request(i.state, &r, now)
 	if answered.NACKed {
-		s.engine.table.Load().types[i.t].counts.nacks.Add(1)
+		s.engine.table.Load().types[i.Type].counts.nacks.Add(1)
 	}
 	if o.acked = answered.ACKed && !answered.Since.IsZero(); o.acked {
 		o.took = now.Sub(answered.Since)
 	}
-	s.engine.index.setMode(i, i.state.Mode())
+	s.engine.index.SetMode(&i.Entry, i.state.Mode())
 	err = s.interested(i, r, first)
 	if i.state.Blocks() {
 		o.turn, o.urgent = s.stream.Needs()
@@ -81,7 +81,7 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 	}
 	s.unsubscribe(i, r.Unsubscribe)
 	if r.Wildcard != WildcardKeep && i.state.SetWildcard(r.Wildcard, r.Overtaken) {
-		s.engine.index.setWildcard(i, r.Wildcard == WildcardOn)
+		s.engine.index.SetWildcard(&i.Entry, r.Wildcard == WildcardOn)
 	}
 	if first {
 		i.state.Begun(&r)
@@ -92,7 +92,7 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 // resume applies the parts that count on the first request of a type only.
 func (s *Subscriber) resume(i *interest, r Request) error {
 	i.state.Claims(r.Claim, s.engine.reader.Issued.Knows(r.Claim))
-	if len(r.Held) == 0 || s.engine.table.Load().types[i.t].Increments {
+	if len(r.Held) == 0 || s.engine.table.Load().types[i.Type].Increments {
 		return nil
 	}
 	if err := s.charge(slices.Collect(maps.Keys(r.Held)), 1); err != nil {
@@ -141,7 +141,7 @@ func (s *Subscriber) subscribe(i *interest, names []string, first bool) error {
 		return err
 	}
 	// Enter the index before the world is read: no change falls between.
-	s.engine.index.add(i, slices.Values(added))
+	s.engine.index.Add(&i.Entry, slices.Values(added))
 	twice := i.state.Subscribe(names, added, first)
 	return s.charge(twice, -1)
 }
@@ -151,6 +151,6 @@ func (s *Subscriber) unsubscribe(i *interest, names []string) {
 	if len(dropped) == 0 {
 		return // the usual case of an ACK
 	}
-	s.engine.index.remove(i, slices.Values(dropped))
+	s.engine.index.Remove(&i.Entry, slices.Values(dropped))
 	_ = s.charge(dropped, -1) // giving back never fails
 }

@@ -1,42 +1,12 @@
 package push
 
 import (
-	"cmp"
 	"fmt"
+	"iter"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/push/session"
 )
-
-// ClientStatus is one subscriber as the admin API shows it.
-type ClientStatus struct {
-	Info
-	Client Client
-	// Scope names the scope that narrows its view; empty if none does.
-	Scope string
-	Types []TypeStatus
-}
-
-// Clients lists the subscribers, by identifier and age.
-func (e *Engine) Clients() []ClientStatus {
-	var list []ClientStatus
-	for s := range e.all() {
-		list = append(list, s.status())
-	}
-	slices.SortFunc(list, func(a, b ClientStatus) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), a.Since.Compare(b.Since), cmp.Compare(a.Protocol, b.Protocol))
-	})
-	return list
-}
-
-// Len returns the number of subscribers.
-func (e *Engine) Len() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.subscribers)
-}
 
 // SubscribedBytes returns the length of all names of a type that the subscriber asks for.
 // It visits each name.
@@ -94,44 +64,105 @@ type Scoped interface {
 }
 
 func (i *interest) scope() any {
-	if i.view == nil {
+	if i.View() == nil {
 		return nil
 	}
-	if v, ok := i.view.View.(Scoped); ok {
+	if v, ok := i.View().View.(Scoped); ok {
 		return v.Scope()
 	}
 	return nil
 }
 
-// typeCounters count the sent responses, resources and bytes of a type, and its NACKs.
-type typeCounters struct{ responses, resources, bytes, nacks atomic.Uint64 }
-
-func (c *typeCounters) sent(resources, bytes int) {
-	c.responses.Add(1)
-	c.resources.Add(uint64(resources)) //nolint:gosec // a length is not negative
-	c.bytes.Add(uint64(bytes))         //nolint:gosec // as above
-}
-
-// Count is the amount that an engine sent of a type since its start.
-type Count struct {
-	Type                               string
-	Responses, Resources, Bytes, NACKs uint64
-}
-
-// Counts returns the counts by type, in the order of delivery. The counts of an admitted
-// type end some time after its release.
-func (e *Engine) Counts() []Count {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	table, now := e.table.Load(), time.Now()
-	counts := make([]Count, 0, len(table.Order))
-	for _, t := range table.Order {
-		info := table.types[t]
-		if info.admitted.expired(now) {
-			continue
-		}
-		c := info.counts
-		counts = append(counts, Count{info.Name, c.responses.Load(), c.resources.Load(), c.bytes.Load(), c.nacks.Load()})
+// TypeNames returns the types that the subscriber has asked for, in order.
+func (s *Subscriber) TypeNames() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for i := range s.interests {
+		names = append(names, s.engine.table.Load().types[i.Type].Name)
 	}
-	return counts
+	slices.Sort(names)
+	return names
+}
+
+// Resources lists the resources that the subscriber holds of a type, and the names that it
+// asks for. The list has at most limit names after a name, in order. If more follow, next
+// is the last listed name; otherwise it is empty.
+//
+// The subscriber is locked only to copy its table of held resources, and then to read the
+// listed names. Its state may change in between: each name is shown as it is when it is
+// read.
+func (s *Subscriber) Resources(typeName, after string, limit int) (list []ResourceStatus, next string) {
+	names, more := s.namesBehind(typeName, after, limit)
+	if more {
+		next = names[len(names)-1]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.interestNamed(typeName)
+	if i == nil {
+		return nil, ""
+	}
+	for _, name := range names {
+		if status, ok := session.ResourceOf(i.state, name); ok {
+			list = append(list, status)
+		}
+	}
+	return list, next
+}
+
+// interestNamed returns the interest in a type; nil if it was not asked for.
+func (s *Subscriber) interestNamed(typeName string) *interest {
+	for i := range s.interests {
+		if s.engine.table.Load().types[i.Type].Name == typeName {
+			return i
+		}
+	}
+	return nil
+}
+
+// namesBehind returns the first names after a name. They are sorted without the lock, and
+// only as many of them as may be among the first.
+func (s *Subscriber) namesBehind(typeName, after string, limit int) (names []string, more bool) {
+	held, others := s.copyNames(typeName)
+	last := "" // no later name is among the first; empty until there are too many
+	enter := func(name string) {
+		if name <= after || last != "" && name > last {
+			return
+		}
+		if names = append(names, name); len(names) > 2*limit {
+			names, last = firstOf(names, limit+1)
+		}
+	}
+	for name := range held {
+		enter(name)
+	}
+	for _, name := range others {
+		enter(name)
+	}
+	names, _ = firstOf(names, limit+1)
+	n := min(limit, len(names))
+	return names[:n], n < len(names)
+}
+
+// firstOf returns the first n names, sorted and without duplicates. last is the n-th of
+// them, if there are as many.
+func firstOf(names []string, n int) (first []string, last string) {
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) < n {
+		return names, ""
+	}
+	return names[:n], names[n-1]
+}
+
+// copyNames returns the names of a type that the subscriber holds, and the other names that
+// it asks for or is about to lose.
+func (s *Subscriber) copyNames(typeName string) (held iter.Seq[string], others []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.interestNamed(typeName)
+	if i == nil {
+		return func(func(string) bool) {}, nil
+	}
+	return session.CopyNames(i.state)
 }

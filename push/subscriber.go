@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/push/index"
+	"github.com/isthmus-mesh/isthmus/push/queue"
 	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
@@ -29,10 +31,10 @@ type Info struct {
 type Subscriber struct {
 	Info Info
 
-	engine *Engine
+	engine *core
 	client Client
 	out    chan *Response
-	place  place // guarded by the queue
+	place  queue.Place[*Subscriber]
 
 	failed  atomic.Bool // to be ended, after an internal fault
 	recheck atomic.Bool // names that were not found are now known not to exist
@@ -55,27 +57,6 @@ type Subscriber struct {
 
 // MaxTypes bounds the types that one subscriber may ask for.
 const MaxTypes = 64
-
-// Connect enters a subscriber. It returns nil once the engine has stopped.
-func (e *Engine) Connect(info Info, client Client) *Subscriber {
-	s := &Subscriber{
-		Info: info, engine: e, client: client,
-		stream: session.NewStream(session.Limits{Budget: e.config.Budget, Largest: e.config.Largest, Turn: e.config.Turn}, client.Kind, e.reader.Seed()),
-		// A type has at most one response that was not yet handed to the transport. A worker
-		// therefore never blocks when it puts one in.
-		out: make(chan *Response, MaxTypes),
-	}
-	// Its first turn computes its views. From here on, a world that changes its view requests
-	// a review again.
-	s.review.Store(true)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stopped {
-		return nil
-	}
-	e.subscribers[s] = struct{}{}
-	return s
-}
 
 // Admit takes room for the views that the client's self-description creates. It returns
 // [ErrViews] if there is none. It is called once, before the first request.
@@ -104,8 +85,8 @@ func (s *Subscriber) Close() {
 	s.closed = true
 	close(s.out)
 	for i := range s.interests {
-		s.engine.index.remove(i, i.state.AllNamed)
-		s.engine.index.leave(i)
+		s.engine.index.Remove(&i.Entry, i.state.AllNamed)
+		s.engine.index.Leave(&i.Entry)
 	}
 	if s.patience != nil {
 		s.patience.Stop()
@@ -141,12 +122,13 @@ func (s *Subscriber) begin(t Type, m Mode) *interest {
 	if n := int(t) + 1; n > len(s.types) {
 		s.types = append(s.types, make([]*interest, n-len(s.types))...)
 	}
-	types := s.engine.table.Load().Types
-	i := &interest{subscriber: s, t: t, mode: m, audience: types.All[t].AudienceOf(s.client), state: s.stream.Begin(types, t, m, time.Now())}
+	types, now := s.engine.table.Load().Types, time.Now()
+	i := &interest{subscriber: s, state: s.stream.Begin(types, t, m, now)}
+	i.Entry = index.Entry[*interest]{Owner: i, Type: t, Audience: types.All[t].AudienceOf(s.client)}
 	s.types[t] = i
 	s.asked++
 	s.review.Store(true)
-	s.engine.index.join(i)
+	s.engine.index.Join(&i.Entry, m)
 	return i
 }
 
@@ -180,7 +162,7 @@ func (s *Subscriber) watch(in time.Duration) {
 // sent.
 func (s *Subscriber) lookForOverdue() {
 	if turn, urgent := s.giveUp(); turn {
-		s.engine.queue.add(s, urgent)
+		s.engine.queue.Add(&s.place, urgent)
 	}
 }
 
@@ -233,3 +215,14 @@ func (s *Subscriber) charge(names []string, sign int64) error {
 	s.taken += sign * cost
 	return nil
 }
+
+// fail ends the subscriber because of an internal fault. A worker ends it, because the
+// dispatcher waits for no subscriber's lock.
+func (s *Subscriber) fail() {
+	s.failed.Store(true)
+	s.engine.queue.Add(&s.place, true)
+}
+
+// Failed reports whether the subscriber was ended by an internal fault, such as a panic.
+// Its subscriptions are gone; its client should reconnect.
+func (s *Subscriber) Failed() bool { return s.failed.Load() }

@@ -1,8 +1,7 @@
 package push
 
 import (
-	"iter"
-
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
@@ -13,48 +12,19 @@ type typeInfo struct {
 	admitted *admission // nil for a type of a producer
 
 	counts *typeCounters
-	lanes  [modes]*lane   // nil for modes without a debounce
-	apart  [][modes]*lane // likewise, of the resources with a debounce of their own
+	// classes are the debounce classes by mode: the first is that of the type, the others are
+	// those of [TypeSpec].Apart. Nil for changes that do not wait.
+	classes [modes][]*class
 }
 
-// lane returns the debounce class of a resource; nil if its changes do not wait.
-func (i *typeInfo) lane(m Mode, name string) *lane {
-	for n, of := range i.Apart {
-		if of.Is(name) {
-			return i.apart[n][m]
-		}
-	}
-	return i.lanes[m]
-}
-
-// replaces reports whether the changes of a debounce class may replace removed resources.
-func (i *typeInfo) replaces(m Mode, l *lane) bool {
-	for n, of := range i.Apart {
-		if of.Replace && i.apart[n][m] == l {
-			return true
-		}
-	}
-	return false
-}
-
-// lanesOf yields all debounce classes of a mode.
-func (i *typeInfo) lanesOf(m Mode) iter.Seq[*lane] {
-	return func(yield func(*lane) bool) {
-		if l := i.lanes[m]; l != nil && !yield(l) {
-			return
-		}
-		for _, of := range i.apart {
-			if l := of[m]; l != nil && !yield(l) {
-				return
-			}
-		}
-	}
-}
+// class returns the debounce class of a resource; nil if its changes do not wait.
+func (i *typeInfo) class(m Mode, name string) *class { return i.classes[m][i.Apartness(name)] }
 
 // table is all types of an engine. It is replaced and never written to.
 type table struct {
 	*world.Types
-	types []*typeInfo
+	types   []*typeInfo
+	classes []*class // of all types
 }
 
 // tableOf returns a table of types with the engine's part of each.
@@ -64,6 +34,29 @@ func tableOf(types *world.Types, parts []*typeInfo) *table {
 		own := *parts[t]
 		own.Info = info
 		next.types = append(next.types, &own)
+		for _, classes := range own.classes {
+			for _, c := range classes {
+				if c != nil {
+					next.classes = append(next.classes, c)
+				}
+			}
+		}
 	}
 	return next
+}
+
+// marked computes the step up to which the changes of each type were marked. It reports
+// whether some changes still wait for a debounce. The engine's step is held.
+func (b *table) marked(l *session.Look) (some bool) {
+	l.Marked = l.Marked[:0]
+	for range b.types {
+		l.Marked = append(l.Marked, [modes]uint64{l.Step, l.Step})
+	}
+	for _, c := range b.classes {
+		if c.step > 0 {
+			at := &l.Marked[c.t][c.mode]
+			*at, some = min(*at, c.step-1), true
+		}
+	}
+	return some
 }

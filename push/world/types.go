@@ -87,6 +87,17 @@ const (
 	Silence                // no answer: the client waits, and keeps its resource where there is no removal
 )
 
+// Apartness returns 0 for a resource with the debounce of its type, and otherwise n for the
+// n-th of Apart.
+func (s *TypeSpec) Apartness(name string) int {
+	for n, of := range s.Apart {
+		if of.Is(name) {
+			return n + 1
+		}
+	}
+	return 0
+}
+
 // AudienceOf returns the keys through which changes find a client.
 func (s *TypeSpec) AudienceOf(c Client) []string {
 	if s.Audience == nil {

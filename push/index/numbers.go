@@ -1,12 +1,12 @@
-package push
+package index
 
 import "github.com/isthmus-mesh/isthmus/internal/slots"
 
-// numbers are the interests that share an entry of the index. A name may have as many as
+// numbers are the entries that share an entry of the index. A name may have as many as
 // there are streams, so they are kept as small numbers.
 type numbers struct{ slots.Table[number] }
 
-// number identifies an interest in the index; 0 for none.
+// number identifies an entry in the index; 0 for none.
 type number uint32
 
 // Free reports whether the number is none.
@@ -42,26 +42,26 @@ func (c *numbers) remove(n number) {
 	}
 }
 
-// roll assigns numbers to interests. A freed number is assigned again.
-type roll struct {
-	by   []*interest // by number; nil for a free one
+// roll assigns numbers to entries. A freed number is assigned again.
+type roll[O any] struct {
+	by   []*Entry[O] // by number; nil for a free one
 	free []number
 }
 
-func (r *roll) enter(i *interest) {
+func (r *roll[O]) enter(e *Entry[O]) {
 	if last := len(r.free) - 1; last >= 0 {
-		i.number, r.free = r.free[last], r.free[:last]
-		r.by[i.number] = i
+		e.number, r.free = r.free[last], r.free[:last]
+		r.by[e.number] = e
 		return
 	}
 	if len(r.by) == 0 {
-		r.by = append(r.by, nil) // no interest has the number 0
+		r.by = append(r.by, nil) // no entry has the number 0
 	}
-	i.number = number(len(r.by)) //nolint:gosec // there are not as many
-	r.by = append(r.by, i)
+	e.number = number(len(r.by)) //nolint:gosec // there are not as many
+	r.by = append(r.by, e)
 }
 
-func (r *roll) leave(i *interest) {
-	r.by[i.number] = nil
-	r.free = append(r.free, i.number)
+func (r *roll[O]) leave(e *Entry[O]) {
+	r.by[e.number] = nil
+	r.free = append(r.free, e.number)
 }
