@@ -98,7 +98,7 @@ func BenchmarkAssemble(b *testing.B) {
 	}
 	for _, test := range tests {
 		b.Run(test.name, func(b *testing.B) {
-			e := newEngine(Config{}, fakeTypes())
+			e := newEngine(Config{Turn: names}, fakeTypes())
 			w := many(names)
 			worlds := [2]World{w.with(test.t, nameAt(3), "even"), w.with(test.t, nameAt(3), "odd")}
 			e.producers[0].world.Store(&worlds[1])

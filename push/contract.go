@@ -7,51 +7,78 @@ import (
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
-// The contract between producers and the engine: see package world.
+// The contract between producers and the engine.
 type (
-	World        = world.World
-	View         = world.View
-	Subject      = world.Subject
-	Referrer     = world.Referrer
-	Incremental  = world.Incremental
+	// World is one immutable state of everything a producer serves.
+	World = world.World
+	// View identifies the resources of a type that a client may see.
+	View = world.View
+	// Subject is the data that a named resource is made of.
+	Subject = world.Subject
+	// Referrer is a subject that refers to others.
+	Referrer = world.Referrer
+	// Incremental is a subject that is sent as the difference from a revision.
+	Incremental = world.Incremental
+	// Unrepeatable is a subject that is encoded anew for each message.
 	Unrepeatable = world.Unrepeatable
-	Encoded      = world.Encoded
-	Fragments    = world.Fragments
-	Resource     = world.Resource
-	Version      = world.Version
-	Update       = world.Update
-	Changed      = world.Changed
+	// Encoded is the content of a resource.
+	Encoded = world.Encoded
+	// Fragments are the end of a resource's content, in pieces that resources share.
+	Fragments = world.Fragments
+	// Resource is an encoded resource.
+	Resource = world.Resource
+	// Version is a hash of content: equal on every replica and after every restart.
+	Version = world.Version
+	// Update is a step from one world to the next.
+	Update = world.Update
+	// Changed names a resource that may differ from the previous world.
+	Changed = world.Changed
+	// Panic describes the panics of one place.
+	Panic = world.Panic
 )
 
 // The table of a producer's types.
 type (
-	Type         = world.Type
-	Row          = world.Row
-	TypeSpec     = world.TypeSpec
+	// Type is a resource type of an engine. See [Producer.Type].
+	Type = world.Type
+	// Row is the index of a resource type in its producer's table.
+	Row = world.Row
+	// TypeSpec is one row of a producer's table.
+	TypeSpec = world.TypeSpec
+	// NameDebounce delays changes of some resources of a type by themselves.
 	NameDebounce = world.NameDebounce
-	Debounce     = world.Debounce
-	Absence      = world.Absence
-	Mode         = world.Mode
+	// Debounce delays changes so that a burst becomes one.
+	Debounce = world.Debounce
+	// Absence is the answer to a client that asks for a name which does not exist.
+	Absence = world.Absence
+	// Mode is how a subscriber takes the resources of a type.
+	Mode = world.Mode
 )
 
 // A client, as far as its views depend on it.
 type (
+	// Client describes a subscriber.
 	Client = world.Client
-	Proxy  = world.Proxy
-	Bind   = world.Bind
-	Ports  = world.Ports
+	// Proxy describes a proxy in the path of workloads.
+	Proxy = world.Proxy
+	// Bind is the address at which a proxy listens for its workload, and the workload's own.
+	Bind = world.Bind
+	// Ports is a set of ports.
+	Ports = world.Ports
 )
 
-// Panic describes the panics of one place.
-type Panic = world.Panic
-
-// The messages between a subscriber and its stream: see package session.
+// The messages between a subscriber and its stream.
 type (
-	Request    = session.Request
-	Answer     = session.Answer
+	// Request is a subscriber's message about one type.
+	Request = session.Request
+	// Answer is a subscriber's answer to a response.
+	Answer = session.Answer
+	// AnswerKind distinguishes an ACK, a NACK and neither.
 	AnswerKind = session.AnswerKind
-	Wildcard   = session.Wildcard
-	Response   = session.Response
+	// Wildcard starts, keeps or ends a subscription to everything.
+	Wildcard = session.Wildcard
+	// Response is a message to a subscriber.
+	Response = session.Response
 )
 
 // The answers to a response.
@@ -68,11 +95,14 @@ const (
 	WildcardOff  = session.WildcardOff
 )
 
-// The status of a subscriber's types and resources.
+// The status of a subscriber.
 type (
-	TypeStatus     = session.TypeStatus
+	// TypeStatus is the status of a type for a subscriber.
+	TypeStatus = session.TypeStatus
+	// ResourceStatus is the state of one resource for a subscriber.
 	ResourceStatus = session.ResourceStatus
-	State          = session.Phase
+	// State is a subscriber's state of a type or resource.
+	State = session.Phase
 )
 
 // The states of a type or resource.
