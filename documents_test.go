@@ -88,7 +88,7 @@ func TestOperatorsPageExplainsEveryState(t *testing.T) {
 	page := read(t, operations)
 	for _, words := range []struct{ file, prefix string }{
 		{"source/status.go", "State"},
-		{"push/status.go", ""},
+		{"push/session/status.go", ""},
 		{"admin/config.go", "Config"},
 		{"output/report.go", "Writer"},
 	} {

@@ -4,6 +4,9 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/push/index"
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // BenchmarkPublish measures from the publication of one changed resource until
@@ -55,8 +58,8 @@ func BenchmarkIndex(b *testing.B) {
 			for n := range subscribers {
 				s := e.Connect(Info{}, Client{Kind: "test", Namespace: strconv.Itoa(n % 20)})
 				i := s.begin(parts, Delta)
-				e.index.setView(i, View(n%20))
-				e.index.add(i, func(yield func(string) bool) {
+				e.index.SetView(&i.Entry, View(n%20))
+				e.index.Add(&i.Entry, func(yield func(string) bool) {
 					for j, name := range all[1:] {
 						if j%50 == n%50 && !yield(name) {
 							return
@@ -64,14 +67,14 @@ func BenchmarkIndex(b *testing.B) {
 					}
 				})
 				if n < concerned {
-					e.index.add(i, func(yield func(string) bool) { yield(all[0]) })
+					e.index.Add(&i.Entry, func(yield func(string) bool) { yield(all[0]) })
 				}
 			}
 			found := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				found = 0
-				e.index.concerned(target{parts, Delta, all[0], nil}, func(*interest) { found++ })
+				e.index.Concerned(index.Target{Type: parts, Mode: Delta, Name: all[0]}, func(*index.Entry[*interest]) { found++ })
 			}
 			if found != concerned {
 				b.Fatalf("found %d", found)
@@ -95,20 +98,20 @@ func BenchmarkAssemble(b *testing.B) {
 	}
 	for _, test := range tests {
 		b.Run(test.name, func(b *testing.B) {
-			e := newEngine(Config{}, fakeTypes())
+			e := newEngine(Config{Turn: names}, fakeTypes())
 			w := many(names)
 			worlds := [2]World{w.with(test.t, nameAt(3), "even"), w.with(test.t, nameAt(3), "odd")}
 			e.producers[0].world.Store(&worlds[1])
 			s := connected(e, test.mode, Type(test.t), namesOf(names)...)
-			s.advance(&turn{})
+			(&worker{core: &e.core}).advance(s)
 			first := s.receive()
 			s.ask(Request{Type: Type(test.t), Answer: Answer{Kind: ACK, Serial: first.Serial}})
 			b.ReportAllocs()
 			round := 0
 			for b.Loop() {
 				e.producers[0].world.Store(&worlds[round%2])
-				s.types[test.t].mark(nameAt(3), pending{})
-				s.advance(&turn{})
+				s.types[test.t].marks.add(nameAt(3), session.Pending{})
+				(&worker{core: &e.core}).advance(s)
 				r := s.receive()
 				if len(r.Resources) != test.want {
 					b.Fatalf("%d resources", len(r.Resources))
@@ -127,32 +130,11 @@ func BenchmarkAssemble(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			s := connected(e, WholeState, wholes, all...)
-			s.advance(&turn{})
+			(&worker{core: &e.core}).advance(s)
 			if r := s.receive(); len(r.Resources) != names {
 				b.Fatalf("%d resources", len(r.Resources))
 			}
 			s.Close()
 		}
-	})
-}
-
-// BenchmarkCache measures a hit, which every resource of every response is.
-func BenchmarkCache(b *testing.B) {
-	c := newCache(noFrame, newPanics(nil))
-	var subject Subject = &fakeSubject{t: parts, name: "a", content: "0"}
-	c.get(subject, "a")
-	b.Run("hit", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			c.get(subject, "a")
-		}
-	})
-	b.Run("hit-parallel", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				c.get(subject, "a")
-			}
-		})
 	})
 }

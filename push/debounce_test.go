@@ -140,7 +140,7 @@ func TestEngineDelivers(t *testing.T) {
 				for len(got) < len(test.want) {
 					r := s.receive()
 					s.ack(r)
-					got = append(got, delivery{time.Since(start), r.contents()[0]})
+					got = append(got, delivery{time.Since(start), contentsOf(r)[0]})
 				}
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("deliveries (-want +got):\n%s", diff)
@@ -148,7 +148,7 @@ func TestEngineDelivers(t *testing.T) {
 				time.Sleep(time.Minute)
 				select {
 				case r := <-s.Out():
-					t.Errorf("one more delivery, of %v", r.contents())
+					t.Errorf("one more delivery, of %v", contentsOf(r))
 				default:
 				}
 			})

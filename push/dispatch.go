@@ -4,14 +4,26 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/index"
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // sweepEvery bounds how long an encoding outlives the last interest in it.
 const sweepEvery = 10 * time.Minute
 
+// dispatcher makes steps from one world to the next: it finds the subscribers that a change
+// concerns, and marks the changed names for them. One goroutine runs it.
+type dispatcher struct {
+	*core
+	asked uint64 // number of questions to the index
+}
+
+// run makes steps until ctx ends.
+//
 // Cases: ctx ends; the cache is due for a sweep; a producer has published; the debounce of
 // some changes ends.
-func (e *Engine) dispatchAll(ctx context.Context) {
+func (e *dispatcher) run(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	debounced := time.NewTimer(sweepEvery)
@@ -21,7 +33,7 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			e.cache.sweep()
+			e.reader.Sweep()
 		case <-e.wake:
 			for _, p := range e.producers {
 				if u, ok := p.inbox.take(); ok {
@@ -31,7 +43,7 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 		case <-debounced.C:
 		}
 		next := time.Duration(0) // after a panic, at once
-		e.take(func() { next = e.dispatchDue() })
+		e.take(func() { next = e.due() })
 		debounced.Reset(next)
 	}
 }
@@ -39,13 +51,13 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 // dispatch makes a world its producer's current one, and then marks the names that
 // it changed. In this order no change is lost: see the package comment. The worlds
 // are asked before the step, while no lock is held.
-func (e *Engine) dispatch(p *Producer, u Update) {
+func (e *dispatcher) dispatch(p *Producer, u Update) {
 	if p.world.Load() == nil {
 		e.begin(p, u)
 		return
 	}
 	var s *impact
-	planned := e.panics.attempt(PanicStep, "a step", func() { s = e.impactOf(p, u) })
+	planned := e.reader.Attempt(PanicStep, "a step", func() { s = e.impactOf(p, u) })
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
@@ -63,18 +75,18 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 	}
 	now := time.Now()
 	for _, d := range s.debounced {
-		d.lane.hold(old, e.steps, d.name, d.change, u.Committed, now)
+		d.class.delay(old, e.steps, d.name, d.change, u.Committed, now)
 	}
 	if s.completes || free {
 		for s := range e.all() {
 			s.recheck.Store(true)
-			e.queue.add(s, false)
+			e.queue.Add(&s.place, false)
 		}
 	}
 }
 
 // begin opens the types of a producer that has published its first world.
-func (e *Engine) begin(p *Producer, first Update) {
+func (e *dispatcher) begin(p *Producer, first Update) {
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
@@ -85,54 +97,56 @@ func (e *Engine) begin(p *Producer, first Update) {
 	}
 	for s := range e.all() {
 		s.review.Store(true)
-		e.queue.add(s, false)
+		e.queue.Add(&s.place, false)
 	}
 }
 
 // mark records a change of a resource for every affected subscriber. The caller holds the
 // engine's step.
-func (e *Engine) mark(q question) {
-	e.cache.forget(q.gone)
+func (e *dispatcher) mark(q question) {
+	e.reader.Forget(q.gone)
 	e.asked++
 	for _, a := range q.answers {
-		a.view.asked, a.view.affected = e.asked, a.affected
+		a.view.Asked, a.view.Affected = e.asked, a.affected
 	}
-	p := pending{urgent: q.change.urgent, revoked: q.change.revoked, since: q.since}
-	e.index.concerned(q.target, func(i *interest) {
-		if i.view.asked == e.asked && !i.view.affected {
+	p := session.Pending{Urgent: q.change.urgent, Revoked: q.change.revoked, Since: q.since}
+	e.index.Concerned(q.Target, func(of *index.Entry[*interest]) {
+		if v := of.View(); v.Asked == e.asked && !v.Affected {
 			return
 		}
-		if i.mark(q.name, p) {
-			e.queue.add(i.subscriber, q.change.urgent)
+		i := of.Owner
+		if i.marks.add(q.Name, p) {
+			e.queue.Add(&i.subscriber.place, q.change.urgent)
 		}
 	})
 }
 
-// dispatchDue marks the changes with an expired debounce, and returns the time until the
+// due marks the changes with an expired debounce, and returns the time until the
 // next debounce ends.
-func (e *Engine) dispatchDue() time.Duration {
+func (e *dispatcher) due() time.Duration {
 	next := sweepEvery
 	now := time.Now()
-	e.table.Load().eachLane(func(info *typeInfo, m Mode, l *lane) {
-		at, waits := l.due()
+	for _, c := range e.table.Load().classes {
+		at, waits := c.due()
 		switch {
 		case !waits:
 		case at.After(now):
 			next = min(next, at.Sub(now))
 		default:
-			e.release(info, m, l)
+			e.release(c)
 		}
-	})
+	}
 	return next
 }
 
 // release marks the changes that a debounce class held back. Removals may have waited for
 // these changes, so subscribers with such removals get a turn.
-func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
+func (e *dispatcher) release(from *class) {
+	info := e.table.Load().types[from.t]
 	now := *info.producer.world.Load()
 	questions := make([]question, 0, len(from.changed))
 	for name, c := range from.changed {
-		questions = append(questions, e.ask(info, m, from.before, now, name, c, from.since))
+		questions = append(questions, e.ask(info, from.mode, from.before, now, name, c, from.since))
 	}
 	e.step.Lock()
 	defer e.step.Unlock()
@@ -143,7 +157,7 @@ func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 	}
 	for s := range e.all() {
 		if s.delayed.Swap(false) {
-			e.queue.add(s, false)
+			e.queue.Add(&s.place, false)
 		}
 	}
 }
@@ -151,14 +165,23 @@ func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 // makeReviewed makes subscribers recompute their views where a step may have changed them.
 // It visits only the subscribers that the audience keys reach. A subscriber that connected
 // after the plan was made recomputes its views as well.
-func (e *Engine) makeReviewed(s *impact) {
+func (e *dispatcher) makeReviewed(s *impact) {
 	for _, t := range s.reviewed {
-		e.index.reached(t, s.keys, func(i *interest) {
+		e.index.Reached(t, s.keys, func(of *index.Entry[*interest]) {
+			i := of.Owner
 			if i.reviewed == s.number && !i.moved {
 				return
 			}
 			i.subscriber.review.Store(true)
-			e.queue.add(i.subscriber, false)
+			e.queue.Add(&i.subscriber.place, false)
 		})
+	}
+}
+
+// take makes a step. If the step panics, the subscribers that it did not reach are unknown,
+// so all of them are ended.
+func (e *dispatcher) take(step func()) {
+	if !e.reader.Attempt(PanicStep, "a step", step) {
+		e.failAll()
 	}
 }

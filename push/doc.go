@@ -88,5 +88,12 @@
 // for an assembly. A panic in a producer's code costs one resource, one stream or, at
 // worst, all streams, and never the process.
 //
+// The engine is made of packages that do not know it. Package world is the contract with
+// producers, whose names push repeats, and reads and encodes what they serve. Package
+// session is the state of one stream and what is sent next, without lock, goroutine or
+// clock. Package index finds the streams that a change concerns, and package queue holds
+// those that need a turn. What is left here joins them: producers and steps, subscribers
+// with their lock and budget, and workers.
+//
 // Package pushtest checks, from outside, the contract between producers and the engine.
 package push

@@ -2,13 +2,16 @@ package push
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/index"
+	"github.com/isthmus-mesh/isthmus/push/queue"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Config configures how an engine delivers the resources of its producers.
@@ -62,45 +65,22 @@ func (c Config) withDefaults() Config {
 }
 
 // Engine delivers the resources of its producers to its subscribers.
-type Engine struct {
-	config    Config
-	panics    *panics
-	cache     *cache
-	index     *index
-	queue     *queue
-	holdings  *holdings
-	issued    issued      // versions
-	sentNames issued      // of types that are sent name by name
-	producers []*Producer // all of them before Run
-	table     atomic.Pointer[table]
-	wake      chan struct{} // holds a token while a published update waits
-	primed    chan struct{} // see Primed
-
-	// step is held while a step's marks are made. A reader of the worlds sees the whole step
-	// or nothing of it, and so can keep the order of types.
-	step  sync.RWMutex
-	steps uint64 // number of steps made; guarded by step
-	asked uint64 // number of questions to the index; used by the dispatcher only
-
-	mu          sync.Mutex
-	subscribers map[*Subscriber]struct{}
-	stopped     bool
-}
+type Engine struct{ core }
 
 // New returns an engine. It does nothing until [Engine.Run].
 func New(config Config) *Engine {
-	e := &Engine{
-		config:      config.withDefaults(),
-		panics:      newPanics(config.Log),
-		index:       newIndex(),
-		queue:       newQueue(),
+	config = config.withDefaults()
+	e := &Engine{core{
+		config:      config,
+		reader:      world.NewReader(config.Frame, config.Log),
+		index:       index.New[*interest](),
+		queue:       queue.New[*Subscriber](),
+		holdings:    newHoldings(config.Holdings),
 		wake:        make(chan struct{}, 1),
 		primed:      make(chan struct{}),
 		subscribers: map[*Subscriber]struct{}{},
-	}
-	e.cache = newCache(config.Frame, e.panics)
-	e.holdings = newHoldings(e.config.Holdings)
-	e.table.Store(&table{})
+	}}
+	e.table.Store(&table{Types: &world.Types{}})
 	return e
 }
 
@@ -117,10 +97,10 @@ func (e *Engine) Serves() bool {
 func (e *Engine) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range e.config.Workers {
-		workers.Go(e.work)
+		workers.Go((&worker{core: &e.core}).run)
 	}
-	e.dispatchAll(ctx)
-	e.queue.close()
+	(&dispatcher{core: &e.core}).run(ctx)
+	e.queue.Close()
 	workers.Wait()
 	e.mu.Lock()
 	e.stopped = true
@@ -130,34 +110,50 @@ func (e *Engine) Run(ctx context.Context) {
 	}
 }
 
-// work runs one worker until the queue is closed.
-func (e *Engine) work() {
-	t := &turn{}
-	for {
-		s, ok := e.queue.take()
-		if !ok {
-			return
-		}
-		e.serve(s, t)
-		if e.queue.rests() {
-			t.rest()
-		}
+// Connect enters a subscriber. It returns nil once the engine has stopped.
+func (e *Engine) Connect(info Info, client Client) *Subscriber {
+	s := &Subscriber{
+		Info: info, engine: &e.core, client: client,
+		stream: session.NewStream(session.Limits{Budget: e.config.Budget, Largest: e.config.Largest, Turn: e.config.Turn}, client.Kind, e.reader.Seed()),
+		// A type has at most one response that was not yet handed to the transport. A worker
+		// therefore never blocks when it puts one in.
+		out: make(chan *Response, MaxTypes),
 	}
-}
-
-// all yields the subscribers there are now.
-func (e *Engine) all() iter.Seq[*Subscriber] {
+	// Its first turn computes its views. From here on, a world that changes its view requests
+	// a review again.
+	s.review.Store(true)
+	s.place.Owner = s
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	list := make([]*Subscriber, 0, len(e.subscribers))
-	for s := range e.subscribers {
-		list = append(list, s)
+	if e.stopped {
+		return nil
 	}
-	return func(yield func(*Subscriber) bool) {
-		for _, s := range list {
-			if !yield(s) {
-				return
-			}
+	e.subscribers[s] = struct{}{}
+	return s
+}
+
+// endsApart is the longest pause between two ends of subscribers.
+const endsApart = 20 * time.Millisecond
+
+// EndAll ends every subscriber, one after the other and evenly spread over a duration. It
+// takes less time if there are few, see endsApart. The spread keeps clients from
+// reconnecting to other replicas all at once. A subscriber is served until its end. If ctx
+// ends, the rest end at once.
+func (e *Engine) EndAll(ctx context.Context, over time.Duration) {
+	list := slices.Collect(e.all())
+	apart := min(over/time.Duration(max(len(list), 1)), endsApart)
+	next := time.NewTimer(0)
+	defer next.Stop()
+	began := time.Now()
+	for i, s := range list {
+		next.Reset(time.Until(began.Add(time.Duration(i) * apart)))
+		select {
+		case <-next.C:
+		case <-ctx.Done():
 		}
+		s.Close()
+	}
+	for s := range e.all() { // subscribers that connected meanwhile
+		s.Close()
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // nothingComes fails if the subscriber is sent anything now.
@@ -16,7 +18,7 @@ func nothingComes(t *testing.T, s *Subscriber) {
 	synctest.Wait()
 	select {
 	case r, ok := <-s.Out():
-		t.Fatalf("got %v, open %t", r.contents(), ok)
+		t.Fatalf("got %v, open %t", contentsOf(r), ok)
 	default:
 	}
 }
@@ -27,7 +29,7 @@ func TestNothingBeforeTheFirstWorld(t *testing.T) {
 		s := connected(e, Delta, parts, "a")
 		nothingComes(t, s)
 		e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
-		if got := s.receive().contents(); !slices.Equal(got, []string{"0"}) {
+		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"0"}) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -50,8 +52,8 @@ func TestPatience(t *testing.T) {
 		nothingComes(t, s)
 		start := time.Now()
 		second := s.receive()
-		if late := time.Since(start); late != 1 || second.contents()[0] != "1" {
-			t.Errorf("%v came %v later", second.contents(), late)
+		if late := time.Since(start); late != 1 || contentsOf(second)[0] != "1" {
+			t.Errorf("%v came %v later", contentsOf(second), late)
 		}
 		if standing := s.status().Types[0].State; standing != Waiting {
 			t.Errorf("the client is shown as %s", standing)
@@ -79,7 +81,7 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 			e.publish(w, parts, nameAt(i))
 			s.receive()
 		}
-		if n := len(s.types[parts].flights); n > maxFlights {
+		if n := s.types[parts].state.Counts().InFlight; n > session.MaxInFlight {
 			t.Errorf("%d responses are remembered", n)
 		}
 	})
@@ -90,7 +92,7 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 func TestNACKOfTheOldestResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
-		const responses = maxFlights + 3
+		const responses = session.MaxInFlight + 3
 		w := many(responses)
 		e.publish(w, parts)
 		<-e.Primed()
@@ -107,7 +109,7 @@ func TestNACKOfTheOldestResponse(t *testing.T) {
 			t.Errorf("%d NACKs were counted", n)
 		}
 		s.ack(sent[responses-1])
-		if got := s.receive().contents(); !slices.Equal(got, []string{"second of 0"}) {
+		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"second of 0"}) {
 			t.Errorf("got %v again", got)
 		}
 	})
@@ -228,8 +230,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		s.Close()
 		s.ask(Request{Type: parts, Subscribe: []string{"late"}})
 	}
-	x := e.index
-	left := len(x.one) + len(x.several) + len(x.members[parts]) + len(x.members[wholes]) + len(x.wild[wholes]) + len(x.views)
+	left := e.index.Len()
 	if left != 0 || e.Len() != 0 || e.holdings.total != 0 {
 		t.Errorf("%d entries, %d subscribers and %d bytes of budgets are left", left, e.Len(), e.holdings.total)
 	}
@@ -238,9 +239,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 // Changes that wait for a slow dispatcher are joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
-	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, true, false}, {parts, "b", []string{"x"}, false, false}}})
-	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}, false, false}, {wholes, "b", nil, false, false}}})
-	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}, false, false}}})
+	b.put(Update{World: many(1), Changed: []Changed{{Row: parts, Name: "a", Audience: []string{"x"}, Urgent: true}, {Row: parts, Name: "b", Audience: []string{"x"}}}})
+	b.put(Update{World: many(2), Changed: []Changed{{Row: parts, Name: "a", Audience: []string{"y"}}, {Row: wholes, Name: "b"}}})
+	b.put(Update{World: many(3), Changed: []Changed{{Row: wholes, Name: "b", Audience: []string{"y"}}}})
 	u, ok := b.take()
 	if !u.Changed[0].Urgent || u.Changed[1].Urgent || u.Changed[2].Urgent {
 		t.Errorf("the one that was urgent once is not first of %v", u.Changed)

@@ -27,7 +27,7 @@ func TestManyAtFaultTakeFewAttempts(t *testing.T) {
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
 			attempts++
-			if slices.ContainsFunc(r.contents(), func(content string) bool { return strings.HasPrefix(content, "bad") }) {
+			if slices.ContainsFunc(contentsOf(r), func(content string) bool { return strings.HasPrefix(content, "bad") }) {
 				s.nack(r)
 				continue
 			}

@@ -194,8 +194,8 @@ func (s *Subscriber) nack(r *Response) {
 	s.ask(Request{Type: r.Type, Answer: Answer{Kind: NACK, Serial: r.Serial, Reason: "bad"}})
 }
 
-// contents lists what a response brings.
-func (r *Response) contents() []string {
+// contentsOf lists what a response brings.
+func contentsOf(r *Response) []string {
 	var list []string
 	for _, res := range r.Resources {
 		list = append(list, string(res.Body))

@@ -25,9 +25,7 @@ func TestEncodingsOfWhatIsGoneAreBounded(t *testing.T) {
 			e.publish(w, parts, name)
 			follow(s, parts)
 		}
-		e.cache.mu.Lock()
-		defer e.cache.mu.Unlock()
-		if n := len(e.cache.slots); n > stay {
+		if n := e.reader.Kept(); n > stay {
 			t.Errorf("%d encodings are kept of %d resources", n, stay)
 		}
 	})
@@ -87,7 +85,7 @@ func TestWhatIsTooLargeAndGoneIsNotShown(t *testing.T) {
 		if shown := e.Clients()[0].Types[0]; shown.State != ACKed {
 			t.Errorf("the client is shown as %s because %q", shown.State, shown.Reason)
 		}
-		if n := len(s.types[parts].nacked); n > 0 {
+		if n := s.types[parts].state.Counts().NACKed; n > 0 {
 			t.Errorf("%d names are remembered", n)
 		}
 	})

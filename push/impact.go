@@ -3,6 +3,8 @@ package push
 import (
 	"slices"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/index"
 )
 
 // impact is the effect of an update, found before the update is made: the affected
@@ -18,18 +20,9 @@ type impact struct {
 	keys     []string // the audience keys that reach them; nil for all
 }
 
-// target is a resource for the subscribers of a mode that some audience keys reach; nil
-// means all keys.
-type target struct {
-	t        Type
-	mode     Mode
-	name     string
-	audience []string
-}
-
 // question asks for the subscribers that a change affects.
 type question struct {
-	target
+	index.Target
 	change  change
 	since   time.Time
 	answers []answer
@@ -39,31 +32,31 @@ type question struct {
 
 // answer records whether the change affects the subscribers that share a view.
 type answer struct {
-	view     *sharedView
+	view     *index.View
 	affected bool
 }
 
 type debounced struct {
-	lane   *lane
+	class  *class
 	name   string
 	change change
 }
 
 // impactOf finds the subscribers that an update of a producer affects.
-func (e *Engine) impactOf(p *Producer, u Update) *impact {
+func (e *dispatcher) impactOf(p *Producer, u Update) *impact {
 	old, now := *p.world.Load(), u.World
 	s := &impact{completes: now.Complete() && !old.Complete()}
 	e.planReviews(s, p, old, now, u.Reviewed)
 	types := e.table.Load().types
-	replacing := map[laneKey]*lane{}
+	replacing := map[classKey]*class{}
 	for _, c := range u.Changed {
 		info := types[p.Type(c.Row)]
 		for m := range modes {
 			what := change{audience: c.Audience, urgent: c.Urgent, revoked: c.Revoked}
-			if l := info.lane(m, c.Name); l != nil {
-				s.debounced = append(s.debounced, debounced{l, c.Name, what})
-				if info.replaces(m, l) {
-					replacing[laneKey{p.Type(c.Row), m}] = l
+			if by := info.class(m, c.Name); by != nil {
+				s.debounced = append(s.debounced, debounced{by, c.Name, what})
+				if by.replaces {
+					replacing[classKey{by.t, m}] = by
 				}
 			} else {
 				s.questions = append(s.questions, e.ask(info, m, old, now, c.Name, what, u.Committed))
@@ -74,22 +67,22 @@ func (e *Engine) impactOf(p *Producer, u Update) *impact {
 	return s
 }
 
-type laneKey struct {
+type classKey struct {
 	t    Type
 	mode Mode
 }
 
 // holdReplaced makes removals wait for the changes that may replace them.
-func (s *impact) holdReplaced(by map[laneKey]*lane) {
+func (s *impact) holdReplaced(by map[classKey]*class) {
 	if len(by) == 0 {
 		return
 	}
 	s.questions = slices.DeleteFunc(s.questions, func(q question) bool {
-		l := by[laneKey{q.t, q.mode}]
-		if l == nil || !q.removes || q.change.urgent {
+		c := by[classKey{q.Type, q.Mode}]
+		if c == nil || !q.removes || q.change.urgent {
 			return false
 		}
-		s.debounced = append(s.debounced, debounced{l, q.name, q.change})
+		s.debounced = append(s.debounced, debounced{c, q.Name, q.change})
 		return true
 	})
 }
@@ -97,31 +90,31 @@ func (s *impact) holdReplaced(by map[laneKey]*lane) {
 // ask finds the views of the target's subscribers that a change affects. A resource that
 // changed there and back during a debounce affects all views: some subscribers may have
 // been sent the state in between.
-func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) question {
-	q := question{target: target{info.producer.Type(info.row), m, name, c.audience}, change: c, since: since}
+func (e *dispatcher) ask(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) question {
+	q := question{Target: index.Target{Type: info.producer.Type(info.Row), Mode: m, Name: name, Audience: c.audience}, change: c, since: since}
 	if c.again {
 		return q
 	}
-	q.answers = e.viewsOf(q.target)
+	q.answers = e.viewsOf(q.Target)
 	for n := range q.answers {
 		v := q.answers[n].view.View
-		was, had, bad := e.find(old, v, info.row, name)
-		is, has, worse := e.find(now, v, info.row, name)
+		was, had, bad := e.reader.Find(old, v, info.Row, name)
+		is, has, worse := e.reader.Find(now, v, info.Row, name)
 		q.answers[n].affected = bad || worse || had != has || was != is
 		if had && !has {
 			q.removes = true
-			e.panics.attempt(PanicResource, name, func() { q.gone = append(q.gone, slotsOf(was)...) })
+			q.gone = append(q.gone, e.reader.SlotsOf(was, name)...)
 		}
 	}
 	return q
 }
 
 // viewsOf returns the views of the subscribers to a resource, each once.
-func (e *Engine) viewsOf(of target) (views []answer) {
+func (e *dispatcher) viewsOf(of index.Target) (views []answer) {
 	e.asked++
-	e.index.concerned(of, func(i *interest) {
-		if v := i.view; v.asked != e.asked {
-			v.asked = e.asked
+	e.index.Concerned(of, func(i *index.Entry[*interest]) {
+		if v := i.View(); v.Asked != e.asked {
+			v.Asked = e.asked
 			views = append(views, answer{view: v})
 		}
 	})
@@ -130,7 +123,7 @@ func (e *Engine) viewsOf(of target) (views []answer) {
 
 // planReviews finds the clients with another view after an update, among the clients that
 // its audience keys reach.
-func (e *Engine) planReviews(s *impact, p *Producer, old, now World, keys []string) {
+func (e *dispatcher) planReviews(s *impact, p *Producer, old, now World, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
@@ -145,7 +138,7 @@ func (e *Engine) planReviews(s *impact, p *Producer, old, now World, keys []stri
 		}
 		s.reviewed = append(s.reviewed, Type(t))
 		var found []*interest
-		e.index.reached(Type(t), s.keys, func(i *interest) { found = append(found, i) })
+		e.index.Reached(Type(t), s.keys, func(i *index.Entry[*interest]) { found = append(found, i.Owner) })
 		for _, i := range found {
 			i.reviewed, i.moved = s.number, e.moves(i, info, old, now)
 		}
@@ -153,10 +146,10 @@ func (e *Engine) planReviews(s *impact, p *Producer, old, now World, keys []stri
 }
 
 // moves reports whether a client's view of a type differs between two worlds.
-func (e *Engine) moves(i *interest, info *typeInfo, old, now World) (moves bool) {
+func (e *dispatcher) moves(i *interest, info *typeInfo, old, now World) (moves bool) {
 	s := i.subscriber
-	if !e.panics.attempt(PanicStream, "client "+s.Info.ID, func() { moves = old.View(info.row, s.client) != now.View(info.row, s.client) }) {
-		e.fail(s)
+	if !e.reader.Attempt(PanicStream, "client "+s.Info.ID, func() { moves = old.View(info.Row, s.client) != now.View(info.Row, s.client) }) {
+		s.fail()
 	}
 	return moves
 }

@@ -65,7 +65,7 @@ func (b *inbox) take() (u Update, ok bool) {
 	for _, urgent := range []bool{true, false} {
 		for key, c := range b.changed {
 			if c.urgent == urgent {
-				u.Changed = append(u.Changed, Changed{key.Row, key.name, c.audience, c.urgent, c.revoked})
+				u.Changed = append(u.Changed, Changed{Row: key.Row, Name: key.name, Audience: c.audience, Urgent: c.urgent, Revoked: c.revoked})
 			}
 		}
 	}

@@ -71,14 +71,14 @@ func TestLookUpsOfTheDispatcherKeepNobodyWaiting(t *testing.T) {
 				mover.ask(Request{Type: parts, Subscribe: []string{nameAt(2)}})
 				for _, s := range []*Subscriber{there, came, mover} {
 					r := s.receive()
-					wants(t, "meanwhile", r.contents(), before[parts][r.Resources[0].Name].content)
+					wants(t, "meanwhile", contentsOf(r), before[parts][r.Resources[0].Name].content)
 					s.ack(r)
 				}
 				close(free)
 				for _, s := range []*Subscriber{there, came} {
-					wants(t, "afterwards", s.receive().contents(), "new")
+					wants(t, "afterwards", contentsOf(s.receive()), "new")
 				}
-				wants(t, "another view", mover.receive().contents(), "moved")
+				wants(t, "another view", contentsOf(mover.receive()), "moved")
 			})
 		})
 	}

@@ -21,7 +21,7 @@ func TestNACKedAloneWaitsForItself(t *testing.T) {
 			w = w.with(parts, step.name, step.content)
 			e.publish(w, parts, step.name)
 			r := s.receive()
-			if got := r.contents(); !slices.Equal(got, []string{step.content}) {
+			if got := contentsOf(r); !slices.Equal(got, []string{step.content}) {
 				t.Errorf("got %v, want %s", got, step.content)
 			}
 			s.nack(r)
@@ -120,9 +120,9 @@ func TestNACKOfNamesNotWanted(t *testing.T) {
 		fixed := false
 		for _, r := range got {
 			if len(r.Removed) > 0 || len(r.Resources) != 1 || r.Resources[0].Name != nameAt(0) {
-				t.Errorf("%s: got %v without %v", name, r.contents(), r.Removed)
+				t.Errorf("%s: got %v without %v", name, contentsOf(r), r.Removed)
 			}
-			fixed = fixed || slices.Contains(r.contents(), "fixed")
+			fixed = fixed || slices.Contains(contentsOf(r), "fixed")
 		}
 		if !fixed {
 			t.Errorf("%s: the fixed one did not come", name)
@@ -205,7 +205,7 @@ func TestNACKOfFullSets(t *testing.T) {
 		s.ask(Request{Type: wholes, Replace: true, Names: []string{nameAt(1)}, Overtaken: true})
 		e.publish(w, wholes, nameAt(0))
 		s.nack(newer)
-		if got := s.receive().contents(); !slices.Equal(got, []string{"fine"}) {
+		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"fine"}) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -354,7 +354,7 @@ func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 		update(cursed{fakeWorld: w, find: nameAt(0)})
 		s.nack(both)
 		alone := s.receive()
-		if got := alone.contents(); !slices.Equal(got, []string{"bad"}) {
+		if got := contentsOf(alone); !slices.Equal(got, []string{"bad"}) {
 			t.Errorf("got %q while the other cannot be found", got)
 		}
 		s.nack(alone)

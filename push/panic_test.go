@@ -75,12 +75,12 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 		e.publish(w, wholes, nameAt(0), nameAt(1))
 		for s, want := range map[*Subscriber][]string{delta: {"changed"}, whole: {"changed", first, second}} {
 			r := s.receive()
-			if got := r.contents(); !slices.Equal(got, want) || len(r.Removed) > 0 {
+			if got := contentsOf(r); !slices.Equal(got, want) || len(r.Removed) > 0 {
 				t.Errorf("got %q without %q, want %q", got, r.Removed, want)
 			}
 			s.ack(r)
 		}
-		if got := allOf(e, WholeState, wholes).receive().contents(); !slices.Equal(got, []string{"changed", first, second}) {
+		if got := contentsOf(allOf(e, WholeState, wholes).receive()); !slices.Equal(got, []string{"changed", first, second}) {
 			t.Errorf("who came was given %q", got)
 		}
 		if n := e.survived(PanicResource); n != 1 {
@@ -88,7 +88,7 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 		}
 		w = w.with(wholes, nameAt(0), "well")
 		e.publish(w, wholes, nameAt(0))
-		if got := delta.receive().contents(); !slices.Equal(got, []string{"well"}) {
+		if got := contentsOf(delta.receive()); !slices.Equal(got, []string{"well"}) {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -102,13 +102,13 @@ func TestPanicInANewResource(t *testing.T) {
 		synctest.Wait()
 		good := "first content of " + nameAt(1)
 		for _, m := range []Mode{WholeState, Delta} {
-			if got := allOf(e, m, wholes).receive().contents(); !slices.Equal(got, []string{good}) {
+			if got := contentsOf(allOf(e, m, wholes).receive()); !slices.Equal(got, []string{good}) {
 				t.Errorf("got %q", got)
 			}
 		}
 		r := connected(e, Delta, wholes, nameAt(0), nameAt(1)).receive()
-		if !slices.Equal(r.contents(), []string{good}) || !slices.Equal(r.Removed, []string{nameAt(0)}) {
-			t.Errorf("got %q without %q", r.contents(), r.Removed)
+		if !slices.Equal(contentsOf(r), []string{good}) || !slices.Equal(r.Removed, []string{nameAt(0)}) {
+			t.Errorf("got %q without %q", contentsOf(r), r.Removed)
 		}
 	})
 }
@@ -129,12 +129,12 @@ func TestPanicInFindingAResource(t *testing.T) {
 		}
 		update(cursed{fakeWorld: w, find: nameAt(0)})
 		r := s.receive()
-		if !slices.Equal(r.contents(), []string{"changed, too"}) || len(r.Removed) > 0 {
-			t.Errorf("got %q without %q", r.contents(), r.Removed)
+		if !slices.Equal(contentsOf(r), []string{"changed, too"}) || len(r.Removed) > 0 {
+			t.Errorf("got %q without %q", contentsOf(r), r.Removed)
 		}
 		s.ack(r)
 		update(w)
-		if got := s.receive().contents(); !slices.Equal(got, []string{"changed"}) {
+		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -179,7 +179,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		w = w.with(parts, nameAt(0), "changed")
 		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, view: "poor"}, Reviewed: []string{"*"}, Changed: []Changed{{Row: parts, Name: nameAt(0)}}})
 		r := well.receive()
-		if got := r.contents(); !slices.Equal(got, []string{"changed"}) {
+		if got := contentsOf(r); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
 		}
 		well.ack(r)
@@ -192,7 +192,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		e.publish(w.with(parts, nameAt(0), "well"), parts, nameAt(0))
 		synctest.Wait()
 		for _, s := range []*Subscriber{well, join("poor")} {
-			if got := s.receive().contents(); !slices.Equal(got, []string{"well"}) {
+			if got := contentsOf(s.receive()); !slices.Equal(got, []string{"well"}) {
 				t.Errorf("got %q", got)
 			}
 		}
@@ -221,7 +221,7 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 		}
 		e.publish(w, parts)
 		synctest.Wait()
-		if got := connected(e, Delta, parts, namesOf(1)...).receive().contents(); !slices.Equal(got, []string{"changed"}) {
+		if got := contentsOf(connected(e, Delta, parts, namesOf(1)...).receive()); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -233,18 +233,18 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 func TestStreamWithoutAViewIsSentNothing(t *testing.T) {
 	e := New(Config{Frame: noFrame})
 	p := e.Produce([]TypeSpec{{Name: "service"}})
-	w := newNotes(1)
-	e.dispatch(p, w.step([]*note{{0, "a", "1", nil}}))
+	w, d := newNotes(1), &dispatcher{core: &e.core}
+	d.dispatch(p, w.step([]*note{{0, "a", "1", nil}}))
 	s := deltaClient(e, Client{}, p.Type(0))
-	s.advance(&turn{})
+	(&worker{core: &e.core}).advance(s)
 	s.ack(s.receive())
 	w.view = func(Client) View { panic("the view of a client") }
 	u := w.step([]*note{{0, "a", "2", nil}})
 	u.Reviewed = []string{"*"}
-	e.dispatch(p, u)
-	s.advance(&turn{}) // it was not known to have failed when the worker took it
+	d.dispatch(p, u)
+	(&worker{core: &e.core}).advance(s) // it was not known to have failed when the worker took it
 	if len(s.Out()) > 0 {
-		t.Errorf("it was sent %v", s.receive().contents())
+		t.Errorf("it was sent %v", contentsOf(s.receive()))
 	}
 	s.Close()
 }

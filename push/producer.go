@@ -1,19 +1,22 @@
 package push
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Producer makes the resources of some types of an engine. It publishes its worlds by
 // itself, and is primed and complete by itself. A type is answered once its producer has
 // published, regardless of other producers.
 type Producer struct {
-	engine *Engine
-	first  Type // of its rows
-	inbox  inbox
-	world  atomic.Pointer[World] // nil until the first is published
-	later  bool                  // Primed does not wait for its first world, see [Engine.ProduceLater]
+	wake  chan<- struct{} // of the dispatcher
+	first Type            // of its rows
+	inbox inbox
+	world atomic.Pointer[World] // nil until the first is published
+	later bool                  // Primed does not wait for its first world, see [Engine.ProduceLater]
 
 	remembers, waited bool // of the world; guarded by the engine's step
 }
@@ -30,34 +33,22 @@ func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.table.Load()
-	p := &Producer{engine: e, first: Type(len(before.types)), inbox: newInbox(), later: later}
-	infos := make([]*typeInfo, len(rows))
+	p := &Producer{wake: e.wake, first: Type(len(before.types)), inbox: newInbox(), later: later}
+	infos, parts := make([]world.Info, len(rows)), slices.Clone(before.types)
 	for i, spec := range rows {
-		infos[i] = &typeInfo{TypeSpec: spec, producer: p, row: Row(i), counts: &typeCounters{}}
-		infos[i].lanes = lanesOf(spec.Debounce)
-		for _, of := range spec.Apart {
-			infos[i].apart = append(infos[i].apart, lanesOf(of.Debounce))
-		}
+		infos[i] = world.Info{TypeSpec: spec, Producer: len(e.producers), Row: Row(i)}
+		parts = append(parts, &typeInfo{producer: p, counts: &typeCounters{}, classes: classesOf(p.Type(Row(i)), &spec)})
 	}
-	e.table.Store(before.with(e.config.Order, infos...))
+	e.table.Store(tableOf(before.With(e.config.Order, infos...), parts))
 	e.producers = append(e.producers, p)
 	return p
-}
-
-func lanesOf(debounces [modes]Debounce) (lanes [modes]*lane) {
-	for m, d := range debounces {
-		if d != (Debounce{}) {
-			lanes[m] = &lane{debounce: d}
-		}
-	}
-	return lanes
 }
 
 // Publish stores the producer's newest world and returns.
 func (p *Producer) Publish(u Update) {
 	p.inbox.put(u)
 	select {
-	case p.engine.wake <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
 }
@@ -67,8 +58,7 @@ func (p *Producer) Type(r Row) Type { return p.first + Type(r) }
 
 // Type finds a type by its name in the protocol.
 func (e *Engine) Type(name string) (Type, bool) {
-	t, ok := e.table.Load().byName[name]
-	return t, ok
+	return e.table.Load().Named(name)
 }
 
 // TypeName returns the name of a type in the protocol.
@@ -102,13 +92,13 @@ func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.table.Load()
-	if t, ok := before.byName[spec.Name]; ok {
+	if t, ok := before.Named(spec.Name); ok {
 		if a := before.types[t].admitted; a != nil {
 			a.users++
 		}
 		return t, true
 	}
-	info := &typeInfo{TypeSpec: spec, counts: &typeCounters{}, admitted: &admission{users: 1}}
+	info, part := world.Info{TypeSpec: spec, Producer: -1}, &typeInfo{counts: &typeCounters{}, admitted: &admission{users: 1}}
 	t, admitted, now := Type(len(before.types)), 0, time.Now()
 	for at, other := range before.types {
 		if other.admitted.expired(now) {
@@ -120,10 +110,12 @@ func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 	if admitted >= most || t >= maxTypes {
 		return 0, false
 	}
+	parts := slices.Clone(before.types)
 	if int(t) < len(before.types) {
-		e.table.Store(before.replacing(e.config.Order, t, info))
+		parts[t] = part
+		e.table.Store(tableOf(before.Replacing(e.config.Order, t, info), parts))
 	} else {
-		e.table.Store(before.with(e.config.Order, info))
+		e.table.Store(tableOf(before.With(e.config.Order, info), append(parts, part)))
 	}
 	return t, true
 }

@@ -109,7 +109,7 @@ func TestIncrementBeginsWithWhatWasACKed(t *testing.T) {
 				t.Fatalf("%s: nothing comes", what)
 			}
 			last = s.receive()
-			wants(t, what, last.contents(), want)
+			wants(t, what, contentsOf(last), want)
 		}
 		next("at first", "1")
 		s.ack(last)
@@ -153,7 +153,7 @@ func TestOverdueResponseFreesRemovals(t *testing.T) {
 			s.receiveAll(e)
 			p.Publish(w.step([]*note{{routes, "r", "2", to("cluster", "new")}}, noteSlot{clusters, "old"}))
 			synctest.Wait()
-			wants(t, "what refers to another now", s.receive().contents(), "2") // is not answered
+			wants(t, "what refers to another now", contentsOf(s.receive()), "2") // is not answered
 			if more {
 				p.Publish(w.step([]*note{{routes, "r", "3", to("cluster", "new")}}))
 			}
@@ -191,7 +191,7 @@ func TestOverdueResponseFreesWhatNeedsIt(t *testing.T) {
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "c", "2", nil}, {routes, "r", "1", to("cluster", "c")}}))
 		synctest.Wait()
-		wants(t, "what is needed", s.receive().contents(), "2") // is not answered
+		wants(t, "what is needed", contentsOf(s.receive()), "2") // is not answered
 		time.Sleep(patience - 1)
 		wants(t, "while patience lasts", s.receiveAll(e))
 		time.Sleep(time.Nanosecond)
@@ -212,7 +212,7 @@ func TestRemovalWaitsForNothingThatWasDropped(t *testing.T) {
 		p.Publish(w.step([]*note{{clusters, "new", "2", nil}, {routes, "r", "2", to("cluster", "new")}}, noteSlot{clusters, "old"}))
 		synctest.Wait()
 		last := s.receive() // of the new cluster
-		wants(t, "what is needed", last.contents(), "2")
+		wants(t, "what is needed", contentsOf(last), "2")
 		s.ask(Request{Type: routes, Unsubscribe: []string{"r"}})
 		s.ack(last)
 		wants(t, "once it was answered", s.receiveAll(e), "cluster -old")
@@ -235,7 +235,7 @@ func TestNothingWaitsForWhatIsGone(t *testing.T) {
 			s.receiveAll(e)
 			p.Publish(w.step([]*note{{clusters, "a", "2", nil}}))
 			synctest.Wait()
-			wants(t, "what is not answered", s.receive().contents(), "2")
+			wants(t, "what is not answered", contentsOf(s.receive()), "2")
 			p.Publish(w.step([]*note{{clusters, "b", "2", nil}, {routes, "r", "1", to("cluster", "b")}}))
 			wants(t, "while the next waits for that", s.receiveAll(e))
 			if dropped {

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // shown is what of a subscriber's resources is compared: name, state, reason, and
@@ -139,7 +141,7 @@ func BenchmarkPageOfResources(b *testing.B) {
 			s.copyNames(typeName)
 			s.mu.Lock()
 			for _, name := range names {
-				s.interestNamed(typeName).resource(name)
+				session.ResourceOf(s.interestNamed(typeName).state, name)
 			}
 			s.mu.Unlock()
 		}

@@ -28,7 +28,7 @@ func TestOnlyTheDifferenceComesOnceEverythingIsListed(t *testing.T) {
 		e.publish(fakeWorld{}.with(parts, "same", "same").with(parts, "other", "another"), parts, "same", "other")
 		r := s.receive()
 		slices.Sort(r.Removed)
-		if got := r.contents(); !slices.Equal(got, []string{"another"}) || !slices.Equal(r.Removed, []string{"gone", "none"}) {
+		if got := contentsOf(r); !slices.Equal(got, []string{"another"}) || !slices.Equal(r.Removed, []string{"gone", "none"}) {
 			t.Errorf("got %v, and %v are removed", got, r.Removed)
 		}
 		s.ack(r)

@@ -40,14 +40,14 @@ func TestFullSetOfOneThatComesBackBeforeEverythingIsListed(t *testing.T) {
 		first.Close()
 		publish(false, fakeWorld{}.with(wholes, "a", "a").with(wholes, "c", "c"), "b", "c")
 
-		if got := next(comes(&set.Version)).contents(); !slices.Equal(got, []string{"a", "c"}) {
+		if got := contentsOf(next(comes(&set.Version))); !slices.Equal(got, []string{"a", "c"}) {
 			t.Errorf("one that comes back is sent %v", got)
 		}
 		elsewhere := VersionOf([]byte("of another process"))
 		moved := comes(&elsewhere)
 		nothingComes(t, moved)
 		publish(true, fakeWorld{}.with(wholes, "a", "a").with(wholes, "c", "c").with(wholes, "d", "d"), "d")
-		if got := next(moved).contents(); !slices.Equal(got, []string{"a", "c", "d"}) {
+		if got := contentsOf(next(moved)); !slices.Equal(got, []string{"a", "c", "d"}) {
 			t.Errorf("once the sources were waited for, one that comes from elsewhere is sent %v", got)
 		}
 	})

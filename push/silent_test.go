@@ -30,7 +30,7 @@ func TestMissingNameIsSilence(t *testing.T) {
 		e.publish(w.with(links, "a", "0"), links, "a")
 		for _, s := range []*Subscriber{silent, other} {
 			r := s.receive()
-			if got := r.contents(); !slices.Equal(got, []string{"0"}) {
+			if got := contentsOf(r); !slices.Equal(got, []string{"0"}) {
 				t.Errorf("%s got %v", s.Info.ID, got)
 			}
 			s.ack(r)

@@ -1,96 +1,12 @@
 package push
 
 import (
-	"cmp"
 	"fmt"
+	"iter"
 	"slices"
-	"sync/atomic"
-	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
-
-// history records a subscriber's responses and answers of a type, for display. It decides
-// nothing.
-type history struct {
-	since           time.Time // of the first request
-	sentAt, ackedAt time.Time
-	nackedAt        time.Time
-	sent, acked     Version
-	reason          string // of the last NACK
-	nacks           int
-	unnamed         bool // the last NACK affected no name that the engine knows
-	sends, acks     int
-}
-
-func (h *history) send(now time.Time, v Version) {
-	h.sentAt, h.sent = now, v
-	h.sends++
-}
-
-func (h *history) ack(now time.Time, v Version) {
-	h.ackedAt, h.acked = now, v
-	h.acks++
-}
-
-func (h *history) nack(now time.Time, reason string) {
-	h.nackedAt, h.reason = now, reason
-	h.nacks++
-}
-
-// State is a subscriber's state of a type.
-type State string
-
-// The states. The JSON of the admin API keeps its older words for an ACK and a NACK.
-const (
-	ACKed   State = "accepted" // the newest response was ACKed
-	Waiting State = "waiting"  // the newest response is not answered yet
-	NACKed  State = "refused"  // the newest response was NACKed, or a due resource cannot be sent
-	Idle    State = "idle"     // requested, and there was nothing to send
-)
-
-// TypeStatus is the status of a type for a subscriber.
-type TypeStatus struct {
-	Type       string
-	State      State
-	Since      time.Time // when the state began
-	Reason     string
-	Sent       string // version of the newest response
-	ACKed      string // version of the newest response that was ACKed
-	Subscribed int    // names asked for; -1 for everything
-	Held       int    // number of resources sent and held
-	Pending    int    // names that wait to be looked at
-	// Responses that were sent, ACKed and NACKed.
-	Responses, ACKs, NACKs int
-	LastNACK               time.Time // zero if there was none
-	NACKReason             string    // of the last one
-}
-
-// ClientStatus is one subscriber as the admin API shows it.
-type ClientStatus struct {
-	Info
-	Client Client
-	// Scope names the scope that narrows its view; empty if none does.
-	Scope string
-	Types []TypeStatus
-}
-
-// Clients lists the subscribers, by identifier and age.
-func (e *Engine) Clients() []ClientStatus {
-	var list []ClientStatus
-	for s := range e.all() {
-		list = append(list, s.status())
-	}
-	slices.SortFunc(list, func(a, b ClientStatus) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), a.Since.Compare(b.Since), cmp.Compare(a.Protocol, b.Protocol))
-	})
-	return list
-}
-
-// Len returns the number of subscribers.
-func (e *Engine) Len() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.subscribers)
-}
 
 // SubscribedBytes returns the length of all names of a type that the subscriber asks for.
 // It visits each name.
@@ -98,7 +14,7 @@ func (s *Subscriber) SubscribedBytes(t Type) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
-		for name := range i.allNamed {
+		for name := range i.state.AllNamed {
 			n += len(name)
 		}
 	}
@@ -110,7 +26,7 @@ func (s *Subscriber) Subscribed(t Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
-		return i.asked
+		return i.state.Asked()
 	}
 	return 0
 }
@@ -121,7 +37,7 @@ func (s *Subscriber) NACKs(t Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
-		return i.record.nacks
+		return i.state.NACKs()
 	}
 	return 0
 }
@@ -130,13 +46,12 @@ func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := ClientStatus{Info: s.Info, Client: s.client}
-	table := s.engine.table.Load()
 	for i := range s.interests {
 		if scoped, ok := i.scope().(fmt.Stringer); ok {
 			c.Scope = scoped.String()
 		}
-		shown := i.status(table.types[i.t].Name)
-		shown.Pending += i.markedBeside()
+		shown := session.StatusOf(i.state)
+		shown.Pending += i.marks.beside(i.state)
 		c.Types = append(c.Types, shown)
 	}
 	return c
@@ -149,86 +64,105 @@ type Scoped interface {
 }
 
 func (i *interest) scope() any {
-	if i.view == nil {
+	if i.View() == nil {
 		return nil
 	}
-	if v, ok := i.view.View.(Scoped); ok {
+	if v, ok := i.View().View.(Scoped); ok {
 		return v.Scope()
 	}
 	return nil
 }
 
-func (i *interest) status(name string) TypeStatus {
-	h := &i.record
-	out := TypeStatus{
-		Type: name, State: Idle, Since: h.since, Subscribed: i.asked,
-		Held: i.held.n, Pending: i.waiting() + len(i.waits.names),
-		Responses: h.sends, ACKs: h.acks, NACKs: h.nacks, LastNACK: h.nackedAt, NACKReason: h.reason,
+// TypeNames returns the types that the subscriber has asked for, in order.
+func (s *Subscriber) TypeNames() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for i := range s.interests {
+		names = append(names, s.engine.table.Load().types[i.Type].Name)
 	}
-	if i.wildcard {
-		out.Subscribed = -1
-	}
-	if !h.sentAt.IsZero() {
-		out.Sent = h.sent.String()
-	}
-	if !h.ackedAt.IsZero() {
-		out.ACKed = h.acked.String()
-	}
-	switch {
-	case i.withheld.reason != "":
-		out.State, out.Since, out.Reason = NACKed, i.withheld.since, i.withheld.reason
-	case len(i.flights) > 0:
-		out.State, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
-	case h.nackedAt.After(h.ackedAt) && (len(i.nacked) > 0 || h.unnamed): // otherwise every NACKed name is gone
-		out.State, out.Since, out.Reason = NACKed, h.nackedAt, h.reason
-	case !h.ackedAt.IsZero():
-		out.State, out.Since = ACKed, h.ackedAt
-	case i.guard:
-		out.Reason = "it keeps what it had before it connected until every source has been listed; 'isthmus sources' shows which has not"
-	}
-	return out
+	slices.Sort(names)
+	return names
 }
 
-func (f *flight) reason() string {
-	switch {
-	case f.sentAt.IsZero():
-		return "the client does not read: the response is not on the wire yet"
-	case f.overdue:
-		return "the client has not answered in time; the newest is sent when something changes"
-	default:
-		return "the client has not answered yet"
+// Resources lists the resources that the subscriber holds of a type, and the names that it
+// asks for. The list has at most limit names after a name, in order. If more follow, next
+// is the last listed name; otherwise it is empty.
+//
+// The subscriber is locked only to copy its table of held resources, and then to read the
+// listed names. Its state may change in between: each name is shown as it is when it is
+// read.
+func (s *Subscriber) Resources(typeName, after string, limit int) (list []ResourceStatus, next string) {
+	names, more := s.namesBehind(typeName, after, limit)
+	if more {
+		next = names[len(names)-1]
 	}
-}
-
-// typeCounters count the sent responses, resources and bytes of a type, and its NACKs.
-type typeCounters struct{ responses, resources, bytes, nacks atomic.Uint64 }
-
-func (c *typeCounters) sent(resources, bytes int) {
-	c.responses.Add(1)
-	c.resources.Add(uint64(resources)) //nolint:gosec // a length is not negative
-	c.bytes.Add(uint64(bytes))         //nolint:gosec // as above
-}
-
-// Count is the amount that an engine sent of a type since its start.
-type Count struct {
-	Type                               string
-	Responses, Resources, Bytes, NACKs uint64
-}
-
-// Counts returns the counts by type, in the order of delivery. The counts of an admitted
-// type end some time after its release.
-func (e *Engine) Counts() []Count {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	table, now := e.table.Load(), time.Now()
-	counts := make([]Count, 0, len(table.order))
-	for _, t := range table.order {
-		info := table.types[t]
-		if info.admitted.expired(now) {
-			continue
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.interestNamed(typeName)
+	if i == nil {
+		return nil, ""
+	}
+	for _, name := range names {
+		if status, ok := session.ResourceOf(i.state, name); ok {
+			list = append(list, status)
 		}
-		c := info.counts
-		counts = append(counts, Count{info.Name, c.responses.Load(), c.resources.Load(), c.bytes.Load(), c.nacks.Load()})
 	}
-	return counts
+	return list, next
+}
+
+// interestNamed returns the interest in a type; nil if it was not asked for.
+func (s *Subscriber) interestNamed(typeName string) *interest {
+	for i := range s.interests {
+		if s.engine.table.Load().types[i.Type].Name == typeName {
+			return i
+		}
+	}
+	return nil
+}
+
+// namesBehind returns the first names after a name. They are sorted without the lock, and
+// only as many of them as may be among the first.
+func (s *Subscriber) namesBehind(typeName, after string, limit int) (names []string, more bool) {
+	held, others := s.copyNames(typeName)
+	last := "" // no later name is among the first; empty until there are too many
+	enter := func(name string) {
+		if name <= after || last != "" && name > last {
+			return
+		}
+		if names = append(names, name); len(names) > 2*limit {
+			names, last = firstOf(names, limit+1)
+		}
+	}
+	for name := range held {
+		enter(name)
+	}
+	for _, name := range others {
+		enter(name)
+	}
+	names, _ = firstOf(names, limit+1)
+	n := min(limit, len(names))
+	return names[:n], n < len(names)
+}
+
+// firstOf returns the first n names, sorted and without duplicates. last is the n-th of
+// them, if there are as many.
+func firstOf(names []string, n int) (first []string, last string) {
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) < n {
+		return names, ""
+	}
+	return names[:n], names[n-1]
+}
+
+// copyNames returns the names of a type that the subscriber holds, and the other names that
+// it asks for or is about to lose.
+func (s *Subscriber) copyNames(typeName string) (held iter.Seq[string], others []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.interestNamed(typeName)
+	if i == nil {
+		return func(func(string) bool) {}, nil
+	}
+	return session.CopyNames(i.state)
 }

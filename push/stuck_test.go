@@ -52,7 +52,7 @@ func costOf(t *testing.T, changes, stuck int, connect func(*Engine) *Subscriber,
 			change(i)
 			r := reader.receive()
 			reader.ack(r)
-			if got := r.contents(); len(got) != 1 || got[0] != strconv.Itoa(i) {
+			if got := contentsOf(r); len(got) != 1 || got[0] != strconv.Itoa(i) {
 				t.Fatalf("the reader got %v of change %d", got, i)
 			}
 			time.Sleep(time.Minute)
@@ -149,8 +149,8 @@ func TestClientThatNeverAnswers(t *testing.T) {
 				return
 			}
 			newest = s.receive()
-			if responses++; newest.contents()[0] != want {
-				t.Errorf("got %v, and the newest is %s", newest.contents(), want)
+			if responses++; contentsOf(newest)[0] != want {
+				t.Errorf("got %v, and the newest is %s", contentsOf(newest), want)
 			}
 		}
 		synctest.Wait()
@@ -230,7 +230,8 @@ func TestStuckWildcardIsBounded(t *testing.T) {
 					synctest.Wait()
 					s.mu.Lock()
 					i := s.types[parts]
-					most = max(most, len(i.pending)+len(i.marks.names)+i.held.n+len(i.lacks.names)+len(i.removed)+len(i.flights))
+					c := i.state.Counts()
+					most = max(most, c.Pending+len(i.marks.names)+c.Held+c.Lacking+c.Removed+c.InFlight)
 					s.mu.Unlock()
 				}
 				if limit := 3 * tooMany; most > limit {

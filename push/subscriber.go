@@ -2,10 +2,13 @@ package push
 
 import (
 	"cmp"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/index"
+	"github.com/isthmus-mesh/isthmus/push/queue"
+	"github.com/isthmus-mesh/isthmus/push/session"
 )
 
 // Info identifies a subscriber for people.
@@ -28,10 +31,10 @@ type Info struct {
 type Subscriber struct {
 	Info Info
 
-	engine *Engine
+	engine *core
 	client Client
 	out    chan *Response
-	place  place // guarded by the queue
+	place  queue.Place[*Subscriber]
 
 	failed  atomic.Bool // to be ended, after an internal fault
 	recheck atomic.Bool // names that were not found are now known not to exist
@@ -41,7 +44,7 @@ type Subscriber struct {
 	mu     sync.Mutex
 	types  []*interest // by type; nil for types that were not asked for
 	asked  int         // how many types were asked for
-	serial uint64
+	stream *session.Stream
 	taken  int64 // bytes of its budget
 	closed bool
 	viewed bool // there is room for its view
@@ -52,47 +55,8 @@ type Subscriber struct {
 	watched  bool // the timer runs
 }
 
-// Response is a message to a subscriber.
-type Response struct {
-	Type Type
-	Mode Mode
-	// Serial is unique within the subscriber; an answer names it.
-	Serial uint64
-	// Version is a hash of everything of the type that the subscriber holds once it has
-	// applied the response.
-	Version   Version
-	Resources []*Resource
-	Removed   []string // for Delta subscribers
-	// First marks a response of the first state, and Ends the response that completes it. Both
-	// are set only for a subscriber with [Request].MarkFirst. A response that completes the
-	// first state may have no content.
-	First, Ends bool
-
-	since time.Time // commit of its oldest change; zero if unknown
-}
-
 // MaxTypes bounds the types that one subscriber may ask for.
 const MaxTypes = 64
-
-// Connect enters a subscriber. It returns nil once the engine has stopped.
-func (e *Engine) Connect(info Info, client Client) *Subscriber {
-	s := &Subscriber{
-		Info: info, engine: e, client: client,
-		// A type has at most one response that was not yet handed to the transport. A worker
-		// therefore never blocks when it puts one in.
-		out: make(chan *Response, MaxTypes),
-	}
-	// Its first turn computes its views. From here on, a world that changes its view requests
-	// a review again.
-	s.review.Store(true)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stopped {
-		return nil
-	}
-	e.subscribers[s] = struct{}{}
-	return s
-}
 
 // Admit takes room for the views that the client's self-description creates. It returns
 // [ErrViews] if there is none. It is called once, before the first request.
@@ -121,8 +85,8 @@ func (s *Subscriber) Close() {
 	s.closed = true
 	close(s.out)
 	for i := range s.interests {
-		s.engine.index.remove(i, i.allNamed)
-		s.engine.index.leave(i)
+		s.engine.index.Remove(&i.Entry, i.state.AllNamed)
+		s.engine.index.Leave(&i.Entry)
 	}
 	if s.patience != nil {
 		s.patience.Stop()
@@ -158,30 +122,27 @@ func (s *Subscriber) begin(t Type, m Mode) *interest {
 	if n := int(t) + 1; n > len(s.types) {
 		s.types = append(s.types, make([]*interest, n-len(s.types))...)
 	}
-	i := newInterest(s, t, s.engine.table.Load().types[t], m)
+	types, now := s.engine.table.Load().Types, time.Now()
+	i := &interest{subscriber: s, state: s.stream.Begin(types, t, m, now)}
+	i.Entry = index.Entry[*interest]{Owner: i, Type: t, Audience: types.All[t].AudienceOf(s.client)}
 	s.types[t] = i
 	s.asked++
 	s.review.Store(true)
-	s.engine.index.join(i)
+	s.engine.index.Join(&i.Entry, m)
 	return i
 }
 
 // Sent records that the transport has taken a response: from now on its answer is awaited.
 func (s *Subscriber) Sent(r *Response) {
-	if sent := s.engine.config.Sent; sent != nil && !r.since.IsZero() {
-		sent(r.Type, time.Since(r.since))
+	now := time.Now()
+	if sent := s.engine.config.Sent; sent != nil && !r.Since.IsZero() {
+		sent(r.Type, now.Sub(r.Since))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
+	if !s.closed && s.types[r.Type].state.Sent(r.Serial, now) {
+		s.watch(s.engine.config.Patience)
 	}
-	f := s.types[r.Type].newest()
-	if f == nil || f.serial != r.Serial {
-		return
-	}
-	f.sentAt = time.Now()
-	s.watch(s.engine.config.Patience)
 }
 
 // watch schedules a check of the responses in flight, unless a check is due already.
@@ -201,7 +162,7 @@ func (s *Subscriber) watch(in time.Duration) {
 // sent.
 func (s *Subscriber) lookForOverdue() {
 	if turn, urgent := s.giveUp(); turn {
-		s.engine.queue.add(s, urgent)
+		s.engine.queue.Add(&s.place, urgent)
 	}
 }
 
@@ -213,20 +174,16 @@ func (s *Subscriber) giveUp() (turn, urgent bool) {
 		return false, false
 	}
 	soonest := time.Duration(0) // time until the next response is overdue; 0 if none will be
+	now := time.Now()
 	for i := range s.interests {
-		f := i.newest()
-		if f == nil || f.overdue || f.sentAt.IsZero() {
-			continue
-		}
-		if left := s.engine.config.Patience - time.Since(f.sentAt); left > 0 {
+		left, gaveUp := i.state.GiveUp(s.engine.config.Patience, now)
+		if left > 0 {
 			soonest = min(cmp.Or(soonest, left), left)
-			continue
 		}
-		f.overdue = true
-		f.behind.rouse()
-		i.settle(f.step)
-		more, hurry := s.unblocked(i)
-		turn, urgent = turn || more, urgent || hurry
+		if gaveUp {
+			more, hurry := s.unblocked(i)
+			turn, urgent = turn || more, urgent || hurry
+		}
 	}
 	if soonest > 0 {
 		s.watch(soonest)
@@ -235,23 +192,12 @@ func (s *Subscriber) giveUp() (turn, urgent bool) {
 }
 
 // unblocked records that a type need not wait any longer. It reports whether the subscriber
-// needs a turn, and whether that is urgent.
+// needs a turn, and whether that is urgent. Names that were marked meanwhile count for this
+// type only, because the dispatcher requests a turn when it marks others.
 func (s *Subscriber) unblocked(i *interest) (turn, urgent bool) {
-	turn, urgent = s.needs()
-	marked, hurry := i.unblock()
+	turn, urgent = s.stream.Needs()
+	marked, hurry := i.marks.unblock()
 	return turn || marked, urgent || hurry
-}
-
-// needs reports whether any type has names to send or to consider, and whether any of them
-// is urgent. Names that were marked meanwhile do not count, because the dispatcher requests
-// a turn when it marks them. A removal may wait for a type that has nothing to send, which
-// only a turn can detect.
-func (s *Subscriber) needs() (turn, urgent bool) {
-	for i := range s.interests {
-		turn = turn || !i.rests() || len(i.waits.steps) > 0
-		urgent = urgent || i.urgent && len(i.pending) > 0
-	}
-	return turn, urgent
 }
 
 // charge takes the cost of names from the subscriber's budget, or gives it back.
@@ -270,10 +216,13 @@ func (s *Subscriber) charge(names []string, sign int64) error {
 	return nil
 }
 
-// without returns the names for which no returns false. The list is not written to.
-func without(names []string, no func(string) bool) []string {
-	if !slices.ContainsFunc(names, no) {
-		return names
-	}
-	return slices.DeleteFunc(slices.Clone(names), no)
+// fail ends the subscriber because of an internal fault. A worker ends it, because the
+// dispatcher waits for no subscriber's lock.
+func (s *Subscriber) fail() {
+	s.failed.Store(true)
+	s.engine.queue.Add(&s.place, true)
 }
+
+// Failed reports whether the subscriber was ended by an internal fault, such as a panic.
+// Its subscriptions are gone; its client should reconnect.
+func (s *Subscriber) Failed() bool { return s.failed.Load() }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/queue"
 )
 
 // crowd is many subscribers of one resource each, two resources beside, and one
@@ -129,7 +131,7 @@ func TestUrgentStarvesNobody(t *testing.T) {
 			if !slices.Contains(namesOf(ordinary+1), name) {
 				continue
 			}
-			if seen++; turn+1 != seen*(overtakes+1) {
+			if seen++; turn+1 != seen*(queue.Overtakes+1) {
 				t.Errorf("ordinary subscriber %d had turn %d", seen, turn+1)
 			}
 		}

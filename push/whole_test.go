@@ -33,7 +33,7 @@ func TestFullSetOfOneThatComesBackLacksNothing(t *testing.T) {
 		s, part := resumedWhole(e)
 		nothingComes(t, s)
 		s.ack(part)
-		if got := s.receive().contents(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"a", "b", "c"}) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -52,7 +52,7 @@ func TestFullSetOfOneThatComesBackHasWhatANACKKeepsBack(t *testing.T) {
 			s.nack(part)
 			part = s.receive()
 		}
-		if got := part.contents(); !slices.Equal(got, []string{"a", "c"}) {
+		if got := contentsOf(part); !slices.Equal(got, []string{"a", "c"}) {
 			t.Errorf("got %v", got)
 		}
 	})

@@ -34,7 +34,7 @@ func TestNoMoreAreAssembledThanThereAreWorkers(t *testing.T) {
 		}
 		close(release)
 		for _, s := range subs {
-			if got := s.receive().contents(); len(got) != 1 || got[0] != "second" {
+			if got := contentsOf(s.receive()); len(got) != 1 || got[0] != "second" {
 				t.Errorf("got %q", got)
 			}
 		}

@@ -1,0 +1,87 @@
+package push
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Panics returns the panics that the engine survived, by place. It includes places without
+// a panic.
+func (e *Engine) Panics() []Panic { return e.reader.List() }
+
+// Streams returns the subscribers with an identifier, by age.
+func (e *Engine) Streams(id string) []*Subscriber {
+	var list []*Subscriber
+	for s := range e.all() {
+		if s.Info.ID == id {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Subscriber) int {
+		return cmp.Or(a.Info.Since.Compare(b.Info.Since), cmp.Compare(a.Info.Protocol, b.Info.Protocol))
+	})
+	return list
+}
+
+// ClientStatus is one subscriber as the admin API shows it.
+type ClientStatus struct {
+	Info
+	Client Client
+	// Scope names the scope that narrows its view; empty if none does.
+	Scope string
+	Types []TypeStatus
+}
+
+// Clients lists the subscribers, by identifier and age.
+func (e *Engine) Clients() []ClientStatus {
+	var list []ClientStatus
+	for s := range e.all() {
+		list = append(list, s.status())
+	}
+	slices.SortFunc(list, func(a, b ClientStatus) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), a.Since.Compare(b.Since), cmp.Compare(a.Protocol, b.Protocol))
+	})
+	return list
+}
+
+// Len returns the number of subscribers.
+func (e *Engine) Len() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.subscribers)
+}
+
+// typeCounters count the sent responses, resources and bytes of a type, and its NACKs.
+type typeCounters struct{ responses, resources, bytes, nacks atomic.Uint64 }
+
+func (c *typeCounters) sent(resources, bytes int) {
+	c.responses.Add(1)
+	c.resources.Add(uint64(resources)) //nolint:gosec // a length is not negative
+	c.bytes.Add(uint64(bytes))         //nolint:gosec // as above
+}
+
+// Count is the amount that an engine sent of a type since its start.
+type Count struct {
+	Type                               string
+	Responses, Resources, Bytes, NACKs uint64
+}
+
+// Counts returns the counts by type, in the order of delivery. The counts of an admitted
+// type end some time after its release.
+func (e *Engine) Counts() []Count {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	table, now := e.table.Load(), time.Now()
+	counts := make([]Count, 0, len(table.Order))
+	for _, t := range table.Order {
+		info := table.types[t]
+		if info.admitted.expired(now) {
+			continue
+		}
+		c := info.counts
+		counts = append(counts, Count{info.Name, c.responses.Load(), c.resources.Load(), c.bytes.Load(), c.nacks.Load()})
+	}
+	return counts
+}
