@@ -17,7 +17,7 @@ func (k *sink) confine(ctx context.Context) (err error) {
 		if len(writes) == 0 {
 			return nil
 		}
-		if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Epoch: k.epoch}); err == nil {
+		if _, err = k.store.Commit(ctx, model.Commit{Writes: writes}); err == nil {
 			if gone > 0 {
 				k.cfg.Log.Info("what the source is not confined to is removed", "source", k.name, "count", gone)
 			}

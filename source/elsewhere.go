@@ -89,11 +89,10 @@ func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model
 // remark judges pending baselines by the last listing, and stores the judgements.
 func (s *Supervisor) remark(ctx context.Context) (err error) {
 	for range commitTries {
-		epoch := s.store.At().Epoch
 		baselines := s.judged(s.store, facts{unread: unread(s.Status().Rejected), edited: s.cfg.Edited, now: time.Now()})
 		writes := s.markWrites(baselines, false)
 		if len(writes) > 0 {
-			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes, Epoch: epoch}); err != nil {
+			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
 				continue
 			}
 		}

@@ -21,19 +21,13 @@ type ledger struct {
 	reject  int         // so many commits fail from here on
 	lost    int         // so many commits from here on come about, and are answered with an error
 	before  func(model.Commit)
-	cut     context.CancelFunc // ends the newest watch with an error
 }
 
 func newLedger() *ledger { return &ledger{memory: store.NewMemory(store.Config{})} }
 
 func (l *ledger) List(f model.Filter) iter.Seq[model.Record] { return l.memory.List(f) }
 
-func (l *ledger) At() model.At { return l.memory.At() }
-
-func (l *ledger) WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error] {
-	ctx, l.cut = context.WithCancel(ctx)
-	return l.memory.WatchFrom(ctx, f, from)
-}
+func (l *ledger) Revision() uint64 { return l.memory.Revision() }
 
 func (l *ledger) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 	if l.before != nil {

@@ -205,7 +205,7 @@ func (k *sink) falls(t turnover) numbers {
 // departures returns the records that are deleted because a listing lacks them, if
 // they may come back.
 func (k *sink) departures(deleted []model.Record, now time.Time) (list []departed) {
-	revision := k.store.At().Revision
+	revision := k.store.Revision()
 	for _, rec := range deleted {
 		if isEndpoint(rec.Kind) || rec.Kind == model.KindService {
 			list = append(list, departed{rec, k.index.stands[head(rec)].place, k.services(rec), now, revision})

@@ -28,7 +28,6 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 	kept, _ := s.kept()
 	baselines := releasedOf(s.baselines)
 	for range commitTries {
-		epoch := s.store.At().Epoch
 		s.reindex()
 		writes := s.heldWrites()
 		if released = max(released, len(writes)); released+kept > 0 {
@@ -39,7 +38,7 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 		}
 		writes = append(writes, s.markWrites(baselines, false)...)
 		if len(writes) > 0 {
-			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes, Epoch: epoch}); err != nil {
+			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
 				continue
 			}
 		}

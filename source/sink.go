@@ -20,7 +20,6 @@ var errNotListed = errors.New("a complete listing of the registry must come firs
 // run.
 type sink struct {
 	*Supervisor
-	epoch   uint64       // epoch of the store when this run began
 	live    time.Time    // when this run's first complete listing was stored
 	orphans *time.Ticker // runs while the owner of some record is unknown, else nil
 }
@@ -42,7 +41,7 @@ func (k *sink) restore(ctx context.Context) error {
 		writes := k.reindex()
 		if len(writes) > 0 {
 			writes = append(writes, k.holdWrites(nil)...)
-			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Epoch: k.epoch}); err != nil {
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
 				continue
 			}
 		}
@@ -117,11 +116,8 @@ func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err
 		p := k.compare(r)
 		writes, baselines, dropped := k.prepare(r, p)
 		if len(writes) > 0 {
-			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed, Epoch: k.epoch}); err != nil {
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed}); err != nil {
 				k.undone(p, dropped)
-				if k.outlived() {
-					return plan{}, false, errNewEpoch
-				}
 				continue
 			}
 		}

@@ -30,7 +30,7 @@ import (
 //	inherited   the same, from a supervisor that was there before
 //	decided     it was judged, and the judgement is stored
 //	releasing   an operator deletes the held records, or may have
-//	unmarked    earlier numbers of services count no more, by an operator's order or a restored store
+//	unmarked    earlier numbers of services count no more, by an operator's order
 //	filled      objects were rejected, as their namespace has no room for them
 //	asked       whether the source is to list again, because of holds or a release
 type state struct {

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,8 @@ import (
 type Store interface {
 	Committer
 	Lister
-	Epochs
+	// Revision returns the revision of the last commit that List shows.
+	Revision() uint64
 }
 
 // Committer takes commits.
@@ -33,13 +33,6 @@ type Lister interface {
 	// List yields the records a filter selects, in the order of [model.Ref.Compare]
 	// and as of one revision. It shows every commit that has returned.
 	List(filter model.Filter) iter.Seq[model.Record]
-}
-
-// Epochs reports which epoch a store is in, and when another begins: each snapshot of
-// a watch ends with its own. See [store.Replica].
-type Epochs interface {
-	At() model.At
-	WatchFrom(ctx context.Context, filter model.Filter, from model.Start) iter.Seq2[model.Batch, error]
 }
 
 // Config configures the supervision of a source.
@@ -136,10 +129,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, errNewEpoch) {
-			s.storeRestored()
-			continue
-		}
 		if live >= s.cfg.MaxBackoff {
 			s.recovered()
 		}
@@ -152,12 +141,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 // runOnce runs the source to its end and returns how long it had been live and why it
 // ended. The source runs on this goroutine, so its panics end up here.
 func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	k := &sink{Supervisor: s, epoch: s.store.At().Epoch}
-	var watch sync.WaitGroup
-	watch.Go(func() { k.watchEpoch(ctx, cancel) })
-	defer watch.Wait()
-	defer cancel(nil)
+	k := &sink{Supervisor: s}
 	defer k.relist.Stop()
 	defer k.askForOwners(false, true)
 	if err := k.restore(ctx); err != nil {
@@ -172,9 +156,6 @@ func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error
 		}
 	}()
 	err = s.src.Run(ctx, k)
-	if k.outlived() {
-		return 0, errNewEpoch
-	}
 	if cause := context.Cause(ctx); cause != nil {
 		return 0, cause // the source's own error only repeats that it was asked to end
 	}

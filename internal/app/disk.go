@@ -22,8 +22,6 @@ type records interface {
 	source.Store
 	// Watch yields the records of a filter, then every change; see [store.Replica.Watch].
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
-	// Revision returns the revision of the last commit that can be read.
-	Revision() uint64
 }
 
 var _ records = (*store.Memory)(nil)

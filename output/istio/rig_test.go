@@ -124,15 +124,8 @@ func (r *registry) List(f model.Filter) iter.Seq[model.Record] {
 	return slices.Values(found)
 }
 
-// At and WatchFrom are of one epoch, which does not end.
-func (r *registry) At() model.At { return model.At{Epoch: 1} }
-
-func (r *registry) WatchFrom(ctx context.Context, _ model.Filter, _ model.Start) iter.Seq2[model.Batch, error] {
-	return func(yield func(model.Batch, error) bool) {
-		<-ctx.Done()
-		yield(model.Batch{}, ctx.Err())
-	}
-}
+// Revision implements [source.Store].
+func (r *registry) Revision() uint64 { return 0 }
 
 // Commit implements [source.Store].
 func (r *registry) Commit(_ context.Context, c model.Commit) (uint64, error) {
