@@ -21,6 +21,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -104,7 +105,7 @@ func (a *App) stopGates() {
 
 // openSources makes the sources, and the reloader that follows their configuration.
 func (a *App) openSources(c *config.Config) {
-	a.fleet = &fleet{supervise: func(s config.Source) *source.Supervisor { return a.supervise(c, s) }}
+	a.fleet = &fleet{supervise: func(s config.Source) *supervise.Supervisor { return a.supervise(c, s) }}
 	for _, s := range c.Sources {
 		a.fleet.add(s)
 	}
@@ -113,7 +114,7 @@ func (a *App) openSources(c *config.Config) {
 }
 
 // supervise makes the source that an entry of the configuration describes.
-func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
+func (a *App) supervise(c *config.Config, s config.Source) *supervise.Supervisor {
 	for _, warning := range s.Warnings() {
 		a.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
 	}
@@ -121,7 +122,7 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		Instance: c.Instance, RootNamespace: c.RootNamespace, Self: a.self, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name), Memory: a.memory.Share(s.Name),
 		Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
-	return source.NewSupervisor(s.Name, opened, a.store, source.Config{
+	return supervise.New(s.Name, opened, a.store, supervise.Config{
 		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Log: a.log, Restored: a.restoredAt(s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: a.look,
 	})
 }

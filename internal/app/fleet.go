@@ -10,12 +10,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
 // fleet is the running sources: the configured ones, in their order, and the leaving ones.
 // One goroutine changes it, any goroutine may read it.
 type fleet struct {
-	supervise func(config.Source) *source.Supervisor
+	supervise func(config.Source) *supervise.Supervisor
 	launch    func(run func() error) // a goroutine of the application
 
 	mu      sync.Mutex // guards members and their fields; never held across a wait
@@ -25,7 +26,7 @@ type fleet struct {
 // member is one source.
 type member struct {
 	entry      config.Source
-	supervisor *source.Supervisor
+	supervisor *supervise.Supervisor
 	supervised source.Settings    // the settings that the supervisor has
 	stop       context.CancelFunc // nil until started
 	ended      chan struct{}      // closed once the supervisor has returned
@@ -187,7 +188,7 @@ func (f *fleet) awaited(m *member, shown func(source string) bool) []string {
 }
 
 // keep holds a leaving source for now, unless it is wanted again.
-func (f *fleet) keep(m *member, d source.HeldStatus) {
+func (f *fleet) keep(m *member, d supervise.HeldStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.departure.since, m.departure.held = d.Since, d.Held
@@ -228,10 +229,10 @@ func (f *fleet) names() []string {
 }
 
 // supervisors returns the supervisors of all sources, in order.
-func (f *fleet) supervisors() []*source.Supervisor {
+func (f *fleet) supervisors() []*supervise.Supervisor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := make([]*source.Supervisor, len(f.members))
+	list := make([]*supervise.Supervisor, len(f.members))
 	for i, m := range f.members {
 		list[i] = m.supervisor
 	}
@@ -239,7 +240,7 @@ func (f *fleet) supervisors() []*source.Supervisor {
 }
 
 // supervisor returns the supervisor of a source; nil if there is none of that name.
-func (f *fleet) supervisor(name string) *source.Supervisor {
+func (f *fleet) supervisor(name string) *supervise.Supervisor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {
@@ -257,7 +258,7 @@ func (f *fleet) hasRenewed(entry config.Source) bool {
 	at := slices.IndexFunc(f.members, func(m *member) bool {
 		return m.entry.Name == entry.Name && reflect.DeepEqual(m.supervised, entry.Settings)
 	})
-	var s *source.Supervisor
+	var s *supervise.Supervisor
 	if at >= 0 {
 		s = f.members[at].supervisor
 	}

@@ -110,7 +110,7 @@ func (r *registry) snapshot() *catalog.Snapshot {
 	return r.builder.Snapshot()
 }
 
-// List implements [source.Store].
+// List implements [supervise.Store].
 func (r *registry) List(f model.Filter) iter.Seq[model.Record] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,10 +124,10 @@ func (r *registry) List(f model.Filter) iter.Seq[model.Record] {
 	return slices.Values(found)
 }
 
-// Revision implements [source.Store].
+// Revision implements [supervise.Store].
 func (r *registry) Revision() uint64 { return 0 }
 
-// Commit implements [source.Store].
+// Commit implements [supervise.Store].
 func (r *registry) Commit(_ context.Context, c model.Commit) (uint64, error) {
 	var events []model.Event
 	for _, w := range c.Writes {
