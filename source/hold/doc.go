@@ -10,8 +10,8 @@
 // A [Ledger] has the stored records of a source in numbers, its held records, and its
 // recent losses. [Ledger.Judge] decides about a listing, [Ledger.Report] about a change,
 // which lacks nothing. The [Decision] contains the writes to commit. The caller commits
-// these, and tells the ledger: [Ledger.Apply] before the commit, [Ledger.Committed] or
-// [Ledger.Undo] after it.
+// these, and tells the ledger: [Ledger.Apply] before the commit, and [Ledger.Committed],
+// [Ledger.Reported] or [Ledger.Undo] after it.
 //
 // Each held record has its own clock. It is deleted once at least three listings that
 // span Config.For lacked it, and none in between contained it; or when an operator

@@ -123,20 +123,22 @@ func (l *Ledger) Apply(p Decision, now time.Time) (dropped map[index.Part]Held) 
 	return dropped
 }
 
-// Committed records that a decision about a reading is stored.
-func (l *Ledger) Committed(r *reading.Reading, p Decision, now time.Time) {
-	l.Holds.Tick(p.Lacked, now)
+// Reported records that the decision about a change is stored.
+func (l *Ledger) Reported(r *reading.Reading, p Decision) {
 	for service, n := range p.explained {
 		l.marks.lower(service, n)
 	}
 	l.marks.named(r)
+}
+
+// Committed records that the decision about a listing is stored.
+func (l *Ledger) Committed(r *reading.Reading, p Decision, now time.Time) {
+	l.Reported(r, p)
+	l.Holds.Tick(p.Lacked, now)
 	for _, c := range p.Held {
 		l.marks.returned(c.Part)
 	}
 	l.marks.note(p.falls, p.departures, now)
-	if !r.Lists() {
-		return
-	}
 	l.Index.Settle()
 	oldest := now.Add(-l.For)
 	l.marks.expire(oldest, l.number)

@@ -38,11 +38,12 @@ func serviceOf(host string, from, to int) source.Object {
 func (j *judged) list(after time.Duration, objects ...source.Object) (stored, held int) {
 	j.now = j.now.Add(after)
 	r := reading.OfListing(reading.Limits{Source: "reg"}, source.Listing{Objects: objects})
-	d := r.Compare(j.Relist(maps.Values(j.stored)), j.Ledger.Held, j.now)
+	d := r.Compare(j.Relist(maps.Values(j.stored)), j.Held, j.now)
 	j.Flag()
 	p := j.Judge(hold.Listing{Reading: r, Difference: d, First: !j.listed, Stored: maps.Values(j.stored), Now: j.now})
 	j.listed = true
-	j.commit(r, p)
+	j.apply(p)
+	j.Committed(r, p, j.now)
 	return len(j.stored), j.Holds.Stock.Stored
 }
 
@@ -50,12 +51,15 @@ func (j *judged) list(after time.Duration, objects ...source.Object) (stored, he
 func (j *judged) report(after time.Duration, deleted ...model.Ref) (stored, held int) {
 	j.now = j.now.Add(after)
 	r := reading.OfChange(reading.Limits{Source: "reg"}, source.Change{OwnedDeletes: deleted})
-	d := r.Compare(maps.Values(j.stored), j.Ledger.Held, j.now)
-	j.commit(r, j.Report(r.Records, d))
+	d := r.Compare(maps.Values(j.stored), j.Held, j.now)
+	p := j.Report(r.Records, d)
+	j.apply(p)
+	j.Reported(r, p)
 	return len(j.stored), j.Holds.Stock.Stored
 }
 
-func (j *judged) commit(r *reading.Reading, p hold.Decision) {
+// apply stores the writes of a decision.
+func (j *judged) apply(p hold.Decision) {
 	j.Apply(p, j.now)
 	for _, w := range p.Writes {
 		if w.Delete {
@@ -65,7 +69,6 @@ func (j *judged) commit(r *reading.Reading, p hold.Decision) {
 		w.Record.Revision++
 		j.stored[w.Record.Ref] = w.Record
 	}
-	j.Committed(r, p, j.now)
 }
 
 func mustBe(t *testing.T, when string, stored, held, wantStored, wantHeld int) {

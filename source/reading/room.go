@@ -68,7 +68,7 @@ func freedBy(r *Reading, x *index.Index, held func(model.Record) bool) map[strin
 		was, _ := x.Find(ref)
 		if i, listed := r.at[ref]; listed {
 			if asks := index.FootprintOf(r.Records[i].Spec); asks.Within(was.Footprint) {
-				less[ref.Namespace] = less[ref.Namespace].Plus(was.Footprint.Minus(asks))
+				less[ref.Namespace] = less[ref.Namespace].Plus(was.Minus(asks))
 			}
 			return
 		}

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"context"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
@@ -27,7 +26,7 @@ func (m *mirror) change(ctx context.Context, read *reading.Reading, rejected []s
 		p := m.ledger.Report(r.Records, d)
 		writes, undo := m.stage(p)
 		if err = m.commit(ctx, r, writes); err == nil {
-			m.ledger.Committed(r, p, time.Now())
+			m.ledger.Reported(r, p)
 			return p, ask, nil
 		}
 		undo()
