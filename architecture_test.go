@@ -57,6 +57,12 @@ var rooms = []room{
 	{"catalog", 1, floor1},
 	{"push", 1, floor1},
 	{"controller", 1, floor1},
+	// The inner walls of source: what is pure, and what runs.
+	{"source/index", 1, nil},
+	{"source/reading", 1, nil},
+	{"source/hold", 1, nil},
+	{"source/baseline", 1, nil},
+	{"source/supervise", 1, floor1},
 	// The inner wall of output/envoy: its settings know neither the catalog nor the engine.
 	{"output/envoy/policy", 1, nil},
 
@@ -96,6 +102,23 @@ var rooms = []room{
 
 // neighbours are the imports allowed between rooms of one floor.
 var neighbours = []struct{ from, to string }{
+	// The packages of source are a stair as well: the contract, and the way of a listing
+	// from its check to its commit.
+	{"source/index", "source"},
+	{"source/reading", "source"},
+	{"source/reading", "source/index"},
+	{"source/hold", "source"},
+	{"source/hold", "source/index"},
+	{"source/hold", "source/reading"},
+	{"source/baseline", "source"},
+	{"source/baseline", "source/index"},
+	{"source/baseline", "source/reading"},
+	{"source/baseline", "source/hold"},
+	{"source/supervise", "source"},
+	{"source/supervise", "source/index"},
+	{"source/supervise", "source/reading"},
+	{"source/supervise", "source/hold"},
+	{"source/supervise", "source/baseline"},
 	// The top floor is a short stair: main calls the commands, and the commands
 	// start the application, which alone knows every concrete type.
 	{"cmd/*", "internal/cli"},
@@ -164,6 +187,8 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"a translation reads its settings", "output/envoy/p.go", imports(module + "/output/envoy/policy"), nil},
 		{"settings know no catalog", "output/envoy/policy/p.go", imports(module + "/catalog"), []string{"never import each other"}},
 		{"a registry may import its contract", "source/file/p.go", imports(module+"/source", "example.org/yaml"), nil},
+		{"a judgement knows no store", "source/hold/p.go", imports(module+"/source/reading", module+"/store"), []string{"never import each other"}},
+		{"a judgement knows no supervisor", "source/hold/p.go", imports(module + "/source/supervise"), []string{"never import each other"}},
 		{"a registry may read objects", "source/file/p.go", imports(module + "/convert/istio"), nil},
 		{"an output may write objects", "output/istio/p.go", imports(module + "/convert/istio"), nil},
 		{"objects know no registry", "convert/istio/p.go", imports(module + "/source/file"), []string{

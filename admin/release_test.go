@@ -17,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -65,12 +66,12 @@ func heldOn(t *testing.T, l net.Listener, access admin.Access) (address string) 
 	t.Helper()
 	memory := store.NewMemory(store.Config{})
 	src := make(emptied)
-	legacy := source.NewSupervisor("legacy", src, memory, source.Config{Kind: "fake"})
-	other := source.NewSupervisor("other", src, memory, source.Config{Kind: "fake"})
+	legacy := supervise.New("legacy", src, memory, supervise.Config{Kind: "fake"})
+	other := supervise.New("other", src, memory, supervise.Config{Kind: "fake"})
 	server := admin.New(admin.Parts{
 		Access: access, Missing: func() []string { return nil }, Stuck: func() string { return "" },
 		Config:  func() admin.Config { return admin.Config{} },
-		Sources: func() []*source.Supervisor { return []*source.Supervisor{legacy, other} }, Metrics: prometheus.NewRegistry(),
+		Sources: func() []*supervise.Supervisor { return []*supervise.Supervisor{legacy, other} }, Metrics: prometheus.NewRegistry(),
 		Snapshot: func() *catalog.Snapshot {
 			b := catalog.NewBuilder(nil)
 			var events []model.Event

@@ -20,13 +20,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
 // Parts are the parts of an Isthmus that the admin API shows.
 type Parts struct {
 	// Sources returns the current sources, in the order of the configuration.
-	Sources  func() []*source.Supervisor
+	Sources  func() []*supervise.Supervisor
 	Snapshot func() *catalog.Snapshot
 	// Outputs yields the report of each output, by its key in the configuration.
 	Outputs iter.Seq2[string, output.Report]

@@ -19,7 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -40,7 +40,7 @@ func crowded(t *testing.T, services int, listener net.Listener) {
 	builder.Apply(1, events)
 	snapshot := builder.Snapshot()
 	server := admin.New(admin.Parts{
-		Sources: func() []*source.Supervisor { return nil }, Snapshot: func() *catalog.Snapshot { return snapshot },
+		Sources: func() []*supervise.Supervisor { return nil }, Snapshot: func() *catalog.Snapshot { return snapshot },
 		Config: func() admin.Config { return admin.Config{} }, Missing: func() []string { return nil }, Stuck: func() string { return "" },
 		Metrics: prometheus.NewRegistry(),
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	registry "github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
@@ -57,7 +58,7 @@ outputs:
 	source := c.Sources[0]
 	got := []string{c.Instance, c.Admin.Listen, c.Log.Level, c.Log.Format, source.Settings.(*file.Config).Path, c.Outputs.Of("xds").String(), source.Kind}
 	want := []string{"isthmus", "127.0.0.1:8080", "info", "text", "/srv/${literal}", "on 127.0.0.1:15010", "file"}
-	if source.Hold != (registry.Hold{Share: 0.5, Min: 10, For: time.Minute}) {
+	if source.Hold != (hold.Config{Share: 0.5, Min: 10, For: time.Minute}) {
 		t.Errorf("hold %+v", source.Hold)
 	}
 	if diff := cmp.Diff(want, got); diff != "" || !source.IsRequired() {
@@ -81,14 +82,14 @@ outputs: {xds: {listen: "127.0.0.1:1"}}
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	want := []registry.Hold{
+	want := []hold.Config{
 		{For: time.Minute},
 		{Share: 0.5, Min: 10, For: 1500 * time.Millisecond},
 		{Share: 0.5, Min: 10, For: 3 * time.Minute},
 		{Share: 0.5, Min: 1, For: 3 * time.Minute},
 		{Share: 0.5, Min: 10, For: time.Minute},
 	}
-	var got []registry.Hold
+	var got []hold.Config
 	for _, s := range c.Sources {
 		got = append(got, s.Hold)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // Source is one registry.
@@ -14,7 +15,7 @@ type Source struct {
 	// Required sources must have been listed before serving starts.
 	Required *bool `json:"required"`
 	// Hold defines suspicious drops, and how long they are held.
-	Hold source.Hold `json:"hold"`
+	Hold hold.Config `json:"hold"`
 	// Only confines the source to some hosts, namespaces and addresses.
 	Only source.Only `json:"only"`
 	// LocalAddresses defines whether endpoints at local addresses are accepted.
@@ -42,14 +43,14 @@ const unset = time.Duration(math.MinInt64)
 
 // SetDefaults sets the defaults of an entry.
 func (s *Source) SetDefaults() {
-	s.Hold = source.DefaultHold()
+	s.Hold = hold.Default()
 	s.Hold.For = unset
 }
 
 // complete sets the defaults that depend on the kind of registry.
 func (s *Source) complete() {
 	if s.Hold.For == unset {
-		s.Hold.For = cmp.Or(s.holdFor, source.DefaultHold().For)
+		s.Hold.For = cmp.Or(s.holdFor, hold.Default().For)
 	}
 	if s.LocalAddresses == "" {
 		s.LocalAddresses = source.RejectLocal

@@ -87,7 +87,4 @@ type Commit struct {
 	Writes []Write
 	// Observed is when the change was first seen at the registry; zero if unknown.
 	Observed time.Time
-	// Epoch is the epoch of the writes' revisions, for a writer that may outlive it: a store
-	// that lost commits assigns their revisions again. Zero means the store's current epoch.
-	Epoch uint64
 }

@@ -50,7 +50,7 @@ func Socket(address, network string, port uint32) uint64 {
 	return h.Sum64()
 }
 
-// subject returns the ref of a baseline's object in a source.
-func (o BaselineObject) subject(source string) model.Ref {
+// Ref returns the reference of a baseline's object in a source.
+func (o BaselineObject) Ref(source string) model.Ref {
 	return model.Ref{Kind: o.Kind, Key: model.Key{Source: source, Namespace: o.Namespace, Name: o.Name}}
 }

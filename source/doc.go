@@ -1,10 +1,10 @@
-// Package source mirrors registries into the store.
+// Package source is the contract between registries and Isthmus.
 //
-// A [Source] knows one registry: it lists, then follows, and passes on its readings.
-// A [Supervisor] runs it. The supervisor compares every completed listing with the
-// stored records of that source and commits the difference. It restarts a failed
-// source, and keeps its status. So two rules hold in one place for every registry: an
-// error is never an empty list, and a bad object poisons only itself.
+// A [Source] knows one registry: it lists, then follows, and passes on its readings to a
+// [Sink]. Package supervise runs it: a supervisor compares every completed listing with
+// the stored records of that source and commits the difference. So two rules hold in one
+// place for every registry: an error is never an empty list, and a bad object poisons
+// only itself.
 //
 // A source reports in one of three ways, and may mix them. A [Listing] has every
 // record, of the whole registry or of some places. A [Change] with Upserts and
@@ -25,14 +25,14 @@
 //
 // Package sourcetest checks sources and baselines from outside.
 //
-// A drop that looks wrong is held: see [Hold]. The commit of the listing then has one
-// [model.Hold] record for each cause, which names the missing records. The missing
-// records themselves do not change.
+// The packages on the way of a listing are reading (checks and compares it), index (the
+// stored records in numbers), hold (judges its drops), baseline (compares it with other
+// systems) and supervise. No package of a registry imports them, except in tests.
 //
-// Packages below this one (source/file, …) each know one kind of registry. To add
+// All other packages below this one (source/file, …) each know one kind of registry. To add
 // one, implement the single method of [Source] and add a row to the table of kinds in
 // package config. README.md teaches it with a worked example.
 //
 // Concurrency: a source runs on one goroutine of its supervisor, and only that
-// goroutine uses a sink. The status may be read from anywhere.
+// goroutine uses a sink.
 package source

@@ -26,14 +26,6 @@ type Exchange struct {
 	NACK      string    // reason of the last one, while no answer was ACKed since
 }
 
-// Exchanges returns the counts of the source; nil if it is not [Exchanging].
-func (s *Supervisor) Exchanges() []Exchange {
-	if src, ok := s.src.(Exchanging); ok {
-		return src.Exchanges()
-	}
-	return nil
-}
-
 // ExchangeStatus counts messages, for an [Exchanging] source to embed. The zero value
 // is empty. It may be used from anywhere.
 type ExchangeStatus struct {
@@ -107,13 +99,4 @@ type Listener interface {
 	// StreamsRejected counts streams and connections that were not served, by cause,
 	// since the process began. It may be called from anywhere.
 	StreamsRejected() map[string]uint64
-}
-
-// StreamsRejected counts streams and connections that a listening source did not
-// serve, by cause; nil for all other sources.
-func (s *Supervisor) StreamsRejected() map[string]uint64 {
-	if src, ok := s.src.(Listener); ok {
-		return src.StreamsRejected()
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package source
 import (
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -29,9 +28,9 @@ func (l LocalAddresses) Validate() error {
 	return nil
 }
 
-// excludesEndpoint returns why an endpoint of an object is rejected by itself; empty
+// ExcludesEndpoint returns why an endpoint of an object is rejected by itself; empty
 // if it is not.
-func (l LocalAddresses) excludesEndpoint(rec model.Record) (reason string) {
+func (l LocalAddresses) ExcludesEndpoint(rec model.Record) (reason string) {
 	endpoint, ok := rec.Spec.(model.Endpoint)
 	if !ok {
 		return ""
@@ -62,10 +61,10 @@ func (l LocalAddresses) excludesAddress(address string) (reason string) {
 	return fmt.Sprintf("%s is %s, which means another machine to each client: register an address that all clients reach, or set localAddresses: allow for the source", address, kind)
 }
 
-// excludesObject returns why an object is rejected as a whole. Such an object is a workload
+// ExcludesObject returns why an object is rejected as a whole. Such an object is a workload
 // at a local address, or a service that clients look up by a local name. A service that loses
 // all its endpoints is rejected, too, if its hosts would be looked up instead.
-func (l LocalAddresses) excludesObject(rec model.Record, owned iter.Seq[model.Record]) (reason string) {
+func (l LocalAddresses) ExcludesObject(rec model.Record, owned iter.Seq[model.Record]) (reason string) {
 	if l != RejectLocal {
 		return ""
 	}
@@ -73,7 +72,7 @@ func (l LocalAddresses) excludesObject(rec model.Record, owned iter.Seq[model.Re
 	case model.Workload:
 		return l.excludesAddresses(spec.Endpoint)
 	case model.Service:
-		if looksUp(spec.Resolution) {
+		if LooksUp(spec.Resolution) {
 			return l.excludesLookups(spec, owned)
 		}
 	}
@@ -82,7 +81,7 @@ func (l LocalAddresses) excludesObject(rec model.Record, owned iter.Seq[model.Re
 
 func (l LocalAddresses) excludesLookups(service model.Service, owned iter.Seq[model.Record]) (reason string) {
 	for rec := range owned {
-		if reason = l.excludesEndpoint(rec); reason == "" {
+		if reason = l.ExcludesEndpoint(rec); reason == "" {
 			return "" // this endpoint is looked up
 		}
 	}
@@ -100,76 +99,7 @@ func (l LocalAddresses) excludesLookups(service model.Service, owned iter.Seq[mo
 	return ""
 }
 
-// looksUp reports whether the hosts of a service without endpoints are looked up.
-func looksUp(r model.Resolution) bool {
+// LooksUp reports whether the hosts of a service without endpoints are looked up.
+func LooksUp(r model.Resolution) bool {
 	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin || r == model.ResolutionDynamicDNS
-}
-
-// withoutLocal returns the owned records without endpoints at local addresses, and
-// records a rejection for each of these.
-func (r *reading) withoutLocal(o Object) []model.Record {
-	for i, rec := range o.Owned {
-		if r.local.excludesEndpoint(rec) == "" {
-			continue
-		}
-		kept := append(make([]model.Record, 0, len(o.Owned)), o.Owned[:i]...)
-		for _, rec := range o.Owned[i:] {
-			if reason := r.local.excludesEndpoint(rec); reason != "" {
-				r.rejectLocal(rec, o.Record, reason)
-			} else {
-				kept = append(kept, rec)
-			}
-		}
-		return kept
-	}
-	return o.Owned
-}
-
-func (r *reading) rejectLocal(rec, owner model.Record, reason string) {
-	ref, of := rec.Ref, owner.Ref
-	ref.Source, of.Source = "", ""
-	r.rejection = append(r.rejection, Rejection{
-		Ref: ref, Place: owner.Place, Object: describe(ref), Where: owner.Place, Reason: reason, Outside: true, Owner: of,
-	})
-}
-
-// dropLocal rejects a single record at a local address. Its earlier version is
-// deleted, since the registry reports another address now.
-func (r *reading) dropLocal(rec model.Record) (dropped bool) {
-	reason := r.local.excludesEndpoint(rec)
-	if reason == "" {
-		return false
-	}
-	r.rejectLocal(rec, model.Record{Ref: rec.Owner}, reason)
-	r.dropped[r.own(rec.Ref)] = true
-	return true
-}
-
-// localRecords returns the stored objects, and records of other objects, that may not
-// be at local addresses any more.
-func (k *sink) localRecords() (objects, records map[model.Ref]bool) {
-	objects, records = map[model.Ref]bool{}, map[model.Ref]bool{}
-	if k.cfg.LocalAddresses != RejectLocal {
-		return objects, records
-	}
-	owned := map[model.Ref][]model.Record{} // of services with hosts that may be looked up
-	for rec := range k.all() {
-		if service, ok := rec.Spec.(model.Service); ok && looksUp(service.Resolution) {
-			owned[rec.Ref] = nil
-		}
-	}
-	for rec := range k.all() {
-		if list, is := owned[rec.Owner]; is {
-			owned[rec.Owner] = append(list, rec)
-		}
-		if k.cfg.LocalAddresses.excludesEndpoint(rec) != "" {
-			records[rec.Ref] = true
-		}
-	}
-	for rec := range k.all() {
-		if rec.Owner == (model.Ref{}) && k.cfg.LocalAddresses.excludesObject(rec, slices.Values(owned[rec.Ref])) != "" {
-			objects[rec.Ref] = true
-		}
-	}
-	return objects, records
 }

@@ -62,13 +62,10 @@ func isLabel(s string) bool {
 // Confines reports whether any object of a registry may be outside.
 func (o Only) Confines() bool { return len(o.Hosts)+len(o.Namespaces)+len(o.Addresses) > 0 }
 
-// Excludes returns why an object would be rejected; empty if it would not.
-func (o Only) Excludes(rec model.Record) (reason string) { return o.excludes(rec) }
-
-// excludes returns why an object is outside; empty if it is not, or if its kind is
+// Excludes returns why an object is outside; empty if it is not, or if its kind is
 // reserved. Owned records go with their object. For a source that is not confined,
 // services with too large blocks of addresses are outside.
-func (o Only) excludes(rec model.Record) (reason string) {
+func (o Only) Excludes(rec model.Record) (reason string) {
 	if rec.Kind.Reserved() {
 		return ""
 	}
@@ -116,8 +113,8 @@ func hostsOf(rec model.Record) (hosts []string, said bool) {
 	}
 }
 
-// confine stores in a workload which hosts it may serve.
-func (o Only) confine(spec model.Spec) model.Spec {
+// Confine stores in a workload which hosts it may serve.
+func (o Only) Confine(spec model.Spec) model.Spec {
 	workload, ok := spec.(model.Workload)
 	if !ok {
 		return spec

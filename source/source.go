@@ -15,8 +15,6 @@ type Source interface {
 	// Run returns an error when it cannot go on; the supervisor shows the error as
 	// the source's status, keeps every record, waits, and calls Run again. An
 	// unreadable object must never be passed on as if it were absent.
-	//
-	// Run is called again, too, after ctx has ended because the store was restored.
 	Run(ctx context.Context, sink Sink) error
 }
 

@@ -39,14 +39,4 @@ type Status struct {
 	// RejectedTotal counts all rejections so far. A rejection that a later reading
 	// merely repeats is not counted again.
 	RejectedTotal uint64
-
-	listed bool // ever, according to the store's mark
-}
-
-// enter moves to a state, or gives the present state a new reason.
-func (s *Status) enter(state State, reason string, now time.Time) {
-	if s.State != state {
-		s.State, s.Since = state, now
-	}
-	s.Reason = reason
 }

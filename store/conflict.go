@@ -19,9 +19,6 @@ const (
 	ReasonOtherLife Reason = "other life"
 	// ReasonSuperseded: the stored record is at another revision than the write expects.
 	ReasonSuperseded Reason = "superseded"
-	// ReasonOtherEpoch: the write is based on a record read in another epoch. The
-	// revisions of that epoch mean nothing in this one.
-	ReasonOtherEpoch Reason = "other epoch"
 )
 
 // Version tells one state of a record from all others.
@@ -53,9 +50,6 @@ func (e *ConflictError) Error() string {
 	case ReasonSuperseded:
 		return fmt.Sprintf("%s: is at revision %d, and the write expects %d; read it again and apply the change to what is stored",
 			e.Ref, e.Stored.Revision, e.Wanted.Revision)
-	case ReasonOtherEpoch:
-		return fmt.Sprintf("%s: the write expects what was read before the store was started anew or restored; "+
-			"read it again and decide anew", e.Ref)
 	}
 	return fmt.Sprintf("%s: %s", e.Ref, e.Reason)
 }
@@ -68,20 +62,6 @@ type InvalidError struct {
 }
 
 func (e *InvalidError) Error() string { return fmt.Sprintf("%s: %s", e.Ref, e.Problem) }
-
-// compareEpoch checks that the writes of a commit are based on revisions of
-// the epoch that a state is of.
-func compareEpoch(now *state, c model.Commit) error {
-	if c.Epoch == 0 || c.Epoch == now.at.Epoch || len(c.Writes) == 0 {
-		return nil
-	}
-	w := &c.Writes[0].Record
-	conflict := &ConflictError{Ref: w.Ref, Reason: ReasonOtherEpoch, Wanted: Version{w.UID, w.Revision}}
-	if stored, ok := now.records.Get(w.Ref); ok {
-		conflict.Stored = Version{stored.UID, stored.Revision}
-	}
-	return conflict
-}
 
 // compare checks a write against the record stored under its reference; nil if none
 // is. A wrong uid is reported before a wrong revision: the revision of another life

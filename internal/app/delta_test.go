@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -51,7 +52,7 @@ func walkPath(tb testing.TB, endpoints int, test func(p *onePath)) {
 		test(p)
 		return nil
 	})
-	if err := source.NewSupervisor("reg", src, memory, source.Config{}).Run(ctx); err != nil {
+	if err := supervise.New("reg", src, memory, supervise.Config{}).Run(ctx); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
 // departure is the progress of a source that leaves the configuration.
@@ -31,20 +33,20 @@ type leaver struct {
 	name  string
 	waits []string
 	since time.Time
-	hold  source.Hold
+	hold  hold.Config
 }
 
 // leaverOf returns a stored source that left earlier. It waits for the successors that are
 // configured and for the sources never listed; for none if it may leave at once.
 func leaverOf(name string, stored model.Departure, configured, unlisted []string) leaver {
-	l := leaver{name: name, hold: source.DefaultHold()}
+	l := leaver{name: name, hold: hold.Default()}
 	for _, successor := range slices.Concat(stored.Successors.Slice(), unlisted) {
 		if slices.Contains(configured, successor) && !slices.Contains(l.waits, successor) {
 			l.waits = append(l.waits, successor)
 		}
 	}
 	if stored.Successors.Len() > 0 {
-		l.hold = source.Hold{Share: stored.Share, Min: int(stored.Min), For: stored.For}
+		l.hold = hold.Config{Share: stored.Share, Min: int(stored.Min), For: stored.For}
 	}
 	if slices.Equal(l.waits, stored.Successors.Slice()) {
 		l.since = stored.Since
@@ -80,7 +82,7 @@ func (f *fleet) unrecorded() map[*member]model.Departure {
 // record stores the departures, so that they outlive this process.
 func (r *reloader) record(ctx context.Context) {
 	for m, d := range r.fleet.unrecorded() {
-		stored, err := source.StoreDeparture(ctx, r.store, m.entry.Name, d)
+		stored, err := supervise.StoreDeparture(ctx, r.store, m.entry.Name, d)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			r.log.Warn("a restart would forget how far a source has come that leaves the configuration", "source", m.entry.Name, "err", err)
@@ -116,21 +118,21 @@ func (r *reloader) judge(m *member, d departure) (leaves bool, in time.Duration)
 	if len(d.waits) == 0 || d.released {
 		return true, 0
 	}
-	name, hold, stored, now := m.entry.Name, m.entry.Hold, r.store, time.Now()
-	short := hold.Displace(source.ObjectsOf(stored, name), source.ObjectsOf(stored, d.waits...))
+	name, stored, now := m.entry.Name, r.store.List, time.Now()
+	short := m.entry.Hold.Displace(hold.ObjectsOf(stored, name), hold.ObjectsOf(stored, d.waits...))
 	began := d.since.IsZero()
 	if began {
 		d.since = now
 	}
-	until := d.since.Add(hold.For)
+	until := d.since.Add(m.entry.Hold.For)
 	if !short.Suspicious || !now.Before(until) {
 		return true, 0
 	}
 	reason := fmt.Sprintf("it leaves the configuration; sources that came with that list %d of its %d %s (%s); "+
 		"its records are served until %s, or until these list enough; to keep it, put it back into the configuration; if they are really gone, run: isthmus sources release %s",
 		short.Of-short.Lost, short.Of, short.What, strings.Join(d.waits, ", "), until.UTC().Format(time.RFC3339), name)
-	r.fleet.keep(m, source.HeldStatus{
-		State: source.StateHeld, Reason: reason, Since: d.since, Held: recordsOf(stored, name),
+	r.fleet.keep(m, supervise.HeldStatus{
+		State: source.StateHeld, Reason: reason, Since: d.since, Held: recordsOf(r.store, name),
 		Release: func(ctx context.Context) (int, error) { return r.release(ctx, m) },
 	})
 	if began {
@@ -140,7 +142,7 @@ func (r *reloader) judge(m *member, d departure) (leaves bool, in time.Duration)
 }
 
 // recordsOf counts the records of a source, without those about the source itself.
-func recordsOf(stored source.Lister, name string) (n int) {
+func recordsOf(stored supervise.Lister, name string) (n int) {
 	for rec := range stored.List(model.Filter{Source: name}) {
 		if !rec.Kind.Reserved() {
 			n++
@@ -207,7 +209,7 @@ func (f *fleet) leave(leavers []leaver) {
 		if now := time.Now(); l.since.After(now) { // by another clock
 			m.departure.since = now
 		}
-		m.supervisor.Depart(&source.HeldStatus{
+		m.supervisor.Depart(&supervise.HeldStatus{
 			State: source.StateStale, Since: time.Now(),
 			Reason: fmt.Sprintf("it is not in the configuration any more; its records are served until these have been listed: %s", strings.Join(l.waits, ", ")),
 		})

@@ -14,16 +14,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
 // records is the part of a store that the application uses, on any backend.
 type records interface {
-	source.Store
+	supervise.Store
 	// Watch yields the records of a filter, then every change; see [store.Replica.Watch].
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
-	// Revision returns the revision of the last commit that can be read.
-	Revision() uint64
 }
 
 var _ records = (*store.Memory)(nil)
@@ -141,18 +140,18 @@ func (a *App) restored() []string {
 func (a *App) forget(ctx context.Context, c *config.Config) error {
 	unlisted := a.unlisted(c)
 	for _, name := range names(c) { // a source that was leaving is configured again
-		if _, err := source.StoreDeparture(ctx, a.store, name, model.Departure{}); err != nil {
+		if _, err := supervise.StoreDeparture(ctx, a.store, name, model.Departure{}); err != nil {
 			return err
 		}
 	}
-	for _, name := range source.Leftover(a.store, names(c)) {
-		l := leaverOf(name, source.StoredDeparture(a.store, name), names(c), unlisted)
+	for _, name := range supervise.Leftover(a.store, names(c)) {
+		l := leaverOf(name, supervise.StoredDeparture(a.store, name), names(c), unlisted)
 		if len(l.waits) > 0 {
 			a.leftover = append(a.leftover, l)
 			a.log.Info("the source is not configured any more: its records stay until others are listed", "source", name, "others", l.waits)
 			continue
 		}
-		if err := source.Remove(ctx, a.store, name); err != nil {
+		if err := supervise.Remove(ctx, a.store, name); err != nil {
 			return err
 		}
 		a.log.Info("the source is not configured any more: its records were removed", "source", name)

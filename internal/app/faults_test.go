@@ -24,6 +24,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -150,7 +151,7 @@ func inFrail(t *testing.T, test func(f *frail)) {
 		}
 		f.config = &config.Config{
 			Instance: "one", RootNamespace: lawRoot, Admin: config.Admin{Listen: "127.0.0.1:0"},
-			Sources: []config.Source{{Name: "first", Kind: "file", Settings: tells{hosts: f.first}, Hold: source.DefaultHold()}},
+			Sources: []config.Source{{Name: "first", Kind: "file", Settings: tells{hosts: f.first}, Hold: hold.Default()}},
 			Outputs: config.Outputs{{Kind: "xds", Settings: f.bad}, {Kind: "mcp", Settings: f.good}},
 		}
 		f.serve()
@@ -312,7 +313,7 @@ func TestReadinessEndsBeforeTheOutputs(t *testing.T) {
 func TestAReloadReadsNoStore(t *testing.T) {
 	inFrail(t, func(f *frail) {
 		f.lists("a")
-		second := config.Source{Name: "second", Kind: "file", Settings: tells{hosts: make(chan []string)}, Hold: source.DefaultHold()}
+		second := config.Source{Name: "second", Kind: "file", Settings: tells{hosts: make(chan []string)}, Hold: hold.Default()}
 		for i, sources := range [][]config.Source{{second, f.config.Sources[0]}, {f.config.Sources[0], second}, {f.config.Sources[0]}} {
 			next := *f.config
 			next.Sources = sources

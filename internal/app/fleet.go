@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -29,7 +30,7 @@ type opener struct {
 }
 
 // supervise makes the source that an entry describes.
-func (o opener) supervise(s config.Source) *source.Supervisor {
+func (o opener) supervise(s config.Source) *supervise.Supervisor {
 	for _, warning := range s.Warnings() {
 		o.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
 	}
@@ -37,7 +38,7 @@ func (o opener) supervise(s config.Source) *source.Supervisor {
 		Instance: o.instance, RootNamespace: o.rootNamespace, Self: o.self, Name: s.Name, Once: o.once, Log: o.log.With("source", s.Name), Memory: o.memory.Share(s.Name),
 		Stored: func() iter.Seq[model.Record] { return o.store.List(model.Filter{Source: s.Name}) },
 	})
-	return source.NewSupervisor(s.Name, opened, o.store, source.Config{
+	return supervise.New(s.Name, opened, o.store, supervise.Config{
 		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Log: o.log, Restored: restoredAt(o.disk, s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: o.lookout.look,
 	})
 }
@@ -55,7 +56,7 @@ type fleet struct {
 // member is one source.
 type member struct {
 	entry      config.Source
-	supervisor *source.Supervisor
+	supervisor *supervise.Supervisor
 	supervised source.Settings    // the settings that the supervisor has
 	stop       context.CancelFunc // nil until started
 	ended      chan struct{}      // closed once the supervisor has returned
@@ -217,7 +218,7 @@ func (f *fleet) awaited(m *member, shown func(source string) bool) []string {
 }
 
 // keep holds a leaving source for now, unless it is wanted again.
-func (f *fleet) keep(m *member, d source.HeldStatus) {
+func (f *fleet) keep(m *member, d supervise.HeldStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.departure.since, m.departure.held = d.Since, d.Held
@@ -258,10 +259,10 @@ func (f *fleet) names() []string {
 }
 
 // supervisors returns the supervisors of all sources, in order.
-func (f *fleet) supervisors() []*source.Supervisor {
+func (f *fleet) supervisors() []*supervise.Supervisor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := make([]*source.Supervisor, len(f.members))
+	list := make([]*supervise.Supervisor, len(f.members))
 	for i, m := range f.members {
 		list[i] = m.supervisor
 	}
@@ -269,7 +270,7 @@ func (f *fleet) supervisors() []*source.Supervisor {
 }
 
 // supervisor returns the supervisor of a source; nil if there is none of that name.
-func (f *fleet) supervisor(name string) *source.Supervisor {
+func (f *fleet) supervisor(name string) *supervise.Supervisor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {
@@ -287,7 +288,7 @@ func (f *fleet) hasRenewed(entry config.Source) bool {
 	at := slices.IndexFunc(f.members, func(m *member) bool {
 		return m.entry.Name == entry.Name && reflect.DeepEqual(m.supervised, entry.Settings)
 	})
-	var s *source.Supervisor
+	var s *supervise.Supervisor
 	if at >= 0 {
 		s = f.members[at].supervisor
 	}

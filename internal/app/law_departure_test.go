@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // going is how far a seat has come whose source leaves the configuration.
@@ -142,9 +142,9 @@ func (p *play) departs(m *seat) {
 // a start while others had never been listed, or while its mark says that it waits for
 // others. Nobody reads it.
 func (p *play) leftover(name string, stored []model.Record) {
-	m, d := &seat{entry: entry{Name: name, Hold: source.DefaultHold()}, leaving: true, halted: true}, leavingOf(stored)
+	m, d := &seat{entry: entry{Name: name, Hold: hold.Default()}, leaving: true, halted: true}, leavingOf(stored)
 	if d.Successors.Len() > 0 {
-		m.Hold = source.Hold{Share: d.Share, Min: int(d.Min), For: d.For}
+		m.Hold = hold.Config{Share: d.Share, Min: int(d.Min), For: d.For}
 	}
 	m.waits = slices.DeleteFunc(d.Successors.Slice(), func(name string) bool { return !p.wants(name) })
 	for _, e := range p.wanted {

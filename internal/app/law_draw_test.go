@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // script is a history before it happens.
@@ -35,7 +36,7 @@ const registries = 3
 type entry struct {
 	Name     string
 	Registry int
-	Hold     source.Hold
+	Hold     hold.Config
 	Optional bool
 }
 
@@ -175,7 +176,7 @@ func drawSources(t *rapid.T) []entry {
 	for i := range entries {
 		entries[i] = entry{
 			Name: names[i], Registry: rapid.IntRange(0, registries-1).Draw(t, "registry"),
-			Hold: source.Hold{
+			Hold: hold.Config{
 				Share: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "share"), Min: rapid.SampledFrom([]int{workloads, 4, 10, 1000}).Draw(t, "min"),
 				For: rapid.SampledFrom([]time.Duration{20 * time.Second, time.Minute}).Draw(t, "for"),
 			},

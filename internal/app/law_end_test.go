@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -102,7 +102,7 @@ func (p *play) mustMatch(m *mirror, r *registry) {
 }
 
 // mirror is that of a source which has read nothing but what a registry says now.
-func (r *registry) mirror(hold source.Hold) *mirror {
+func (r *registry) mirror(hold hold.Config) *mirror {
 	m := newMirror(hold)
 	_, plain := r.listing()
 	m.take(plain)

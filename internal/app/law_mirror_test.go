@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // said is one reading of a registry, as plainly as it can be put.
@@ -24,7 +25,7 @@ type said struct {
 // completely, the last good version of what is rejected, and what is held. All
 // references are without a source.
 type mirror struct {
-	hold    source.Hold
+	hold    hold.Config
 	primed  bool
 	objects map[model.Ref]object
 	held    map[model.Ref]heldHere
@@ -44,7 +45,7 @@ type object struct {
 	owned  map[model.Ref]model.Record
 }
 
-func newMirror(hold source.Hold) *mirror {
+func newMirror(hold hold.Config) *mirror {
 	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]heldHere{}, rejected: map[model.Ref]bool{}}
 	m.marks = newMarks()
 	m.restart(hold)
@@ -52,7 +53,7 @@ func newMirror(hold source.Hold) *mirror {
 }
 
 // mirrorOf is the mirror of a source of which this is stored.
-func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
+func mirrorOf(hold hold.Config, stored []model.Record) *mirror {
 	m := newMirror(hold)
 	var holds model.Holds
 	for _, r := range stored {
@@ -84,7 +85,7 @@ func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
 func plain(ref model.Ref) model.Ref { ref.Source = ""; return ref }
 
 // restart has a new supervisor count what is held anew.
-func (m *mirror) restart(hold source.Hold) {
+func (m *mirror) restart(hold hold.Config) {
 	m.hold, m.rejected, m.asked, m.renewed = hold, map[model.Ref]bool{}, time.Time{}, false
 	for ref, h := range m.held {
 		m.held[ref] = heldHere{cause: h.cause}

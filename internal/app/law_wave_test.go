@@ -8,13 +8,14 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // watched is a source of which everything was as its registry listed it before a registry
 // lost something.
 type watched struct {
 	name    string
-	hold    source.Hold
+	hold    hold.Config
 	records map[model.Ref]model.Record
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
 // Reloading is the events that an application follows while it runs.
@@ -162,7 +162,7 @@ func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
 func (r *reloader) remove(ctx context.Context, m *member) bool {
 	name := m.entry.Name
 	r.fleet.halt(m)
-	if err := source.Remove(ctx, r.store, name); err != nil {
+	if err := supervise.Remove(ctx, r.store, name); err != nil {
 		r.log.Error("the records of a removed source stay for now", "source", name, "err", err)
 		return ctx.Err() != nil
 	}

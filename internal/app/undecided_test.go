@@ -19,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // cluster is an API server at one of its addresses.
@@ -161,8 +162,8 @@ func inBubble(t *testing.T, test func(b *bridged)) {
 		b.config = &config.Config{
 			Instance: "one", RootNamespace: lawRoot, Admin: config.Admin{Listen: "127.0.0.1:0"},
 			Sources: []config.Source{
-				{Name: "files", Kind: "file", Settings: &lists{host: inFolder}, Hold: source.DefaultHold()},
-				{Name: "east", Kind: "kubernetes", Settings: &reads{lists{host: inEast}, b.east}, Hold: source.DefaultHold()},
+				{Name: "files", Kind: "file", Settings: &lists{host: inFolder}, Hold: hold.Default()},
+				{Name: "east", Kind: "kubernetes", Settings: &reads{lists{host: inEast}, b.east}, Hold: hold.Default()},
 			},
 			Outputs: config.Outputs{{Kind: "istio", Settings: b.output}},
 		}

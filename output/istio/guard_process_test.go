@@ -13,7 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
@@ -195,7 +195,7 @@ func TestNobodyIsAbsentWhileHeld(t *testing.T) {
 		r.say(drawMoves(rt, present)...)
 		look(true)
 		h := recorded(api)
-		g := fresh(t, api, r, source.Hold{Share: 0, Min: 1, For: time.Hour}, shards)
+		g := fresh(t, api, r, hold.Config{Share: 0, Min: 1, For: time.Hour}, shards)
 		defer g.stop()
 		g.Listed("sc")
 		for range rapid.IntRange(1, 3).Draw(rt, "changes") {

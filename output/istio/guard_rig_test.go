@@ -12,6 +12,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
@@ -58,7 +60,7 @@ type guarded struct {
 // are changed to what the registry says.
 type readers struct {
 	registry *registry
-	hold     source.Hold
+	hold     hold.Config
 	// unread has each listing of any source leave something out.
 	unread atomic.Bool
 
@@ -70,7 +72,7 @@ type readers struct {
 
 // reader is a source that lists when it is asked to.
 type reader struct {
-	*source.Supervisor
+	*supervise.Supervisor
 	listings chan chan error
 	end      context.CancelFunc
 	list     func() source.Listing
@@ -93,7 +95,7 @@ func (r *readers) reader(name string) *reader {
 	defer r.mu.Unlock()
 	if r.of[name] == nil {
 		one := &reader{listings: make(chan chan error), list: func() source.Listing { return r.listing(name) }}
-		one.Supervisor = source.NewSupervisor(name, one, r.registry, source.Config{Hold: r.hold})
+		one.Supervisor = supervise.New(name, one, r.registry, supervise.Config{Hold: r.hold})
 		ctx, end := context.WithCancel(r.ctx)
 		one.end = end
 		r.running.Go(func() { _ = one.Supervisor.Run(ctx) })
@@ -143,7 +145,7 @@ func (r *readers) remove(name string) {
 	if one != nil {
 		one.end()
 	}
-	_ = source.Remove(r.ctx, r.registry, name)
+	_ = supervise.Remove(r.ctx, r.registry, name)
 }
 
 // RemoveSource takes a source out of the configuration.
@@ -153,7 +155,7 @@ func (g *guarded) RemoveSource(name string) {
 }
 
 // judged starts who reads the sources of a registry, until the end of the test.
-func judged(t *testing.T, r *registry, hold source.Hold) *readers {
+func judged(t *testing.T, r *registry, hold hold.Config) *readers {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	all := &readers{registry: r, hold: hold, ctx: ctx, of: map[string]*reader{}}
@@ -163,7 +165,7 @@ func judged(t *testing.T, r *registry, hold source.Hold) *readers {
 
 // fresh starts a process that knows nothing from before. It has not seen
 // any listing yet.
-func fresh(t *testing.T, api *kubeapi.Server, r *registry, hold source.Hold, adapt func(*Config, *Options)) *guarded {
+func fresh(t *testing.T, api *kubeapi.Server, r *registry, hold hold.Config, adapt func(*Config, *Options)) *guarded {
 	t.Helper()
 	g := &guarded{api: api, t: t, readers: judged(t, r, hold)}
 	g.running = start(t, api, r, func(c *Config, o *Options) {
@@ -289,8 +291,8 @@ func hosts(first, n int) (names []string) {
 
 // A policy whose time is over between two listings, and one whose time never is.
 var (
-	brief = source.Hold{Share: 0.5, Min: 10, For: time.Millisecond}
-	long  = source.Hold{Share: 0.5, Min: 10, For: time.Hour}
+	brief = hold.Config{Share: 0.5, Min: 10, For: time.Millisecond}
+	long  = hold.Config{Share: 0.5, Min: 10, For: time.Hour}
 )
 
 // list tells of one more complete listing, some time after the one before.

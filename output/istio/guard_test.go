@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/source"
+
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // A process that knows nothing from before meets a registry that has lost
@@ -210,7 +211,7 @@ func TestListingThatIsNotWholeEndsNoSpan(t *testing.T) {
 	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
 	r.listed("sc")
 	const span = 10 * time.Second // more than three listings take, on a busy machine as well
-	g := fresh(t, api, r, source.Hold{Share: 0.5, Min: 10, For: span}, nil)
+	g := fresh(t, api, r, hold.Config{Share: 0.5, Min: 10, For: span}, nil)
 	for range 3 {
 		g.list()
 		g.lacks(40)

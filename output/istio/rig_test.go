@@ -110,7 +110,7 @@ func (r *registry) snapshot() *catalog.Snapshot {
 	return r.builder.Snapshot()
 }
 
-// List implements [source.Store].
+// List implements [supervise.Store].
 func (r *registry) List(f model.Filter) iter.Seq[model.Record] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,17 +124,10 @@ func (r *registry) List(f model.Filter) iter.Seq[model.Record] {
 	return slices.Values(found)
 }
 
-// At and WatchFrom are of one epoch, which does not end.
-func (r *registry) At() model.At { return model.At{Epoch: 1} }
+// Revision implements [supervise.Store].
+func (r *registry) Revision() uint64 { return 0 }
 
-func (r *registry) WatchFrom(ctx context.Context, _ model.Filter, _ model.Start) iter.Seq2[model.Batch, error] {
-	return func(yield func(model.Batch, error) bool) {
-		<-ctx.Done()
-		yield(model.Batch{}, ctx.Err())
-	}
-}
-
-// Commit implements [source.Store].
+// Commit implements [supervise.Store].
 func (r *registry) Commit(_ context.Context, c model.Commit) (uint64, error) {
 	var events []model.Event
 	for _, w := range c.Writes {

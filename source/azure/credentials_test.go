@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/azure"
 	"github.com/isthmus-mesh/isthmus/source/machines"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -84,8 +85,8 @@ func mirrorWith(t *testing.T, d *directory, c azure.Credentials, services ...mac
 	settings, _ := azure.Kind().New().(*azure.Config)
 	settings.Services, settings.Credentials = services, c
 	into := store.NewMemory(store.Config{})
-	m := &mirrored{T: t, store: into, supervisor: source.NewSupervisor("azure", azure.New(*settings, source.Env{}, azure.Access{Transport: d}), into,
-		source.Config{Kind: "azure", MaxBackoff: time.Minute})}
+	m := &mirrored{T: t, store: into, supervisor: supervise.New("azure", azure.New(*settings, source.Env{}, azure.Access{Transport: d}), into,
+		supervise.Config{Kind: "azure", MaxBackoff: time.Minute})}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = m.supervisor.Run(ctx) }()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/machines"
 	"github.com/isthmus-mesh/isthmus/store"
 )
@@ -359,7 +360,7 @@ func TestHeldDropIsNotAskedForSooner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, services := two()
-		hold := source.DefaultHold()
+		hold := hold.Default()
 		hold.For = 4 * time.Second
 		m := mirrorHolding(t, store.NewMemory(store.Config{}), a, nil, hold, services...)
 		defer m.stop()

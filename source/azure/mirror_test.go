@@ -17,7 +17,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/azure"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/machines"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -25,18 +27,18 @@ import (
 type mirrored struct {
 	*testing.T
 	store      *store.Memory
-	supervisor *source.Supervisor
+	supervisor *supervise.Supervisor
 	stop       func()
 }
 
 // mirror runs a source in the bubble of a test until stop.
 func mirror(t *testing.T, into *store.Memory, a *azureOf, objects func(context.Context) machines.Objects, services ...machines.Service) *mirrored {
 	t.Helper()
-	return mirrorHolding(t, into, a, objects, source.Hold{}, services...)
+	return mirrorHolding(t, into, a, objects, hold.Config{}, services...)
 }
 
 // mirrorHolding is [mirror] with another rule of what is held, unless it is zero.
-func mirrorHolding(t *testing.T, into *store.Memory, a *azureOf, objects func(context.Context) machines.Objects, hold source.Hold, services ...machines.Service) *mirrored {
+func mirrorHolding(t *testing.T, into *store.Memory, a *azureOf, objects func(context.Context) machines.Objects, hold hold.Config, services ...machines.Service) *mirrored {
 	t.Helper()
 	return mirrorConfigured(t, into, a, anything, objects, hold, services...)
 }
@@ -44,10 +46,10 @@ func mirrorHolding(t *testing.T, into *store.Memory, a *azureOf, objects func(co
 // mirrorAllowing is [mirror] with objects that may name some machines only.
 func mirrorAllowing(t *testing.T, into *store.Memory, a *azureOf, allow []azure.Allow, objects func(context.Context) machines.Objects, services ...machines.Service) *mirrored {
 	t.Helper()
-	return mirrorConfigured(t, into, a, allow, objects, source.Hold{}, services...)
+	return mirrorConfigured(t, into, a, allow, objects, hold.Config{}, services...)
 }
 
-func mirrorConfigured(t *testing.T, into *store.Memory, a *azureOf, allow []azure.Allow, objects func(context.Context) machines.Objects, hold source.Hold, services ...machines.Service) *mirrored {
+func mirrorConfigured(t *testing.T, into *store.Memory, a *azureOf, allow []azure.Allow, objects func(context.Context) machines.Objects, hold hold.Config, services ...machines.Service) *mirrored {
 	t.Helper()
 	settings, _ := azure.Kind().New().(*azure.Config)
 	settings.Subscriptions, settings.Services = []string{subscription}, services
@@ -63,9 +65,9 @@ func mirrorConfigured(t *testing.T, into *store.Memory, a *azureOf, allow []azur
 	return follow(t, into, src, hold)
 }
 
-func follow(t *testing.T, into *store.Memory, src source.Source, hold source.Hold) *mirrored {
+func follow(t *testing.T, into *store.Memory, src source.Source, hold hold.Config) *mirrored {
 	t.Helper()
-	m := &mirrored{T: t, store: into, supervisor: source.NewSupervisor("azure", src, into, source.Config{Kind: "azure", MaxBackoff: azure.Kind().MaxBackoff, Hold: hold})}
+	m := &mirrored{T: t, store: into, supervisor: supervise.New("azure", src, into, supervise.Config{Kind: "azure", MaxBackoff: azure.Kind().MaxBackoff, Hold: hold})}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.supervisor.Run(ctx) })

@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/azure"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -30,7 +31,7 @@ outputs: {xds: {listen: "127.0.0.1:0"}}
 	a := newAzure()
 	a.machines["one"], a.sets["web"] = machine{address: "10.0.0.1"}, set{members: members("10.0.0.2")}
 	synctest.Test(t, func(t *testing.T) {
-		m := follow(t, store.NewMemory(store.Config{}), azure.New(*settings, source.Env{Name: "azure"}, azure.Access{Credential: &azfake.TokenCredential{}, Transport: a}), source.Hold{})
+		m := follow(t, store.NewMemory(store.Config{}), azure.New(*settings, source.Env{Name: "azure"}, azure.Access{Credential: &azfake.TokenCredential{}, Transport: a}), hold.Config{})
 		defer m.stop()
 		m.mustHave("reviews.example.com", "10.0.0.1", "10.0.0.2")
 		for rec := range m.store.List(model.Filter{Source: "azure", Kind: model.KindService}) {

@@ -12,13 +12,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/hold"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // mirrored is a folder of twelve files that a supervisor mirrors into a store.
 type mirrored struct {
-	*source.Supervisor
+	*supervise.Supervisor
 	t       *testing.T
 	dir     string // the files are in its folder "shop"
 	aside   string // a folder elsewhere
@@ -26,7 +28,7 @@ type mirrored struct {
 	changes <-chan time.Time
 }
 
-func mirror(t *testing.T, hold time.Duration) *mirrored {
+func mirror(t *testing.T, span time.Duration) *mirrored {
 	t.Helper()
 	ticker := time.NewTicker(2 * time.Millisecond)
 	t.Cleanup(ticker.Stop)
@@ -38,8 +40,8 @@ func mirror(t *testing.T, hold time.Duration) *mirrored {
 		write(t, m.dir, fmt.Sprintf("shop/%02d.yaml", i), entry(fmt.Sprintf("s%02d", i), fmt.Sprintf("s%02d.example", i)))
 	}
 	src := file.New(patient(m.dir), slog.New(slog.DiscardHandler))
-	m.Supervisor = source.NewSupervisor("files", src, m.store, source.Config{
-		Hold: source.Hold{Share: 0.5, Min: 10, For: hold},
+	m.Supervisor = supervise.New("files", src, m.store, supervise.Config{
+		Hold: hold.Config{Share: 0.5, Min: 10, For: span},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -23,7 +24,7 @@ const soon = 100 * time.Millisecond
 // shelf is a folder of four files that is mirrored in a test's own time. No
 // events reach it there, so the folder is read every few milliseconds.
 type shelf struct {
-	*source.Supervisor
+	*supervise.Supervisor
 	t     *testing.T
 	dir   string
 	store *store.Memory
@@ -38,7 +39,7 @@ func shelve(t *testing.T, test func(s *shelf)) {
 			s.write(name+".yaml", filepath.Base(name))
 		}
 		config := file.Config{Path: s.dir}.Pace(time.Millisecond, 0, 0, 10*time.Millisecond).Unwatched()
-		s.Supervisor = source.NewSupervisor("files", file.New(config, slog.New(slog.DiscardHandler)), s.store, source.Config{})
+		s.Supervisor = supervise.New("files", file.New(config, slog.New(slog.DiscardHandler)), s.store, supervise.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()

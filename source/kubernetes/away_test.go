@@ -49,7 +49,7 @@ func TestWatchThatEndsAtOnceHasNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, stored := newRegistry(false), store.NewMemory(store.Config{})
 		r.Set(sourcetest.Services{"a.example": {Endpoints: pair}, "b.example": {Endpoints: pair}})
-		s, stop := supervise(t, r, stored)
+		s, stop := supervised(t, r, stored)
 		defer stop()
 		mustHave(t, s, stored)
 		r.api.fail(only("services", func(r *http.Request) (*http.Response, error) {
@@ -77,7 +77,7 @@ func mustSaySo(t *testing.T, f fault, last func(*stream), within time.Duration, 
 	t.Helper()
 	r, stored := newRegistry(false), store.NewMemory(store.Config{})
 	r.Set(sourcetest.Services{"a.example": {Endpoints: pair}, "b.example": {Endpoints: pair}})
-	s, stop := supervise(t, r, stored)
+	s, stop := supervised(t, r, stored)
 	defer stop()
 	mustHave(t, s, stored)
 	before := uids(stored)

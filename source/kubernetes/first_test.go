@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/sourcetest"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -28,7 +29,7 @@ func TestFirstListingOfAllHasEveryKind(t *testing.T) {
 		fail := only("serviceentries", rejects(http.StatusInternalServerError, "InternalError"))
 
 		r.api.fail(fail, ends)
-		s, stop := supervise(t, r, stored)
+		s, stop := supervised(t, r, stored)
 		if state := s.Status().State; state == source.StateLive {
 			t.Errorf("it is %s, and the ServiceEntries were not listed", state)
 		}
@@ -38,20 +39,20 @@ func TestFirstListingOfAllHasEveryKind(t *testing.T) {
 		stop()
 
 		r.api.fail(fail, ends)
-		s, stop = supervise(t, r, stored)
+		s, stop = supervised(t, r, stored)
 		mustHave(t, s, stored)
 		stop()
 	})
 }
 
 // supervise runs a source for ten seconds, and then until it is stopped.
-func supervise(t *testing.T, r *registry, in *store.Memory) (s *source.Supervisor, stop func()) {
+func supervised(t *testing.T, r *registry, in *store.Memory) (s *supervise.Supervisor, stop func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	src := r.Open(source.Env{Instance: "test", Name: "k8s", Log: log, Stored: func() iter.Seq[model.Record] {
 		return in.List(model.Filter{Source: "k8s"})
 	}})
-	s = source.NewSupervisor("k8s", src, in, source.Config{Kind: "kubernetes", Log: log})
+	s = supervise.New("k8s", src, in, supervise.Config{Kind: "kubernetes", Log: log})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.Run(ctx) }()
@@ -64,7 +65,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func mustHave(t *testing.T, s *source.Supervisor, in *store.Memory) {
+func mustHave(t *testing.T, s *supervise.Supervisor, in *store.Memory) {
 	t.Helper()
 	services := 0
 	for range in.List(model.Filter{Source: "k8s", Kind: model.KindService}) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -59,7 +60,7 @@ func TestPodsThatComeInTakeLittleMemory(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusOK, Body: rest, ContentLength: -1, Header: jsonHeader()}, nil
 		}), ends)
 		log := slog.New(slog.DiscardHandler)
-		s := source.NewSupervisor("k8s", r.Open(source.Env{Name: "k8s", Log: log}), store.NewMemory(store.Config{}), source.Config{Log: log})
+		s := supervise.New("k8s", r.Open(source.Env{Name: "k8s", Log: log}), store.NewMemory(store.Config{}), supervise.Config{Log: log})
 		before := heap()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/sourcetest"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -64,7 +64,7 @@ func mustHaveEntries(t *testing.T, in *store.Memory, when string, want ...string
 	}
 }
 
-func mustHaveRejected(t *testing.T, s *source.Supervisor, when string, want ...string) {
+func mustHaveRejected(t *testing.T, s *supervise.Supervisor, when string, want ...string) {
 	t.Helper()
 	var got []string
 	for _, f := range s.Status().Rejected {
@@ -128,13 +128,13 @@ func TestKindThatBecomesReadableLosesNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, in := newRegistry(false, of.namespaces...), store.NewMemory(store.Config{})
 				writeEntries(r.api, "a/x", "b/x")
-				_, stop := supervise(t, r, in)
+				_, stop := supervised(t, r, in)
 				mustHaveEntries(t, in, "at first", "a/x", "b/x")
 				before := uids(in)
 				stop()
 
 				r.api.fail(entriesIn("", forbidden), ends)
-				s, stop := supervise(t, r, in)
+				s, stop := supervised(t, r, in)
 				defer stop()
 				mustHaveRejected(t, s, "without rights", of.unread...)
 				mustHaveEntries(t, in, "without rights", "a/x stale", "b/x stale")
@@ -165,7 +165,7 @@ func TestStatusSaysThatNodesAndPodsAreRead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRegistry(false)
 				r.api.fail(only(resource, forbidden), ends)
-				s, stop := supervise(t, r, store.NewMemory(store.Config{}))
+				s, stop := supervised(t, r, store.NewMemory(store.Config{}))
 				defer stop()
 				mustHaveRejected(t, s, "without rights", resource)
 				at := time.Now().Add(time.Minute)
@@ -207,14 +207,14 @@ func TestUnreadableNamespaceKeepsItsOwnAlone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, in := newRegistry(false, of.before...), store.NewMemory(store.Config{})
 				writeEntries(r.api, "a/goes", "a/stays", "b/goes", "b/stays")
-				_, stop := supervise(t, r, in)
+				_, stop := supervised(t, r, in)
 				stop()
 				before, cannot := uids(in), entriesIn(of.unreadable, forbidden)
 
 				r.namespaces = of.after
 				r.api.fail(cannot, ends)
 				if of.follows {
-					_, stop = supervise(t, r, in)
+					_, stop = supervised(t, r, in)
 					mustHaveEntries(t, in, "before they go", "a/goes", "a/stays", "b/goes stale", "b/stays stale")
 				}
 				r.api.fail(forbidden, ends)
@@ -224,7 +224,7 @@ func TestUnreadableNamespaceKeepsItsOwnAlone(t *testing.T) {
 				if of.follows {
 					pass(time.Minute)
 				} else {
-					_, stop = supervise(t, r, in)
+					_, stop = supervised(t, r, in)
 				}
 				mustHaveEntries(t, in, "while it cannot be read", of.keeps...)
 				r.api.fail(nil, ends)

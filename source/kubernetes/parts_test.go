@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -71,7 +71,7 @@ type namespaceHistory struct {
 	t          *testing.T
 	r          *registry
 	in         *store.Memory
-	s          *source.Supervisor
+	s          *supervise.Supervisor
 	stop       func()
 	unreadable map[string]bool
 	offset     map[string]time.Duration
@@ -80,7 +80,7 @@ type namespaceHistory struct {
 
 func (h *namespaceHistory) run(steps []namespaceStep) (wrong string) {
 	h.write()
-	h.s, h.stop = supervise(h.t, h.r, h.in)
+	h.s, h.stop = supervised(h.t, h.r, h.in)
 	defer func() { h.stop() }()
 	before := uids(h.in)
 	for _, s := range steps {
@@ -136,7 +136,7 @@ func (h *namespaceHistory) step(s namespaceStep) {
 		h.stop()
 		h.change(s.Namespace)
 		h.r.namespaces = s.Namespaces
-		h.s, h.stop = supervise(h.t, h.r, h.in)
+		h.s, h.stop = supervised(h.t, h.r, h.in)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/kubernetes"
 	"github.com/isthmus-mesh/isthmus/source/sourcetest"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -67,7 +68,7 @@ func TestCredentialPluginThatHangsIsReported(t *testing.T) {
 		APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 		Command: program, Env: []clientcmdapi.ExecEnvVar{{Name: untilFile, Value: file}},
 	}})
-	s := source.NewSupervisor("k8s", src, stored, source.Config{Kind: "kubernetes", Log: log, MaxBackoff: 100 * time.Millisecond})
+	s := supervise.New("k8s", src, stored, supervise.Config{Kind: "kubernetes", Log: log, MaxBackoff: 100 * time.Millisecond})
 	run := func() (stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

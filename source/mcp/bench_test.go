@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/source"
 	sourcemcp "github.com/isthmus-mesh/isthmus/source/mcp"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -45,7 +46,7 @@ func BenchmarkFullStateInWhichOneChanged(b *testing.B) {
 			defer server.Stop()
 			defer close(peer.over)
 			c := sourcemcp.Config{Address: listener.Addr().String(), Collections: []string{entries}}
-			super := source.NewSupervisor(sourceName, c.Open(source.Env{Instance: "here", Name: sourceName}), store.NewMemory(store.Config{}), source.Config{})
+			super := supervise.New(sourceName, c.Open(source.Env{Instance: "here", Name: sourceName}), store.NewMemory(store.Config{}), supervise.Config{})
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- super.Run(ctx) }()

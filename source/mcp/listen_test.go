@@ -22,6 +22,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	sourcemcp "github.com/isthmus-mesh/isthmus/source/mcp"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
@@ -149,13 +150,13 @@ func files(t *testing.T, ca []byte, pair authority.Pair) sourcemcp.TLS {
 }
 
 // run runs a source over loopback until the test ends.
-func run(t *testing.T, c sourcemcp.Config) (*source.Supervisor, *store.Memory) {
+func run(t *testing.T, c sourcemcp.Config) (*supervise.Supervisor, *store.Memory) {
 	t.Helper()
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	s := store.NewMemory(store.Config{})
-	super := source.NewSupervisor(sourceName, c.Open(source.Env{Instance: "here", Name: sourceName, RootNamespace: "istio-system"}), s, source.Config{MaxBackoff: time.Second})
+	super := supervise.New(sourceName, c.Open(source.Env{Instance: "here", Name: sourceName, RootNamespace: "istio-system"}), s, supervise.Config{MaxBackoff: time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- super.Run(ctx) }()
@@ -168,7 +169,7 @@ func run(t *testing.T, c sourcemcp.Config) (*source.Supervisor, *store.Memory) {
 	return super, s
 }
 
-func reaches(t *testing.T, super *source.Supervisor, state source.State, reason string) {
+func reaches(t *testing.T, super *supervise.Supervisor, state source.State, reason string) {
 	t.Helper()
 	until.NoError(t, 30*time.Second, 10*time.Millisecond, string(state), func() error {
 		if s := super.Status(); s.State != state || !strings.Contains(s.Reason, reason) {

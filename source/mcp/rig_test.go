@@ -26,6 +26,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	sourcemcp "github.com/isthmus-mesh/isthmus/source/mcp"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -148,7 +149,7 @@ func (s *stream) fail(why error) {
 // mirror is a source under its supervisor.
 type mirror struct {
 	*rig
-	*source.Supervisor
+	*supervise.Supervisor
 	stop func()
 }
 
@@ -163,7 +164,7 @@ func (r *rig) mirror(c sourcemcp.Config) *mirror {
 	}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	src := c.Open(source.Env{Instance: "here", Self: "here", Name: sourceName, Log: log, Stored: r.stored, Memory: r.memory})
-	m := &mirror{rig: r, Supervisor: source.NewSupervisor(sourceName, src, r.store, source.Config{
+	m := &mirror{rig: r, Supervisor: supervise.New(sourceName, src, r.store, supervise.Config{
 		Kind: "mcp", Log: log, MaxBackoff: sourcemcp.Kind().MaxBackoff,
 	})}
 	ctx, cancel := context.WithCancel(context.Background())

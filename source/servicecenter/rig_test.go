@@ -18,6 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
@@ -135,7 +136,7 @@ func (r *rig) config() servicecenter.Config {
 // mirror is a source under its supervisor.
 type mirror struct {
 	*rig
-	*source.Supervisor
+	*supervise.Supervisor
 	name string
 	stop func()
 }
@@ -159,7 +160,7 @@ func (r *rig) mirrorAs(instance, name string, c servicecenter.Config, into *stor
 		Stored: func() iter.Seq[model.Record] { return into.List(model.Filter{Source: name}) },
 	})
 	src.DialWith(r.net.dial)
-	m := &mirror{rig: r, name: name, Supervisor: source.NewSupervisor(name, src, into, source.Config{Kind: "servicecenter", Log: log, MaxBackoff: 5 * time.Second})}
+	m := &mirror{rig: r, name: name, Supervisor: supervise.New(name, src, into, supervise.Config{Kind: "servicecenter", Log: log, MaxBackoff: 5 * time.Second})}
 	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()

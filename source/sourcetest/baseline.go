@@ -12,6 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -26,7 +27,7 @@ type Supervised interface {
 
 // RunBaseline checks judgements of baselines from outside. Supervise returns the
 // subject: it runs a source in a store and judges by the default terms.
-func RunBaseline(t *testing.T, supervise func(name string, src source.Source, s source.Store) Supervised) {
+func RunBaseline(t *testing.T, supervise func(name string, src source.Source, s supervise.Store) Supervised) {
 	t.Helper()
 	check(t, func(ctx context.Context, rt *rapid.T) {
 		b := &baselines{t: rt, ctx: ctx, store: store.NewMemory(store.Config{}), supervise: supervise, registry: &registry{}, bases: map[string]*base{}}
@@ -40,7 +41,7 @@ type baselines struct {
 	diary
 	t         *rapid.T
 	ctx       context.Context //nolint:containedctx // of the whole history
-	supervise func(string, source.Source, source.Store) Supervised
+	supervise func(string, source.Source, supervise.Store) Supervised
 
 	registry *registry
 	process  int

@@ -5,6 +5,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // check compares the judgements of baselines with the handed-over objects and the
@@ -89,7 +90,7 @@ func (b *baselines) checkFirst(one *base, held, listed map[thing]bool) {
 			}
 		}
 	}
-	if survives && !source.DefaultHold().Suspicious(lost, endpoints) {
+	if survives && !hold.Default().Suspicious(lost, endpoints) {
 		return
 	}
 	for _, t := range missing {
@@ -103,7 +104,7 @@ func (b *baselines) checkFirst(one *base, held, listed map[thing]bool) {
 // confirmed as gone, not before.
 func (b *baselines) checkReleased(one *base, held, listed map[thing]bool) {
 	for t := range one.held {
-		if !held[t] && !listed[t] && time.Since(one.judged) < source.DefaultHold().For-time.Second { // a second is the interval of checks
+		if !held[t] && !listed[t] && time.Since(one.judged) < hold.Default().For-time.Second { // a second is the interval of checks
 			b.violated("%s: %v is deletable %v after it was first found missing", one.Name, t, time.Since(one.judged))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // reading is a listing or a change that a source passes on.
@@ -28,7 +29,7 @@ type version struct {
 // each commit against the laws.
 type guard struct {
 	lag, slack, tolerance time.Duration
-	hold                  source.Hold
+	hold                  hold.Config
 
 	mu sync.Mutex // guards the rest
 	diary

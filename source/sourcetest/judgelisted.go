@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // checkWrites checks that no write leaves its record unchanged.
@@ -190,7 +190,7 @@ func (g *guard) checkConfirmed(rec model.Record, was model.Hold) {
 // until then. An earlier recent loss makes it no less suspicious.
 type drop struct {
 	change
-	hold     source.Hold
+	hold     hold.Config
 	missing  []model.Record    // missing and deleted
 	had      map[model.Ref]int // endpoints listed before or held until now, by owner, except those reported as deleted
 	has      map[model.Ref]int // endpoints listed now, by owner

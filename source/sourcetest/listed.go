@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -137,10 +139,10 @@ const (
 )
 
 // terms returns the configuration of the supervisor.
-func (m *mirroring) terms() source.Config {
-	c := source.Config{
+func (m *mirroring) terms() supervise.Config {
+	c := supervise.Config{
 		Kind: "tried", MinBackoff: m.Lag / 100, MaxBackoff: m.Lag / 4,
-		Hold: source.Hold{Share: 0.5, Min: 10, For: time.Minute},
+		Hold: hold.Config{Share: 0.5, Min: 10, For: time.Minute},
 	}
 	if m.RealTime {
 		c.Hold.For = 100 * time.Millisecond

@@ -25,13 +25,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
 // Store has the methods of a store that the histories use. [store.Memory] documents
 // each of them.
 type Store interface {
-	source.Store
+	supervise.Store
 	Get(ref model.Ref) (model.Record, bool)
 	At() model.At
 	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]

@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
-func supervise(name string, src source.Source, s source.Store) Supervised {
-	return source.NewSupervisor(name, src, s, source.Config{})
+func supervised(name string, src source.Source, s supervise.Store) Supervised {
+	return supervise.New(name, src, s, supervise.Config{})
 }
 
-func TestBaselineInMemory(t *testing.T) { RunBaseline(t, supervise) }
+func TestBaselineInMemory(t *testing.T) { RunBaseline(t, supervised) }

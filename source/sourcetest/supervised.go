@@ -8,11 +8,12 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
 // process is a process that mirrors the registry.
 type process struct {
-	super *source.Supervisor
+	super *supervise.Supervisor
 	store Store
 	kill  context.CancelFunc
 	ended chan struct{}
@@ -26,7 +27,7 @@ func (m *mirroring) start() {
 	m.settle()
 	p := &process{store: s, kill: kill, ended: make(chan struct{})}
 	src := m.registry.Open(source.Env{Instance: "here", Name: listed, Log: slog.New(slog.DiscardHandler), Stored: storedBy(s)})
-	p.super = source.NewSupervisor(listed, &tampered{src, m.guard}, &guarded{s, m.guard}, m.terms())
+	p.super = supervise.New(listed, &tampered{src, m.guard}, &guarded{s, m.guard}, m.terms())
 	m.process = p
 	m.guard.starts()
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/source/xds"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
@@ -54,7 +55,7 @@ func scripted(tb testing.TB, services int) *script {
 	if err := c.Validate(); err != nil {
 		tb.Fatal(err)
 	}
-	mirror := source.NewSupervisor("other", xds.New(*c, source.Env{Instance: "one", Name: "other"}), store.NewMemory(store.Config{}), source.Config{Kind: "xds"})
+	mirror := supervise.New("other", xds.New(*c, source.Env{Instance: "one", Name: "other"}), store.NewMemory(store.Config{}), supervise.Config{Kind: "xds"})
 	ctx, cancel := context.WithCancel(tb.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mirror.Run(ctx) }()

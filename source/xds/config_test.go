@@ -19,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/source/xds"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
@@ -112,7 +113,7 @@ func TestMutualTLS(t *testing.T) {
 	} {
 		s := store.NewMemory(store.Config{})
 		src := xds.New(xds.Config{Address: address, TLS: test.tls}, source.Env{Name: "a", Stored: func() iter.Seq[model.Record] { return s.List(model.Filter{}) }})
-		super := source.NewSupervisor("a", src, s, source.Config{})
+		super := supervise.New("a", src, s, supervise.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- super.Run(ctx) }()

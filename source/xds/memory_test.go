@@ -19,6 +19,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/source/xds"
 )
 
@@ -154,7 +155,7 @@ func TestOneMessageIsReceivedAtATime(t *testing.T) {
 		src := xds.New(xds.Config{Address: "127.0.0.1:15010", Types: []string{"ServiceEntry"}}, source.Env{Memory: r.memory})
 		src.DialWith(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })
 		var running sync.WaitGroup
-		running.Go(func() { _ = source.NewSupervisor("other", src, r.store, source.Config{}).Run(ctx) })
+		running.Go(func() { _ = supervise.New("other", src, r.store, supervise.Config{}).Run(ctx) })
 		defer running.Wait()
 		defer stop()
 		r.pass(time.Second)

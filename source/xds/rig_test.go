@@ -19,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/source/xds"
 	"github.com/isthmus-mesh/isthmus/store"
 )
@@ -28,7 +29,7 @@ type rig struct {
 	memory *budget.Budget // nil for any
 	*testing.T
 	*peer
-	*source.Supervisor
+	*supervise.Supervisor
 	store *store.Memory
 	stop  func()
 }
@@ -75,7 +76,7 @@ func (r *rig) begin(types ...string) {
 		Stored: func() iter.Seq[model.Record] { return r.store.List(model.Filter{Source: "other"}) },
 	})
 	src.DialWith(r.dial)
-	r.Supervisor = source.NewSupervisor("other", src, r.store, source.Config{Kind: "xds", MaxBackoff: 5 * time.Second})
+	r.Supervisor = supervise.New("other", src, r.store, supervise.Config{Kind: "xds", MaxBackoff: 5 * time.Second})
 	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Supervisor.Run(ctx) }()

@@ -17,8 +17,6 @@ import (
 // Store is a store under test. [store.Memory] documents each method.
 type Store interface {
 	Commit(ctx context.Context, c model.Commit) (revision uint64, err error)
-	// Restore replaces the content, also while it is watched.
-	Restore(revision uint64, saved iter.Seq[model.Record]) error
 	Readable
 }
 
@@ -55,8 +53,6 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 05 what was delivered can be read", fresh(monotonicReads)},
 		{"rule 05 a delete carries the last record", fresh(deleteCarriesRecord)},
 		{"rule 06 every life has its own uid", fresh(newLife)},
-		{"rule 07 a restore resets every watch", fresh(restoredStore)},
-		{"rule 07 a restore is whole or not at all", fresh(rejectedRestore)},
 		{"rule 08 a reader that returns is given what it missed", fresh(resumed)},
 		{"rule 08 a reader that was away too long is reset", fresh(resumedTooLate)},
 		{"rule 08 readers come and go among writers", fresh(resumedDuringWrites)},
@@ -69,7 +65,6 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 12 equal content is no event", fresh(equalContent)},
 		{"rule 13 a failure is an error", fresh(failures)},
 		{"rule 14 writes compare and set", fresh(compareAndSet)},
-		{"rule 14 what was read in another epoch is no base", fresh(otherEpoch)},
 		{"rule 14 a commit is whole or not at all", fresh(allOrNothing)},
 		{"rule 14 a write that makes no sense is rejected", fresh(rejectedWrites)},
 		{"rule 15 filters show the same set everywhere", fresh(sameSets)},

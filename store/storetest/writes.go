@@ -84,24 +84,6 @@ func compareAndSet(t *testing.T, s Store) {
 	}
 }
 
-// otherEpoch bases writes on records read in another epoch than the store's.
-func otherEpoch(t *testing.T, s Store) {
-	t.Helper()
-	put(t, s, saying(web, 1))
-	now := snapshot(t, s, model.Filter{})
-	change := model.Commit{Writes: []model.Write{based(s, saying(web, 2))}, Epoch: now.epoch + 1}
-	_, err := s.Commit(t.Context(), change)
-	var c *store.ConflictError
-	if !errors.As(err, &c) || c.Reason != store.ReasonOtherEpoch || c.Ref != web || c.Stored.Revision != now.held[web].Revision {
-		t.Errorf("got %v, want a conflict that says what is stored", err)
-	}
-	mustEqual(t, "after a rejected commit", listed(t, s, model.Filter{}), now.held)
-	change.Epoch = now.epoch
-	if _, err := s.Commit(t.Context(), change); err != nil {
-		t.Errorf("upon what was read in this epoch: %v", err)
-	}
-}
-
 func allOrNothing(t *testing.T, s Store) {
 	t.Helper()
 	put(t, s, saying(web, 1))

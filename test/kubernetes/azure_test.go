@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/azure"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -117,7 +118,7 @@ func mirrorAzure(t *testing.T, kubeconfig string) *mirrored {
 	src := azure.New(*settings, source.Env{Log: log}, azure.Access{Credential: &azfake.TokenCredential{}, Transport: machinesOf{
 		"one": "10.0.0.1", "two": "10.0.0.2",
 	}})
-	m.supervisor = source.NewSupervisor("k8s", src, m.store, source.Config{Kind: "azure", MaxBackoff: 500 * time.Millisecond, Log: log})
+	m.supervisor = supervise.New("k8s", src, m.store, supervise.Config{Kind: "azure", MaxBackoff: 500 * time.Millisecond, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.supervisor.Run(ctx) })

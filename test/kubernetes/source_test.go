@@ -17,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/kubernetes"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
@@ -25,7 +26,7 @@ import (
 type mirrored struct {
 	t          testing.TB
 	store      *store.Memory
-	supervisor *source.Supervisor
+	supervisor *supervise.Supervisor
 	stop       func()
 }
 
@@ -55,7 +56,7 @@ func mirrorInto(t testing.TB, into *store.Memory, kubeconfig string, change ...f
 		Instance: "test", Name: "k8s", Log: log,
 		Stored: func() iter.Seq[model.Record] { return into.List(model.Filter{Source: "k8s"}) },
 	})
-	m.supervisor = source.NewSupervisor("k8s", src, m.store, source.Config{
+	m.supervisor = supervise.New("k8s", src, m.store, supervise.Config{
 		Kind: "kubernetes", MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond, Log: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

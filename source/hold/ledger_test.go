@@ -1,0 +1,132 @@
+package hold_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/hold"
+	"github.com/isthmus-mesh/isthmus/source/reading"
+)
+
+// judged is a ledger with the records that its decisions have left, at a given time.
+type judged struct {
+	*hold.Ledger
+	stored map[model.Ref]model.Record
+	now    time.Time
+	listed bool
+}
+
+func judge() *judged {
+	return &judged{Ledger: hold.NewLedger(hold.Default(), false), stored: map[model.Ref]model.Record{}, now: time.Unix(1e9, 0)}
+}
+
+// serviceOf has a service with some of its endpoints.
+func serviceOf(host string, from, to int) source.Object {
+	o := source.Object{Record: model.Record{Ref: model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "ns", Name: host}}, Spec: model.Service{Hosts: model.ListOf(host)}}}
+	for i := from; i < to; i++ {
+		ref := model.Ref{Kind: model.KindEndpoint, Key: model.Key{Namespace: "ns", Name: fmt.Sprintf("%s/%d", host, i)}}
+		o.Owned = append(o.Owned, model.Record{Ref: ref, Spec: model.Endpoint{Address: fmt.Sprintf("192.0.2.%d", i)}})
+	}
+	return o
+}
+
+// list lists some objects after a while, and returns the numbers of stored and held records.
+func (j *judged) list(after time.Duration, objects ...source.Object) (stored, held int) {
+	j.now = j.now.Add(after)
+	r := reading.OfListing(reading.Limits{Source: "reg"}, source.Listing{Objects: objects})
+	d := r.Compare(j.Relist(maps.Values(j.stored)), j.Held, j.now)
+	j.Flag()
+	p := j.Judge(hold.Listing{Reading: r, Difference: d, First: !j.listed, Stored: maps.Values(j.stored), Now: j.now})
+	j.listed = true
+	j.apply(p)
+	j.Committed(r, p, j.now)
+	return len(j.stored), j.Holds.Stock.Stored
+}
+
+// report reports the deletion of endpoints one by one.
+func (j *judged) report(after time.Duration, deleted ...model.Ref) (stored, held int) {
+	j.now = j.now.Add(after)
+	r := reading.OfChange(reading.Limits{Source: "reg"}, source.Change{OwnedDeletes: deleted})
+	d := r.Compare(maps.Values(j.stored), j.Held, j.now)
+	p := j.Report(r.Records, d)
+	j.apply(p)
+	j.Reported(r, p)
+	return len(j.stored), j.Holds.Stock.Stored
+}
+
+// apply stores the writes of a decision.
+func (j *judged) apply(p hold.Decision) {
+	j.Apply(p, j.now)
+	for _, w := range p.Writes {
+		if w.Delete {
+			delete(j.stored, w.Record.Ref)
+			continue
+		}
+		w.Record.Revision++
+		j.stored[w.Record.Ref] = w.Record
+	}
+}
+
+func mustBe(t *testing.T, when string, stored, held, wantStored, wantHeld int) {
+	t.Helper()
+	if stored != wantStored || held != wantHeld {
+		t.Errorf("%s %d records are stored and %d of them held; want %d and %d", when, stored, held, wantStored, wantHeld)
+	}
+}
+
+// Law 2: a suspicious drop is held until three listings that span the time have lacked it.
+func TestSuspiciousDropIsHeldUntilConfirmed(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	j.list(0, serviceOf("a", 0, 20))
+	stored, held := j.list(time.Second, serviceOf("a", 0, 11))
+	mustBe(t, "after the loss of nine", stored, held, 12, 0)
+	stored, held = j.list(time.Second, serviceOf("a", 0, 10))
+	mustBe(t, "after the loss of the tenth", stored, held, 21, 10)
+	stored, held = j.list(30*time.Second, serviceOf("a", 0, 10))
+	mustBe(t, "after a second listing", stored, held, 21, 10)
+	stored, held = j.list(29*time.Second, serviceOf("a", 0, 10))
+	mustBe(t, "after a third one that comes too early", stored, held, 21, 10)
+	stored, held = j.list(time.Second, serviceOf("a", 0, 10))
+	mustBe(t, "after a listing that confirms the loss", stored, held, 11, 0)
+}
+
+// A listing that has the records again ends their hold.
+func TestHeldRecordsThatReturnAreHeldNoMore(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	j.list(0, serviceOf("a", 0, 20))
+	j.list(time.Second, serviceOf("a", 0, 5))
+	stored, held := j.list(time.Second, serviceOf("a", 0, 12))
+	mustBe(t, "after the return of seven", stored, held, 21, 8)
+	stored, held = j.list(time.Hour, serviceOf("a", 0, 20))
+	mustBe(t, "after the return of all", stored, held, 21, 0)
+}
+
+// A change lacks nothing: every deletion that a registry reports by itself passes.
+func TestReportedDeletionsPass(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	j.list(0, serviceOf("a", 0, 20))
+	var all []model.Ref
+	for _, rec := range serviceOf("a", 0, 20).Owned {
+		all = append(all, rec.Ref)
+	}
+	stored, held := j.report(time.Second, all[:15]...)
+	mustBe(t, "after fifteen reported deletions", stored, held, 6, 0)
+	stored, held = j.list(time.Second, serviceOf("a", 15, 20))
+	mustBe(t, "after a listing without them", stored, held, 6, 0)
+}
+
+// A service that has as many endpoints as before lost none, whichever they are.
+func TestReplacedEndpointsAreNoLoss(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	j.list(0, serviceOf("a", 0, 20), serviceOf("b", 20, 25))
+	stored, held := j.list(time.Second, serviceOf("a", 100, 120), serviceOf("b", 20, 25))
+	mustBe(t, "after a rollout", stored, held, 27, 0)
+}

@@ -1,0 +1,184 @@
+package hold
+
+import (
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source/index"
+	"github.com/isthmus-mesh/isthmus/source/reading"
+)
+
+// Known is the data about a source's present records: the stored and the held ones.
+type Known struct {
+	Index *index.Index
+	Holds *Holds
+}
+
+// number counts the listed endpoints of a service, and its held ones.
+func (k Known) number(service model.Ref) (listed, held int) {
+	if service.Kind == model.KindEndpoint { // stands alone
+		held = len(k.Holds.objects[service])
+		if _, stored := k.Index.Find(service); stored {
+			listed = 1 - held
+		}
+		return listed, held
+	}
+	owned := k.Holds.ownedBy(service)
+	listed, held = k.Index.Selected(service)
+	return k.Index.Owns(service) - owned + listed, owned + held
+}
+
+// numbered returns the services for which the endpoints of an object count.
+func (k Known) numbered(object model.Ref) []model.Ref {
+	if object.Kind == model.KindWorkload {
+		return k.Index.ServicesOf(model.Record{Ref: object})
+	}
+	return []model.Ref{object}
+}
+
+// numbers count endpoints by service.
+type numbers map[model.Ref]int
+
+// add counts an endpoint for its services, and returns how many these are.
+func (to numbers) add(x *index.Index, rec model.Record) (services int) {
+	if rec.Kind == model.KindEndpoint {
+		to[index.Head(rec)]++
+		return 1
+	}
+	of := x.ServicesOf(rec)
+	for _, service := range of {
+		to[service]++
+	}
+	return len(of)
+}
+
+// turnover is the change by a listing, in numbers. Held records count as not listed.
+type turnover struct {
+	missing, reported numbers            // not listed any more, or reported deleted
+	ended             numbers            // reported deleted, with earlier held or deleted ones
+	created, returned numbers            // new, or held until now
+	gone              map[model.Ref]bool // services that are missing themselves
+	lost              int                // endpoints that are missing, each once
+	total             int                // former endpoints of all services, without the ones reported deleted
+	// old counts the remaining records that were stored and listed before, and left
+	// counts these with the new ones.
+	old, left index.Stock
+}
+
+// turnoverOf counts the changes by a reading.
+func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference) turnover {
+	x, h := k.Index, k.Holds
+	t := turnover{
+		missing: numbers{}, reported: numbers{}, ended: numbers{}, created: numbers{}, returned: numbers{}, gone: map[model.Ref]bool{},
+		total: x.Endpoints() - h.Stock.Endpoints + x.Repeated(),
+		old:   index.Stock{Stored: x.Records() - h.Stock.Stored, Endpoints: x.Endpoints() - h.Stock.Endpoints, Services: x.Services() - h.Stock.Services},
+	}
+	for _, rec := range d.Missing {
+		if !h.Has(index.PartOf(rec)) {
+			t.old.Add(rec.Ref, -1)
+			t.lost += index.EndpointsIn(rec.Kind)
+			t.missing.add(x, rec)
+			if rec.Kind == model.KindService {
+				t.gone[rec.Ref] = true
+			}
+		}
+	}
+	for _, w := range d.Deletes {
+		t.ended.add(x, w.Record)
+		if !h.Has(index.PartOf(w.Record)) {
+			t.old.Add(w.Record.Ref, -1)
+			t.total -= t.reported.add(x, w.Record)
+		}
+	}
+	for gone := range m.departed() {
+		for _, service := range gone.services {
+			if r.Removed[gone.place] {
+				t.ended[service]++
+			}
+		}
+	}
+	for _, p := range d.Returned {
+		t.old.Add(p.Ref, +1)
+		t.returned.add(x, p.Record())
+	}
+	for i, rec := range r.Records {
+		if d.Survived[i] && !h.Empty() && h.Has(index.PartOf(rec)) {
+			t.old.Add(rec.Ref, +1)
+			t.returned.add(x, rec)
+		}
+	}
+	t.left = t.old
+	for i, rec := range r.Records {
+		if !d.Survived[i] {
+			t.left.Add(rec.Ref, +1)
+			t.created.add(x, rec)
+		}
+	}
+	return t
+}
+
+// fallOf returns the loss of the source by a listing.
+func fallOf(k Known, m *marks, t turnover, suspected int, edited bool) Fall {
+	f := Fall{Services: map[model.Ref]Number{}, Suspected: suspected, Total: t.total}
+	judge := func(service model.Ref) {
+		if _, done := f.Services[service]; done {
+			return
+		}
+		listed, _ := k.number(service)
+		had := listed - t.reported[service]
+		n := Number{
+			Mark:  max(had, m.of(service, listed)-t.ended[service]),
+			Now:   had - t.missing[service] + t.created[service] + t.returned[service],
+			Lacks: t.missing[service] > 0 || t.gone[service],
+		}
+		f.Services[service] = n
+		f.Total += n.Mark - had
+	}
+	for service := range t.missing {
+		judge(service)
+	}
+	for service := range t.gone {
+		judge(service)
+	}
+	for service := range m.before {
+		judge(service)
+	}
+	switch {
+	case t.old.Stored == 0:
+		f.Nothing = true
+	case f.Total > 0:
+		f.Nothing = t.left.Endpoints == 0
+	default:
+		f.Nothing = k.Index.Services() > 0 && t.left.Services == 0 && t.left.Endpoints == 0
+	}
+	if t.old.Endpoints == 0 && !edited {
+		f.Replaced = t.lost
+	}
+	return f
+}
+
+// fallsOf returns the present numbers of services that will list fewer.
+func fallsOf(k Known, t turnover) numbers {
+	n := numbers{}
+	for service, missing := range t.missing {
+		if missing > t.created[service]+t.returned[service] {
+			listed, _ := k.number(service)
+			n[service] = listed - t.reported[service]
+		}
+	}
+	return n
+}
+
+// explainedOf counts the endpoints with an end that the registry has reported, or
+// listings have confirmed. They are no loss any more.
+func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part) numbers {
+	if len(m.before) == 0 {
+		return nil
+	}
+	n := numbers{}
+	for _, w := range d.Deletes {
+		n.add(k.Index, w.Record)
+	}
+	for _, is := range confirmed {
+		n.add(k.Index, is.Record())
+	}
+	return n
+}

@@ -1,0 +1,64 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// HeldStatus is the status of a source that has left the configuration, while its
+// records are served.
+type HeldStatus struct {
+	State  source.State
+	Reason string
+	Since  time.Time
+	Held   int // records
+	// Release deletes the records by order of an operator. It returns their number
+	// once they are deleted.
+	Release func(ctx context.Context) (int, error)
+}
+
+// shown returns a status overridden by a departure.
+func (d *HeldStatus) shown(st source.Status) source.Status {
+	if d != nil {
+		st.State, st.Reason, st.Since, st.Held = d.State, d.Reason, d.Since, d.Held
+	}
+	return st
+}
+
+// StoredDeparture returns the departure of a source that is stored in its mark; zero
+// if it does not leave the configuration.
+func StoredDeparture(stored Lister, name string) model.Departure {
+	mark, _ := markOf(stored, name).Spec.(model.SourceMark)
+	return mark.Departure
+}
+
+// StoreDeparture stores the departure of a source in its mark, so that another
+// process can continue it. It returns false if the source was never listed, and so
+// has no mark.
+func StoreDeparture(ctx context.Context, store Store, name string, d model.Departure) (stored bool, err error) {
+	for range commitTries {
+		rec := markOf(store, name)
+		mark, marked := rec.Spec.(model.SourceMark)
+		if !marked || mark.Departure.Equal(d) {
+			return marked || d.Equal(model.Departure{}), nil
+		}
+		mark.Departure = d
+		rec.Spec = mark
+		if _, err = store.Commit(ctx, model.Commit{Writes: []model.Write{{Record: rec}}}); err == nil {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("store that source %s leaves the configuration: %w", name, err)
+}
+
+// markOf returns the mark of a source; its specification is nil if there is none.
+func markOf(stored Lister, name string) (mark model.Record) {
+	for rec := range stored.List(model.Filter{Kind: model.KindSource, Source: name}) {
+		mark = rec
+	}
+	return mark
+}
