@@ -39,7 +39,7 @@ func selectedBefore(n int) (*kubeapi.Server, *registry) {
 // giveAway sets both labels.
 func giveAway(api *kubeapi.Server, path string) {
 	o := api.Get(path)
-	labelsOf(o)[labelManagedBy], labelsOf(o)[labelInstance] = managedBy, "test"
+	labelsOf(o)[LabelManagedBy], labelsOf(o)[LabelInstance] = ManagedBy, "test"
 	api.Put(path, o)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // A service of which names are looked up from now on has no WorkloadEntries. They go as
@@ -20,7 +21,7 @@ func TestWorkloadsOutlastTheChangeToDNS(t *testing.T) {
 			moves := filmed(api)
 			w := start(t, api, r, func(c *Config, o *Options) { c.Endpoints, c.ShardSize, o.settle = WorkloadEntries, 3, settle })
 			settled(t, w)
-			looksUp, _ := service("sc", "a.example").(model.Upsert)
+			looksUp, _ := shop.Service("sc", "a.example").(model.Upsert)
 			spec, _ := looksUp.Record.Spec.(model.Service)
 			spec.Resolution = model.ResolutionDNS
 			looksUp.Record.Spec = spec

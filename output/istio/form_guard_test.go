@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // inFormWritten has an earlier process write a.example with n endpoints in a form.
@@ -38,7 +39,7 @@ func TestNearlyEmptyFirstListingTakesNoWorkloadAway(t *testing.T) {
 			api, r := inFormWritten(t, WorkloadEntries, 40)
 			moves := filmed(api)
 			for i := 2; i < 40; i++ {
-				r.say(noInstance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
+				r.say(shop.NoInstance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
 			}
 			g := fresh(t, api, r, brief, inForm(form))
 			g.Listed("sc")
@@ -159,31 +160,6 @@ func TestWorkloadsThatCannotBeListedHoldUpNothing(t *testing.T) {
 	}
 }
 
-// A service takes the second form by its size, and does not go back at once. With DNS it never does.
-func TestAutoGoesBySize(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		endpoints int
-		now, want bool
-	}{
-		{autoAbove, false, false}, {autoAbove + 1, false, true}, {autoAbove, true, true}, {autoAbove / 2, true, true}, {autoAbove/2 - 1, true, false}, {0, true, false},
-	} {
-		if got := (Config{Endpoints: Auto}).isWorkloads(fleetOf(test.endpoints, nil), test.now); got != test.want {
-			t.Errorf("%d endpoints, now %t: %t", test.endpoints, test.now, got)
-		}
-	}
-	names := service("sc", "a.example").(model.Upsert)
-	says := names.Record.Spec.(model.Service)
-	says.Resolution = model.ResolutionDNS
-	names.Record.Spec = says
-	b := catalog.NewBuilder(nil)
-	b.Apply(1, []model.Event{names, instance("sc", "a.example", "b.example")})
-	s := slices.Collect(b.Snapshot().Services())[0]
-	if (Config{Endpoints: WorkloadEntries}).isWorkloads(s, true) || (Config{Endpoints: Auto}).isWorkloads(s, true) {
-		t.Error("a service with DNS has objects of endpoints")
-	}
-}
-
 // A service grows, and shrinks, and is in both forms meanwhile.
 func TestServiceMovesAsItGrowsAndShrinks(t *testing.T) {
 	t.Parallel()
@@ -198,8 +174,8 @@ func TestServiceMovesAsItGrowsAndShrinks(t *testing.T) {
 	counts(t, api, w, 1, 0)
 	var more, less []model.Event
 	for i := range above {
-		more = append(more, instance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
-		less = append(less, noInstance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
+		more = append(more, shop.Instance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
+		less = append(less, shop.NoInstance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
 	}
 	r.say(more...)
 	sees(t, w, 1+above+3)

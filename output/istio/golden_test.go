@@ -89,7 +89,7 @@ func istioSays(manifests ...string) (problems []string) {
 // readBack reads what was written as a registry of manifests.
 func readBack(manifests ...string) (problems []string, events []model.Event) {
 	all := strings.Join(manifests, "---\n")
-	all = strings.ReplaceAll(all, labelManagedBy+": "+managedBy, "mine: test") // else it is passed over as our own
+	all = strings.ReplaceAll(all, LabelManagedBy+": "+ManagedBy, "mine: test") // else it is passed over as our own
 	listing := file.Parse("written.yaml", []byte(all))
 	for _, rejection := range listing.Rejected {
 		problems = append(problems, fmt.Sprintf("%s: %s: %s", rejection.Object, rejection.Field, rejection.Reason))

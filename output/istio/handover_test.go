@@ -12,6 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // earlier is an object of the earlier bridge, with one instance.
@@ -76,9 +77,9 @@ func TestPlanSaysWhatAHandOverWouldDo(t *testing.T) {
 		api.Put(entries+"empty.example", entryWith(t, "empty.example", `{"hosts":["a.example"],"location":"MESH_INTERNAL","resolution":"STATIC"}`))
 		api.Put(entries+"somebody.example", entryWith(t, "somebody.example", `{"hosts":["a.example"],"location":"MESH_EXTERNAL"}`))
 		others := entryWith(t, "another.example", earlier)
-		others["metadata"].(kubeapi.Object)["labels"] = kubeapi.Object{labelManagedBy: managedBy, labelInstance: "another"}
+		others["metadata"].(kubeapi.Object)["labels"] = kubeapi.Object{LabelManagedBy: ManagedBy, LabelInstance: "another"}
 		api.Put(entries+"another.example", others)
-		r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), service("sc", "another.example"))
+		r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "another.example"))
 		if listed {
 			r.listed("sc")
 		}

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/isthmus-mesh/isthmus/output"
@@ -23,17 +22,6 @@ func OutputKind() output.Kind {
 		return &c
 	}}
 }
-
-// Only implements [output.Selective].
-func (c *Config) Only() []string { return c.Sources }
-
-// String implements [output.Settings].
-func (c *Config) String() string {
-	return "to the API server of " + cmp.Or(c.Kubeconfig, "this cluster")
-}
-
-// Warnings implements [output.Settings].
-func (c *Config) Warnings() []string { return nil }
 
 // Open implements [output.Settings].
 func (c *Config) Open(_ context.Context, env output.Env) (output.Output, error) {

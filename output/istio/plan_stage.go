@@ -1,9 +1,9 @@
 package istio
 
 import (
-	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -11,25 +11,104 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// serviceObjects returns the next desired objects of a service: in its form, or on its way
-// from the other form.
-func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, waits func(Observed) wait) Translation {
-	is := w.presence(key, have)
-	to := w.config.isWorkloads(s, is.selects || is.workloads > 0)
-	if w.rehearses || to && is.selects || !to && !is.selects && is.workloads == 0 {
-		w.settling.forget(key)
-		return w.translate(key, s, to, w.inUse(key))
+// stage is a step of the move from one form to the other. Each stage is safe whether or not
+// the next write succeeds. One write changes the ServiceEntry from endpoints to a selector,
+// or back, and its new endpoints exist before that.
+type stage int
+
+const (
+	allInline   stage = iota // endpoints in ServiceEntries
+	bothInline               // and WorkloadEntries that nothing selects
+	bothSelects              // WorkloadEntries that the first ServiceEntry selects, and the other ServiceEntries in their inline form
+	allSelects               // WorkloadEntries alone
+)
+
+// presence is the existing objects of a service that matter for its form.
+type presence struct {
+	first     bool // the first ServiceEntry
+	selects   bool // and it selects our WorkloadEntries
+	workloads int  // of any
+	lacks     int  // missing WorkloadEntries
+	others    bool // the other ServiceEntries of the inline form are in order
+	held      bool // an undesired WorkloadEntry must not be deleted yet
+}
+
+// presenceOf returns the first ServiceEntry of a service.
+func presenceOf(c Settings, key Key, stored *objects) presence {
+	first, there := stored.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
+	return presence{first: there, selects: len(first.selector) > 0 && maps.Equal(first.selector, c.Selector(key.Name))}
+}
+
+// inUse returns the properties of existing objects that the layout of a service depends on.
+func inUse(key Key, stored *objects) InUse {
+	first, _ := stored.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
+	return InUse{stored.exists(key), first.keptNames()}
+}
+
+// next returns the next stage of a service on its way to a form, and whether the stage must
+// last for a while. An istiod follows ServiceEntries and WorkloadEntries by two watches,
+// and one of them may lag.
+func (p presence) next(toWorkloads bool) (s stage, lasts bool) {
+	switch {
+	case toWorkloads && (p.selects || !p.first && p.lacks <= AtATime):
+		return allSelects, false
+	case toWorkloads:
+		return bothInline, p.lacks == 0
+	case p.selects && (!p.others || p.held):
+		return bothSelects, false
+	case p.selects:
+		return bothInline, false
+	case p.workloads > 0:
+		return bothInline, true
+	default:
+		return allInline, false
 	}
-	before, in := w.known.of(key), w.inUse(key)
-	inline, partsInline := w.config.translate(w.options.Instance, s, false, in, before)
-	selects, partsSelects := w.config.translate(w.options.Instance, withWorkloads(s), true, in, before)
-	maps.Copy(partsInline, partsSelects)
-	w.known.keep(key, partsInline)
+}
+
+// AtATime is the number of writes that a key may have at a time while others wait.
+const AtATime = 16
+
+// over returns the stage after one that has lasted.
+func over(toWorkloads bool) stage {
+	if toWorkloads {
+		return bothSelects
+	}
+	return allInline
+}
+
+// existing is the objects of a service in the API server.
+type existing struct {
+	key    Key
+	have   []Observed // of the key
+	stored *objects   // all own objects
+}
+
+// next returns the next desired objects of a service: in its form, or on its way from the
+// other form. held reports whether an object must neither change nor be deleted yet.
+func next(c Settings, s *catalog.Service, e existing, held func(Observed) bool, before Parts, waits *Waits) Translation {
+	is, in := presenceOf(c, e.key, e.stored), inUse(e.key, e.stored)
+	for i := range e.have {
+		if e.have[i].Kind == WorkloadEntry {
+			is.workloads++
+		}
+	}
+	to := c.IsWorkloads(s, is.selects || is.workloads > 0)
+	if waits.Final || to && is.selects || !to && !is.selects && is.workloads == 0 {
+		waits.Forget(e.key)
+		return c.Service(s, to, in, before)
+	}
+	inline, selects := c.Service(s, false, in, before), c.Service(withWorkloads(s), true, in, before)
+	maps.Copy(inline.Parts, selects.Parts)
+	selects.Parts = inline.Parts
 	workloads := workloadsAmong(selects.Objects)
-	is.lacks = w.count(workloads, false)
-	is.others = w.areInOrder(inline.Objects, convert.NameOf(key.Name))
-	is.held = mayNotGo(workloads, have, waits)
-	stage, after := w.stage(key, is, to)
+	is.lacks = len(workloads) - count(workloads, e.stored)
+	is.others = areInOrder(inline.Objects, convert.NameOf(e.key.Name), e.stored)
+	is.held = mayNotGo(workloads, e.have, held)
+	stage, lasts := is.next(to)
+	after := waits.lasting(e.key, to, lasts)
+	if lasts && after == 0 {
+		stage = over(to)
+	}
 	if stage == bothSelects && !convert.TakesWorkloads(s) {
 		stage = bothInline // a selecting ServiceEntry would have another resolution than the rest
 	}
@@ -37,9 +116,12 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	if stage >= bothSelects {
 		t = selects
 	}
-	t.after, t.draft = after, nil
+	t.After, t.Draft = after, nil
 	if !to { // missing WorkloadEntries are not worth writing
-		selects.Objects = slices.DeleteFunc(selects.Objects, func(o Object) bool { return o.Kind == WorkloadEntry && !w.isThere(o) })
+		selects.Objects = slices.DeleteFunc(selects.Objects, func(o Object) bool {
+			_, there := e.stored.object(o.Ref())
+			return o.Kind == WorkloadEntry && !there
+		})
 		workloads = workloadsAmong(selects.Objects)
 	}
 	switch stage {
@@ -66,55 +148,10 @@ func withWorkloads(s *catalog.Service) *catalog.Service {
 	return &was
 }
 
-// stage returns the next stage, and the time until the next reconciliation.
-func (w *Writer) stage(key Key, is present, to bool) (stage, time.Duration) {
-	next, lasts := is.next(to)
-	if !lasts {
-		w.settling.forget(key)
-		return next, 0
-	}
-	remains := w.settling.remains(key, to, cmp.Or(w.options.settle, settleFor), time.Now())
-	if remains > 0 {
-		return next, remains
-	}
-	return over(to), 0
-}
-
-// presence returns the existing objects of a service, before the desired ones are known.
-func (w *Writer) presence(key Key, have []Observed) (is present) {
-	is.first, is.selects = w.selects(key)
-	for i := range have {
-		if have[i].Kind == WorkloadEntry {
-			is.workloads++
-		}
-	}
-	return is
-}
-
-// selects reports whether the first ServiceEntry of a service exists, and whether it
-// selects our WorkloadEntries.
-func (w *Writer) selects(key Key) (there, selects bool) {
-	first, there := w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
-	return there, len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, inUse{}).Selector(key.Name))
-}
-
-// exists returns a function that reports whether a name of a ServiceEntry is in use.
-func (w *Writer) exists(key Key) func(name string) bool {
-	return func(name string) bool {
-		_, ok := w.view.object(Ref{ServiceEntry, key.Namespace, name})
-		return ok
-	}
-}
-
-func (w *Writer) isThere(o Object) bool {
-	_, ok := w.view.object(o.Ref())
-	return ok
-}
-
-// count returns how many objects exist, or are missing.
-func (w *Writer) count(objects []Object, there bool) (n int) {
-	for i := range objects {
-		if w.isThere(objects[i]) == there {
+// count returns how many objects exist.
+func count(wanted []Object, stored *objects) (n int) {
+	for i := range wanted {
+		if _, ok := stored.object(wanted[i].Ref()); ok {
 			n++
 		}
 	}
@@ -122,21 +159,21 @@ func (w *Writer) count(objects []Object, there bool) (n int) {
 }
 
 // areInOrder reports whether all objects but the first are in order.
-func (w *Writer) areInOrder(objects []Object, first string) bool {
+func areInOrder(objects []Object, first string, stored *objects) bool {
 	return !slices.ContainsFunc(objects, func(o Object) bool {
-		is, ok := w.view.object(o.Ref())
+		is, ok := stored.object(o.Ref())
 		return o.Name != first && (!ok || o.differs(is) != "")
 	})
 }
 
 // mayNotGo reports whether an undesired WorkloadEntry has to wait.
-func mayNotGo(wanted []Object, have []Observed, waits func(Observed) wait) bool {
+func mayNotGo(wanted []Object, have []Observed, held func(Observed) bool) bool {
 	names := make(map[string]bool, len(wanted))
 	for i := range wanted {
 		names[wanted[i].Name] = true
 	}
 	return slices.ContainsFunc(have, func(h Observed) bool {
-		return h.Kind == WorkloadEntry && !names[h.Name] && waits(h).reason != ""
+		return h.Kind == WorkloadEntry && !names[h.Name] && held(h)
 	})
 }
 
@@ -157,4 +194,54 @@ func withOthers(objects, others []Object) []Object {
 		}
 	}
 	return all
+}
+
+// SettleFor is how long a lasting stage lasts: far longer than the lag of a healthy istiod,
+// and negligible beside the writes of a move.
+const SettleFor = 5 * time.Second
+
+// Waits records since when moving services are in a lasting stage.
+type Waits struct {
+	Long time.Duration // how long a stage lasts
+	// Final asks for the final form at once, as a plan without writes does.
+	Final bool
+
+	mu  sync.Mutex
+	all map[Key]lasting
+}
+
+type lasting struct {
+	toWorkloads bool
+	since       time.Time
+}
+
+// lasting returns how much longer a stage has to last; zero if it is over, or need not.
+func (w *Waits) lasting(key Key, toWorkloads, lasts bool) time.Duration {
+	if !lasts {
+		w.Forget(key)
+		return 0
+	}
+	return w.Remains(key, toWorkloads, time.Now())
+}
+
+// Remains returns how much longer a stage has to last.
+func (w *Waits) Remains(key Key, toWorkloads bool, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.all[key]
+	if !ok || at.toWorkloads != toWorkloads {
+		at = lasting{toWorkloads, now}
+		if w.all == nil {
+			w.all = map[Key]lasting{}
+		}
+		w.all[key] = at
+	}
+	return max(w.Long-now.Sub(at.since), 0)
+}
+
+// Forget ends the stage of a service.
+func (w *Waits) Forget(key Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.all, key)
 }

@@ -1,18 +1,22 @@
 package istio
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/controller"
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// ledger records the writes, for status and metrics, and to distinguish drift from our own
+// Ledger records the writes, for status and metrics, and to distinguish drift from our own
 // changes.
-type ledger struct {
+type Ledger struct {
 	mu        sync.Mutex
-	inOrder   map[Ref]fingerprint // the fingerprint of an object when it was last in order
+	inOrder   map[Ref]Fingerprint // the fingerprint of an object when it was last in order
 	versions  map[Ref]string      // versions of our writes, until they were seen
 	pending   map[Key]time.Time   // when the first unwritten change was committed
 	restored  map[Ref][]time.Time // when objects were restored lately
@@ -41,7 +45,7 @@ type note struct {
 // hold records an object that is left unchanged. WorkloadEntries of a service that are left
 // for the same reason count as one, because there may be thousands.
 func (n *note) hold(key Key, a Action) {
-	h := Held{a.Ref, a.Reason, a.wait.endpoints, a.wait.since}
+	h := Held{a.Ref, a.Reason, a.Wait.Endpoints, a.Wait.Since}
 	if a.Kind == WorkloadEntry && key.Name != "" {
 		h.Ref = Ref(key)
 		same := func(o Held) bool { return o.Ref == h.Ref && o.Reason == h.Reason && o.Since.Equal(h.Since) }
@@ -53,14 +57,15 @@ func (n *note) hold(key Key, a Action) {
 	n.held = append(n.held, h)
 }
 
-func (l *ledger) init() {
-	l.inOrder, l.versions, l.pending = map[Ref]fingerprint{}, map[Ref]string{}, map[Key]time.Time{}
-	l.underWay = map[Ref]underWay{}
-	l.notes, l.writes, l.restored = map[Key]note{}, map[Verb]uint64{}, map[Ref][]time.Time{}
+func newLedger() *Ledger {
+	return &Ledger{
+		inOrder: map[Ref]Fingerprint{}, versions: map[Ref]string{}, pending: map[Key]time.Time{}, underWay: map[Ref]underWay{},
+		notes: map[Key]note{}, writes: map[Verb]uint64{}, restored: map[Ref][]time.Time{},
+	}
 }
 
 // committed records since when keys wait to be written.
-func (l *ledger) committed(keys []Key, at time.Time) {
+func (l *Ledger) committed(keys []Key, at time.Time) {
 	if at.IsZero() {
 		return
 	}
@@ -73,7 +78,8 @@ func (l *ledger) committed(keys []Key, at time.Time) {
 	}
 }
 
-func (l *ledger) reached(key Key) (time.Duration, bool) {
+// reached returns how long ago the first unwritten change of a key was committed.
+func (l *Ledger) reached(key Key) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, ok := l.pending[key]
@@ -82,18 +88,18 @@ func (l *ledger) reached(key Key) (time.Duration, bool) {
 }
 
 // planned records the objects of a key that are in order, held or left out.
-func (l *ledger) planned(key Key, t Translation, actions []Action) {
-	n := note{left: t.LeftOut, invalid: t.Invalid}
+func (l *Ledger) planned(key Key, p Plan) {
+	n := note{left: p.LeftOut, invalid: p.Invalid}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(actions) == 0 && !t.partly { // neither desired nor existing: another writer may have deleted it
+	if len(p.Actions) == 0 && !p.Partly { // neither desired nor existing: another writer may have deleted it
 		l.forget(key)
 	}
-	for _, a := range actions {
+	for _, a := range p.Actions {
 		switch {
 		case a.Verb != Leave:
-		case a.wait.reason == "":
-			l.inOrder[a.Ref] = a.want.fingerprint()
+		case a.Wait.Reason == "":
+			l.inOrder[a.Ref] = a.Want.fingerprint()
 		default:
 			n.hold(key, a)
 		}
@@ -107,7 +113,7 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 
 // forget drops the records of the first object of a key. Others are dropped with the next
 // term.
-func (l *ledger) forget(key Key) {
+func (l *Ledger) forget(key Key) {
 	r := Ref(key)
 	if r.Kind == ServiceEntry {
 		r.Name = convert.NameOf(key.Name)
@@ -119,14 +125,14 @@ func (l *ledger) forget(key Key) {
 
 // drifted reports whether another writer has changed or deleted an object: it was in order,
 // and the desired state is the same.
-func (l *ledger) drifted(a Action) bool {
+func (l *Ledger) drifted(a Action) bool {
 	if a.Verb != Create && a.Verb != Update {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was, ok := l.inOrder[a.Ref]
-	return ok && was == a.want.fingerprint()
+	return ok && was == a.Want.fingerprint()
 }
 
 // An object is contested after so many restorations within that time.
@@ -137,7 +143,7 @@ const (
 
 // contested reports whether another writer keeps changing an object, and how long to wait
 // before it is restored again.
-func (l *ledger) contested(r Ref, now time.Time) (time.Duration, bool) {
+func (l *Ledger) contested(r Ref, now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lately := slices.DeleteFunc(l.restored[r], func(at time.Time) bool { return now.Sub(at) >= contestedWithin })
@@ -149,7 +155,7 @@ func (l *ledger) contested(r Ref, now time.Time) (time.Duration, bool) {
 	return contestedWithin - now.Sub(lately[0]), len(lately) >= contestedAfter
 }
 
-func (l *ledger) wrote(a Action, now Observed, drifted bool) {
+func (l *Ledger) wrote(a Action, now Observed, drifted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes[a.Verb]++
@@ -164,11 +170,11 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 		delete(l.restored, a.Ref)
 		return
 	}
-	l.inOrder[a.Ref], l.versions[a.Ref] = a.want.fingerprint(), now.Version
+	l.inOrder[a.Ref], l.versions[a.Ref] = a.Want.fingerprint(), now.Version
 }
 
 // sent records an unanswered write; the returned function records the answer.
-func (l *ledger) sent(a Action, now time.Time) (answered func()) {
+func (l *Ledger) sent(a Action, now time.Time) (answered func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.underWay[a.Ref] = underWay{a.key(), now}
@@ -180,7 +186,7 @@ func (l *ledger) sent(a Action, now time.Time) (answered func()) {
 }
 
 // unanswered returns the writes that the API server should have answered by now.
-func (l *ledger) unanswered(now time.Time) map[Ref]underWay {
+func (l *Ledger) unanswered(now time.Time) map[Ref]underWay {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	late := map[Ref]underWay{}
@@ -192,14 +198,14 @@ func (l *ledger) unanswered(now time.Time) map[Ref]underWay {
 	return late
 }
 
-func (l *ledger) failed() {
+func (l *Ledger) failed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures++
 }
 
 // echo reports whether an observed version is our own write.
-func (l *ledger) echo(o, now *Observed) bool {
+func (l *Ledger) echo(o, now *Observed) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now == nil || l.versions[o.Ref] != now.Version {
@@ -210,11 +216,91 @@ func (l *ledger) echo(o, now *Observed) bool {
 
 // begin drops the records that are valid for one term only: another replica has written
 // meanwhile.
-func (l *ledger) begin() {
+func (l *Ledger) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.inOrder)
 	clear(l.versions)
 	clear(l.notes)
 	clear(l.pending)
+}
+
+// Counts are the recorded writes and the objects that are left unchanged.
+type Counts struct {
+	LastWrite time.Time
+	Writes    map[Verb]uint64
+	Failures  uint64
+	Drift     uint64 // objects that were restored after another writer had changed them
+	Held      []Held
+}
+
+// Held is an object that is left unchanged, though it should change.
+type Held struct {
+	Ref
+	Reason string
+	// Endpoints counts the endpoints that would be lost, and Since is when that was detected.
+	// Both are zero while the source has not been listed.
+	Endpoints int
+	Since     time.Time
+}
+
+// Omission is the part of a service that could not be written.
+type Omission struct {
+	Key
+	// Invalid is why nothing of it is written; empty if a part is.
+	Invalid string
+	LeftOut []LeftOut
+}
+
+// Counts returns the writes so far.
+func (l *Ledger) Counts() Counts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := Counts{LastWrite: l.lastWrite, Failures: l.failures, Drift: l.drift, Writes: maps.Clone(l.writes)}
+	for _, n := range l.notes {
+		c.Held = append(c.Held, n.held...)
+	}
+	slices.SortFunc(c.Held, func(a, b Held) int { return a.compare(b.Ref) })
+	return c
+}
+
+// omissions returns the parts of services that cannot be written, in order.
+func (l *Ledger) omissions() []Omission {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []Omission
+	for key, n := range l.notes {
+		if len(n.left) == 0 && n.invalid == "" {
+			continue
+		}
+		list = append(list, Omission{key, n.invalid, n.left})
+	}
+	slices.SortFunc(list, func(a, b Omission) int { return strings.Compare(a.String(), b.String()) })
+	return list
+}
+
+// unansweredAfter is the time of a write in the API server after which it counts as a
+// failure, though it may still succeed.
+const unansweredAfter = 5 * time.Second
+
+// withUnanswered adds hanging writes to the failures of keys.
+func withUnanswered(failing []controller.Failure[Key], late map[Ref]underWay, now time.Time) []controller.Failure[Key] {
+	for r, write := range late {
+		err := fmt.Errorf("%s: the API server has not answered this write for %s; it is given up after %s, and tried again",
+			r, now.Sub(write.since).Round(time.Second), longest)
+		if at := slices.IndexFunc(failing, func(f controller.Failure[Key]) bool { return f.Key == write.key }); at >= 0 {
+			failing[at].Err = err
+			continue
+		}
+		failing = append(failing, controller.Failure[Key]{Key: write.key, Err: err, Tries: 1, Since: write.since})
+	}
+	slices.SortFunc(failing, func(a, b controller.Failure[Key]) int { return a.Since.Compare(b.Since) })
+	return failing
+}
+
+// Size returns the number of records of objects, and of keys that wait to be written.
+func (l *Ledger) Size() (objects, pending int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.inOrder) + len(l.versions) + len(l.restored), len(l.pending)
 }

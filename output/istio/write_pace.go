@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/controller"
 	pausing "github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
@@ -66,82 +65,4 @@ func (p *pace) beside(more int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inline += more
-}
-
-// atATime is the number of writes that a key may have at a time while others wait.
-const atATime = 16
-
-// mostATurn bounds the writes of a key at a time in any case. The key is then reconciled
-// again, because the desired state may have changed.
-const mostATurn = 64
-
-// turn is the batch of writes of one key, before it makes room for others.
-type turn struct {
-	pace    *pace
-	term    *controller.Controller[Key]
-	permit  controller.Permit
-	urgency controller.Urgency
-	wrote   int
-}
-
-// turn returns the batch of a key with so many actions.
-func (w *Writer) turn(ctx context.Context, todo []Action) *turn {
-	return &turn{pace: w.remote.pace, term: w.term.Load(), permit: controller.PermitOf(ctx), urgency: urgencyOf(todo)}
-}
-
-// next waits for the right to one more write. False means that other keys come first: the
-// rest of this key has to wait in the queue.
-func (t *turn) next(ctx context.Context) (bool, error) {
-	if t.permit.Given {
-		t.permit.Given = false
-		t.wrote++
-		return true, nil
-	}
-	if t.wrote >= mostATurn {
-		return false, nil
-	}
-	all, more := t.term.Throttled(t.urgency)
-	room := t.wrote < atATime && (more == 0 || t.permit.Fair)
-	if all == 0 || room {
-		if ok, _ := t.pace.take(time.Now()); ok {
-			t.wrote++
-			return true, nil
-		}
-	}
-	if t.wrote == 0 || all > 0 && !room {
-		return false, nil
-	}
-	t.wrote++
-	return true, t.pace.Wait(ctx)
-}
-
-// end returns the unused right.
-func (t *turn) end() {
-	if t.permit.Given {
-		t.pace.giveBack()
-	}
-}
-
-// urgencyOf returns the urgency of a key's remaining actions. A removed endpoint still gets
-// traffic, and a new one gets none yet.
-func urgencyOf(actions []Action) controller.Urgency {
-	urgency := controller.Routine
-	for _, a := range actions {
-		switch a.Verb {
-		case Leave:
-		case Delete:
-			return controller.MostUrgent
-		case Create:
-			urgency = max(urgency, controller.Urgent)
-		default:
-			after := membersOf(a.want.Spec)
-			if len(without(a.have.members, after)) > 0 {
-				return controller.MostUrgent
-			}
-			if len(without(after, a.have.members)) > 0 {
-				urgency = max(urgency, controller.Urgent)
-			}
-		}
-	}
-	return urgency
 }

@@ -26,6 +26,9 @@ type remote struct {
 	pace   *pace
 }
 
+// Permit takes the right to one write, or otherwise returns when there will be one.
+func (r *remote) Permit(now time.Time) (ok bool, at time.Time) { return r.pace.take(now) }
+
 // grace is how long a write in progress may take after the right to write has ended. It is
 // shorter than the time between a leader's last attempt to renew its lease and the end of
 // the lease.
@@ -119,11 +122,51 @@ func (r *remote) apply(ctx context.Context, o Object, precondition map[string]an
 		return nil, err
 	}
 	return answer(r.of(r.client.Patch(types.ApplyPatchType), o.Ref()).
-		Param("fieldManager", fieldManager).Param("force", "true").Body(body).Do(ctx))
+		Param("fieldManager", FieldManager).Param("force", "true").Body(body).Do(ctx))
 }
 
 func (r *remote) get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	return answer(r.of(r.client.Get(), ref).Do(ctx))
+}
+
+// page is the number of objects requested from the API server at a time.
+const page = "500"
+
+// each reads all objects of a kind, of any owner, in a namespace or, if that is empty, in
+// all namespaces.
+func (r *remote) each(ctx context.Context, kind Kind, namespace string, do func(*unstructured.Unstructured)) error {
+	for next := ""; ; {
+		request := r.client.Get().Namespace(namespace).Resource(kind.Resource()).Param("limit", page)
+		if next != "" {
+			request = request.Param("continue", next)
+		}
+		body, err := request.Do(ctx).Raw()
+		if err != nil {
+			return fmt.Errorf("listing all %s: %s", kind.Resource(), explain(err))
+		}
+		list := &unstructured.UnstructuredList{}
+		if err := list.UnmarshalJSON(body); err != nil {
+			return fmt.Errorf("the API server's list of all %s cannot be read: %w", kind.Resource(), err)
+		}
+		for i := range list.Items {
+			do(&list.Items[i])
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+// selecting reads the ServiceEntries of a namespace that have a selector.
+func (r *remote) selecting(ctx context.Context, namespace string) (all []Selecting, err error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	err = r.each(ctx, ServiceEntry, namespace, func(u *unstructured.Unstructured) {
+		if selector, _, _ := unstructured.NestedStringMap(u.Object, "spec", "workloadSelector", "labels"); len(selector) > 0 {
+			all = append(all, Selecting{Ref{ServiceEntry, namespace, u.GetName()}, selector})
+		}
+	})
+	return all, err
 }
 
 // delete deletes the observed object, and no other of that name.
@@ -166,21 +209,4 @@ func answer(result rest.Result) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("the API server's answer cannot be read: %w", err)
 	}
 	return u, nil
-}
-
-// exists reports whether a creation failed because the object exists.
-func exists(err error) bool {
-	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
-		return true
-	}
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
-	if !ok || status.Status().Code != http.StatusUnprocessableEntity || status.Status().Details == nil {
-		return false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Field == "metadata.resourceVersion" {
-			return true
-		}
-	}
-	return false
 }

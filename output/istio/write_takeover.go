@@ -2,8 +2,6 @@ package istio
 
 import (
 	"context"
-	"maps"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,7 +59,7 @@ func (r *remote) takeOver(ctx context.Context, o Object, have Observed, wasRejec
 // replace replaces the specification of u, and adds our metadata. It is done only if the
 // object still has the version of u.
 func (r *remote) replace(ctx context.Context, o Object, u *unstructured.Unstructured) (Observed, error) {
-	u.Object["spec"] = o.spec()
+	u.Object["spec"] = o.specMap()
 	u.SetLabels(together(u.GetLabels(), o.Labels))
 	u.SetAnnotations(together(u.GetAnnotations(), o.Annotations))
 	u.SetManagedFields(nil) // the API server maintains them
@@ -81,20 +79,5 @@ func (r *remote) put(ctx context.Context, ref Ref, u *unstructured.Unstructured)
 	if err != nil {
 		return nil, err
 	}
-	return answer(r.of(r.client.Put(), ref).Param("fieldManager", fieldManager).Body(body).Do(ctx))
-}
-
-// together returns a map with the entries of both; ours take precedence.
-func together(all, ours map[string]string) map[string]string {
-	union := make(map[string]string, len(all)+len(ours))
-	maps.Copy(union, all)
-	maps.Copy(union, ours)
-	return union
-}
-
-// rejected reports whether the API server, or its webhook, rejects an object because of its
-// content.
-func rejected(err error) bool {
-	return err != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsForbidden(err) && strings.Contains(err.Error(), "admission webhook"))
+	return answer(r.of(r.client.Put(), ref).Param("fieldManager", FieldManager).Body(body).Do(ctx))
 }
