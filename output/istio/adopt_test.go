@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
@@ -16,7 +17,7 @@ func handedOver(host string) kubeapi.Object {
 		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
 		"metadata": kubeapi.Object{
 			"name": host, "namespace": "shop",
-			"labels": kubeapi.Object{LabelManagedBy: ManagedBy, LabelInstance: "test"},
+			"labels": kubeapi.Object{object.LabelManagedBy: object.ManagedBy, object.LabelInstance: "test"},
 		},
 		"spec": kubeapi.Object{"hosts": []any{host}, "endpoints": []any{kubeapi.Object{"address": "10.0.0.1"}}},
 	}

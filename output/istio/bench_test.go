@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
@@ -18,7 +19,7 @@ func BenchmarkTranslate(b *testing.B) {
 			s, c := shop.Fleet(instances, map[string]string{"app": "a", "version": "v1"}), DefaultConfig()
 			for b.Loop() {
 				for _, o := range c.Translate("test", s, func(string) bool { return false }).Objects {
-					o.fingerprint()
+					o.Fingerprint()
 				}
 			}
 		})
@@ -41,7 +42,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(observedOf(ServiceEntry, u).members) != 1000 {
+		if len(object.Observe(object.ServiceEntry, u).Members) != 1000 {
 			b.Fatal("lost")
 		}
 	}

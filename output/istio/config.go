@@ -11,6 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
+
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -36,11 +39,11 @@ type Config struct {
 	// several objects.
 	ShardSize int `json:"shardSize"`
 	// Endpoints is the form of the endpoints of a service.
-	Endpoints Form `json:"endpoints"`
+	Endpoints translate.Form `json:"endpoints"`
 	// Sidecars enables writing the scopes of the sources.
 	Sidecars bool `json:"sidecars"`
 
-	above int // see [Settings]
+	above int // see [translate.Settings]
 }
 
 // LeaderElection lets only one of several replicas write.
@@ -59,22 +62,22 @@ func DefaultConfig() Config {
 		QPS:            50,
 		Burst:          100,
 		ShardSize:      100,
-		Endpoints:      Inline,
+		Endpoints:      translate.Inline,
 	}
 }
 
 // settings returns the part that decides the form of the objects.
-func (c Config) settings(instance string) Settings {
-	return Settings{Instance: instance, ShardSize: c.ShardSize, Endpoints: c.Endpoints, Sidecars: c.Sidecars, Above: c.above}
+func (c Config) settings(instance string) translate.Settings {
+	return translate.Settings{Instance: instance, ShardSize: c.ShardSize, Endpoints: c.Endpoints, Sidecars: c.Sidecars, Above: c.above}
 }
 
 // Translate returns the objects of a service, marked with an instance. exists reports
 // whether an object name is in use for the service now; see [Config.ShardSize].
-func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) Translation {
+func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) translate.Translation {
 	settings := c.settings(instance)
-	t := settings.Service(s, settings.IsWorkloads(s, false), InUse{Exists: exists}, nil)
+	t := settings.Service(s, settings.IsWorkloads(s, false), translate.InUse{Exists: exists}, nil)
 	for i := range t.Objects {
-		t.Objects[i] = t.Objects[i].whole()
+		t.Objects[i] = t.Objects[i].Whole()
 	}
 	return t
 }
@@ -108,7 +111,7 @@ func (c *Config) Check() error {
 
 // target returns the client configuration for the API server that the configuration names.
 func (c Config) target() (*rest.Config, error) {
-	return kubeconfig.Load(c.Kubeconfig, c.Context, FieldManager)
+	return kubeconfig.Load(c.Kubeconfig, c.Context, object.FieldManager)
 }
 
 // Server implements [output.APIServer].

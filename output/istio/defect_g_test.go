@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
@@ -68,7 +69,7 @@ func TestDefectHAndOInstancesChangeNoPorts(t *testing.T) {
 		t.Errorf("the other instance is now %s", got)
 	}
 	service, _ := r.snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
-	objects := w.config.Translate("test", service, w.view.exists(Key{ServiceEntry, "shop", "a.example"})).Objects
+	objects := w.config.Translate("test", service, w.view.Exists(object.Key{Kind: object.ServiceEntry, Namespace: "shop", Name: "a.example"})).Objects
 	part := objects[len(objects)-1].Name
 	if got := addresses(api, part); got != "10.0.0.2" || strings.Contains(fmt.Sprint(spec(api, part)), "grpc") {
 		t.Errorf("the instance without grpc is written as %v", spec(api, part))

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
@@ -26,7 +28,7 @@ func TestDefectKInstancesKeepApart(t *testing.T) {
 	settled(t, e)
 	w := start(t, api, west, named("west"))
 	wants(t, api, "west.example", "10.9.9.1")
-	fails(t, w, "ServiceEntry shop/both.example", "belongs to the Isthmus instance east", "delete or rename it", LabelInstance)
+	fails(t, w, "ServiceEntry shop/both.example", "belongs to the Isthmus instance east", "delete or rename it", object.LabelInstance)
 	if got := addresses(api, "both.example"); got != "10.0.0.1" {
 		t.Errorf("written: %s", got)
 	}
@@ -44,7 +46,7 @@ func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
 	api, r := newAPI(t), newRegistry("sc")
 	mine := kubeapi.Object{
 		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
-		"metadata": kubeapi.Object{"name": "a.example", "namespace": "shop", "labels": kubeapi.Object{LabelManagedBy: ManagedBy}},
+		"metadata": kubeapi.Object{"name": "a.example", "namespace": "shop", "labels": kubeapi.Object{object.LabelManagedBy: object.ManagedBy}},
 		"spec":     kubeapi.Object{"hosts": []any{"a.example"}, "endpoints": []any{kubeapi.Object{"address": "1.1.1.1"}}},
 	}
 	api.Put(entries+"a.example", mine)
@@ -69,7 +71,7 @@ func TestDefectKContestedObjectIsNotFoughtOver(t *testing.T) {
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
 	settled(t, w)
-	for range contestedAfter {
+	for range write.ContestedAfter {
 		api.Delete(entries + "a.example")
 		wants(t, api, "a.example", "10.0.0.1")
 		settled(t, w)

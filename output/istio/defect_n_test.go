@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
@@ -86,7 +87,7 @@ func TestDefectNOutageIsCaughtUpWith(t *testing.T) {
 	wants(t, api, "a.example", "10.0.0.1")
 	settled(t, w)
 	await(t, "b.example to be seen", func() error { // else there is nothing to delete while the API server is away
-		if _, ok := w.view.object(Ref{ServiceEntry, "shop", "b.example"}); !ok {
+		if _, ok := w.view.Object(object.Ref{Kind: object.ServiceEntry, Namespace: "shop", Name: "b.example"}); !ok {
 			return errors.New("it is not")
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
@@ -46,7 +47,7 @@ func TestPlanSaysWhatWouldBeWrittenAndWritesNothing(t *testing.T) {
 	for _, a := range actions {
 		reason, _, _ := strings.Cut(a.Reason, ",")
 		got = append(got, fmt.Sprint(a.Verb, " ", a.Ref, ": ", reason))
-		if a.Verb == Update {
+		if a.Verb == plan.Update {
 			got = append(got, a.Diff...)
 		}
 	}

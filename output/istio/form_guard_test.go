@@ -12,12 +12,14 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // inFormWritten has an earlier process write a.example with n endpoints in a form.
-func inFormWritten(t *testing.T, f Form, n int) (*kubeapi.Server, *registry) {
+func inFormWritten(t *testing.T, f translate.Form, n int) (*kubeapi.Server, *registry) {
 	t.Helper()
 	api, r := newAPI(t), newRegistry("sc")
 	r.say(fleetSays(n)...)
@@ -33,10 +35,10 @@ func inFormWritten(t *testing.T, f Form, n int) (*kubeapi.Server, *registry) {
 // has by now, until the third equal listing.
 func TestNearlyEmptyFirstListingTakesNoWorkloadAway(t *testing.T) {
 	t.Parallel()
-	for _, form := range []Form{WorkloadEntries, Inline} {
+	for _, form := range []translate.Form{translate.WorkloadEntries, translate.Inline} {
 		t.Run("to "+string(form), func(t *testing.T) {
 			t.Parallel()
-			api, r := inFormWritten(t, WorkloadEntries, 40)
+			api, r := inFormWritten(t, translate.WorkloadEntries, 40)
 			moves := filmed(api)
 			for i := 2; i < 40; i++ {
 				r.say(shop.NoInstance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
@@ -48,7 +50,7 @@ func TestNearlyEmptyFirstListingTakesNoWorkloadAway(t *testing.T) {
 				// One is for all WorkloadEntries. There are more if the earlier process was
 				// stopped before the inline objects had gone that it began with.
 				held := g.Status().Held
-				if !slices.ContainsFunc(held, func(h Held) bool { return h.String() == "ServiceEntry shop/a.example" }) {
+				if !slices.ContainsFunc(held, func(h write.Held) bool { return h.String() == "ServiceEntry shop/a.example" }) {
 					return fmt.Errorf("held are %+v", held)
 				}
 				return nil
@@ -74,8 +76,8 @@ func TestNearlyEmptyFirstListingTakesNoWorkloadAway(t *testing.T) {
 // Nor does an endpoint go before its source has been listed.
 func TestNoWorkloadGoesBeforeItsSourceIsListed(t *testing.T) {
 	t.Parallel()
-	for _, form := range []Form{WorkloadEntries, Inline, Auto} {
-		api, _ := inFormWritten(t, WorkloadEntries, 20)
+	for _, form := range []translate.Form{translate.WorkloadEntries, translate.Inline, translate.Auto} {
+		api, _ := inFormWritten(t, translate.WorkloadEntries, 20)
 		before := len(api.Writes())
 		unlisted := newRegistry("sc")
 		unlisted.say(fleetSays(3)...)
@@ -99,12 +101,12 @@ func TestNoWorkloadGoesBeforeItsSourceIsListed(t *testing.T) {
 // The dry run shows how a change of the form ends.
 func TestPlanShowsTheOtherForm(t *testing.T) {
 	t.Parallel()
-	for from, test := range map[Form]struct {
-		to   Form
+	for from, test := range map[translate.Form]struct {
+		to   translate.Form
 		want map[string]int
 	}{
-		Inline:          {WorkloadEntries, map[string]int{"create WorkloadEntry": 7, "update ServiceEntry": 1, "delete ServiceEntry": 3}},
-		WorkloadEntries: {Inline, map[string]int{"delete WorkloadEntry": 7, "update ServiceEntry": 1, "create ServiceEntry": 3}},
+		translate.Inline:          {translate.WorkloadEntries, map[string]int{"create WorkloadEntry": 7, "update ServiceEntry": 1, "delete ServiceEntry": 3}},
+		translate.WorkloadEntries: {translate.Inline, map[string]int{"delete WorkloadEntry": 7, "update ServiceEntry": 1, "create ServiceEntry": 3}},
 	} {
 		api, r := inFormWritten(t, from, 7)
 		before := len(api.Writes())
@@ -136,7 +138,7 @@ func TestPlanShowsTheOtherForm(t *testing.T) {
 // service that has some.
 func TestWorkloadsThatCannotBeListedHoldUpNothing(t *testing.T) {
 	t.Parallel()
-	api, r := inFormWritten(t, WorkloadEntries, 4)
+	api, r := inFormWritten(t, translate.WorkloadEntries, 4)
 	api.Reject(func(_, path string) *kubeapi.Rejection {
 		if !strings.Contains(path, "/workloadentries") {
 			return nil
@@ -144,7 +146,7 @@ func TestWorkloadsThatCannotBeListedHoldUpNothing(t *testing.T) {
 		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "no workloadentries"}
 	})
 	before := len(api.Writes())
-	w := start(t, api, r, inForm(Inline))
+	w := start(t, api, r, inForm(translate.Inline))
 	await(t, "the endpoints inline", func() error {
 		if s := spec(api, "a.example"); s["workloadSelector"] != nil || s["endpoints"] == nil {
 			return fmt.Errorf("it is %v", s)
@@ -168,7 +170,7 @@ func TestServiceMovesAsItGrowsAndShrinks(t *testing.T) {
 	r.say(fleetSays(3)...)
 	r.listed("sc")
 	w := start(t, api, r, func(c *Config, o *Options) {
-		inForm(Auto)(c, o)
+		inForm(translate.Auto)(c, o)
 		c.above = above
 	})
 	counts(t, api, w, 1, 0)
@@ -179,10 +181,10 @@ func TestServiceMovesAsItGrowsAndShrinks(t *testing.T) {
 	}
 	r.say(more...)
 	sees(t, w, 1+above+3)
-	endsIn(t, api, w, WorkloadEntries, above+3)
+	endsIn(t, api, w, translate.WorkloadEntries, above+3)
 	r.say(less[:above/2]...)
 	sees(t, w, 1+above/2+3)
-	endsIn(t, api, w, WorkloadEntries, above/2+3)
+	endsIn(t, api, w, translate.WorkloadEntries, above/2+3)
 	r.say(less[above/2:]...)
 	sees(t, w, 1)
 	if got := served(api.Everything()); len(got) != 3 {

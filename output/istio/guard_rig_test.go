@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
@@ -235,7 +236,7 @@ func endpointsOfDrops(drops []model.HeldDrop) (n int) {
 }
 
 // holds waits until just these are held, at rest, and says why the first one is.
-func (g *guarded) holds(hosts ...string) (first Held) {
+func (g *guarded) holds(hosts ...string) (first write.Held) {
 	g.t.Helper()
 	await(g.t, "what is held", func() error {
 		s := g.Status()
@@ -255,7 +256,7 @@ func (g *guarded) holds(hosts ...string) (first Held) {
 }
 
 // holdsFor waits until just these are held, the first one for a reason with this in it.
-func (g *guarded) holdsFor(reason string, hosts ...string) (first Held) {
+func (g *guarded) holdsFor(reason string, hosts ...string) (first write.Held) {
 	g.t.Helper()
 	await(g.t, "why it is held", func() error {
 		if first = g.holds(hosts...); !strings.Contains(first.Reason, reason) {

@@ -5,16 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // content is what objects say, by name.
-func content(objects []Object) map[string]Fingerprint {
-	all := map[string]Fingerprint{}
+func content(objects []object.Object) map[string]object.Fingerprint {
+	all := map[string]object.Fingerprint{}
 	for _, o := range objects {
-		all[o.Name] = o.fingerprint()
+		all[o.Name] = o.Fingerprint()
 	}
 	return all
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/controller"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 )
 
 // Status is the status of a writer.
@@ -33,22 +35,22 @@ type Status struct {
 	// Rate is the configured rate, in writes per second.
 	Rate float64
 	// Failing are the keys that could not be written, or with a hanging write.
-	Failing []controller.Failure[Key]
+	Failing []controller.Failure[object.Key]
 	// LeftOut are the parts of services that could not be written.
-	LeftOut []Omission
+	LeftOut []write.Omission
 	// Counts has the writes, and the objects that are left unchanged, though they should
 	// change, until their source has been listed and confirmed.
-	Counts
+	write.Counts
 }
 
 // Status returns the status of the writer.
 func (w *Writer) Status() Status {
-	s := Status{LeftOut: w.ledger.omissions(), Counts: w.ledger.Counts(), Objects: w.view.count(), Rate: w.config.QPS}
-	s.Trouble, s.TroubleSince = w.view.trouble()
+	s := Status{LeftOut: w.ledger.Omissions(), Counts: w.ledger.Counts(), Objects: w.view.Count(), Rate: w.config.QPS}
+	s.Trouble, s.TroubleSince = w.view.Trouble()
 	term := w.term.Load()
 	s.Leading = term != nil
 	if w.leader != nil {
-		s.Leader, _ = w.leader.holder()
+		s.Leader, _ = w.leader.Holder()
 		s.Lease, s.LeaseSince = w.leader.Trouble()
 	}
 	if term != nil {
@@ -57,6 +59,6 @@ func (w *Writer) Status() Status {
 		s.Throttled, s.ThrottledSince = t.Throttled, t.ThrottledSince
 	}
 	now := time.Now()
-	s.Failing = withUnanswered(s.Failing, w.ledger.unanswered(now), now)
+	s.Failing = w.ledger.WithUnanswered(s.Failing, now)
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
@@ -50,7 +51,7 @@ func TestPortsKeepTheNamesThatTheyWereHandedOverWith(t *testing.T) {
 		t.Errorf("after a change it is %s", got)
 	}
 	o = api.Get(entries + host)
-	delete(o["metadata"].(kubeapi.Object)["annotations"].(kubeapi.Object), AnnotationPorts)
+	delete(o["metadata"].(kubeapi.Object)["annotations"].(kubeapi.Object), object.AnnotationPorts)
 	api.Put(entries+host, o)
 	await(t, "the port to have the service's own name", func() error {
 		if got := fmt.Sprint(specification(api, host)); strings.Contains(got, "HTTP-80") {
@@ -171,5 +172,5 @@ func TestAnyObjectIsApplied(t *testing.T) {
 
 // wanted is the specification of the only object of a host, as JSON has it.
 func (w *running) wanted(host string) any {
-	return w.planner.Plan(w.look(), Key{ServiceEntry, "shop", host}).Objects[0].whole().specMap()
+	return w.planner.Plan(w.look(), object.Key{Kind: object.ServiceEntry, Namespace: "shop", Name: host}).Objects[0].Whole().SpecMap()
 }

@@ -15,6 +15,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/controller"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
+	"github.com/isthmus-mesh/isthmus/output/istio/baseline"
+	"github.com/isthmus-mesh/isthmus/output/istio/dryrun"
+	"github.com/isthmus-mesh/isthmus/output/istio/lease"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
+	"github.com/isthmus-mesh/isthmus/output/istio/rights"
+	"github.com/isthmus-mesh/isthmus/output/istio/view"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -47,19 +56,19 @@ type Writer struct {
 	options Options
 	log     *slog.Logger
 
-	view      *view
-	planner   *Planner
-	baselines *Baselines
-	remote    *remote
-	writes    *Writes
-	ledger    *Ledger  // of the writes
-	reviews   *reviews // for [Writer.Rights] only
-	leader    *leader  // nil if there is no election
-	changes   *controller.Gatherer[Key]
+	view      *view.View
+	planner   *plan.Planner
+	baselines *baseline.Baselines
+	remote    *write.Remote
+	writes    *write.Writes
+	ledger    *write.Ledger    // of the writes
+	reviews   *rights.Reviewer // for [Writer.Rights] only
+	leader    *lease.Election  // nil if there is no election
+	changes   *controller.Gatherer[object.Key]
 
 	newest atomic.Pointer[published]
 	primed chan struct{} // closed with the first catalog
-	term   atomic.Pointer[controller.Controller[Key]]
+	term   atomic.Pointer[controller.Controller[object.Key]]
 }
 
 // published is the newest catalog.
@@ -83,29 +92,29 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	w := &Writer{config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{})}
-	settings, needs, open := c.settings(o.Instance), Needs{}, func() error { return nil }
+	settings, needs, open := c.settings(o.Instance), rights.Needs{}, func() error { return nil }
 	var err error
 	if l := c.LeaderElection; l.Enabled {
 		needs.Namespace, needs.Lease = l.Namespace, l.Name
-		if w.leader, err = newLeader(l.Namespace, l.Name, target, w.log); err != nil {
+		if w.leader, err = lease.New(l.Namespace, l.Name, target, w.log); err != nil {
 			return nil, err
 		}
 		open = w.leader.Open
 	}
-	if w.remote, err = newRemote(target, c.QPS, c.Burst, open); err != nil {
+	if w.remote, err = write.NewRemote(target, c.QPS, c.Burst, open); err != nil {
 		return nil, err
 	}
 	needs.Kinds = settings.Kinds()
-	if w.reviews, err = newReviews(target, needs); err != nil {
+	if w.reviews, err = rights.New(target, needs); err != nil {
 		return nil, err
 	}
-	if w.view, err = newView(target, o.Instance, settings.Kinds(), settings.Retired(), w.log, w.observed); err != nil {
+	if w.view, err = view.New(target, o.Instance, settings.Kinds(), settings.Retired(), w.log, w.observed); err != nil {
 		return nil, err
 	}
-	w.planner = NewPlanner(settings, w.view.objects, cmp.Or(o.settle, SettleFor))
+	w.planner = plan.New(settings, w.view.Objects, cmp.Or(o.settle, plan.SettleFor))
 	name := "istio/" + rand.Text()[:8]
-	w.baselines = NewBaselines(name, o.Judge, w.view.objects, settings, o.Restored, w.log)
-	w.writes = NewWrites(o.Instance, w.remote, w.log)
+	w.baselines = baseline.New(name, o.Judge, w.view.Objects, settings, o.Restored, w.log)
+	w.writes = write.New(o.Instance, w.remote, w.log)
 	w.ledger = w.writes.Ledger
 	w.changes = controller.NewGatherer(c.Debounce.Due, w.deliver)
 	return w, nil
@@ -132,7 +141,7 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 		// Objects that waited for a source may proceed.
 		w.enqueue(controller.Low, w.keys())
 	}
-	w.ledger.committed(keys, change.Committed)
+	w.ledger.Committed(keys, change.Committed)
 	w.changes.Add(keys...)
 }
 
@@ -144,13 +153,13 @@ func (w *Writer) review() {
 }
 
 // keys returns every key with a desired or an existing object.
-func (w *Writer) keys() []Key { return w.planner.Keys(w.newest.Load().Snapshot) }
+func (w *Writer) keys() []object.Key { return w.planner.Keys(w.newest.Load().Snapshot) }
 
 // look returns the facts for a plan. The facts about sources are read first, because they
 // are stored only after the records they are about are published.
-func (w *Writer) look() *Facts {
+func (w *Writer) look() *plan.Facts {
 	known, newest := w.baselines.Facts(), w.newest.Load()
-	f := &Facts{Snapshot: newest.Snapshot, Complete: newest.complete, Known: known, Any: w.options.Sources == nil}
+	f := &plan.Facts{Snapshot: newest.Snapshot, Complete: newest.complete, Known: known, Any: w.options.Sources == nil}
 	if !f.Any {
 		f.Sources = w.options.Sources()
 	}
@@ -188,23 +197,23 @@ func (w *Writer) compare(ctx context.Context) {
 func (w *Writer) Run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	parts.Go(func() { w.view.run(klog.NewContext(ctx, klogTo(w.log))) })
+	parts.Go(func() { w.view.Run(klog.NewContext(ctx, apiserver.Klog(w.log))) })
 	parts.Go(func() { w.changes.Run(ctx) })
 	parts.Go(func() { w.compare(ctx) })
 	if w.leader == nil {
 		w.write(ctx)
 		return
 	}
-	w.leader.run(ctx, w.write)
+	w.leader.Run(ctx, w.write)
 }
 
 // write is one term of writing. All keys are reconciled anew, against the existing view of
 // the API server.
 func (w *Writer) write(ctx context.Context) {
-	w.ledger.begin()
+	w.ledger.Begin()
 	defer w.planner.EndTerm()
 	filled := make(chan struct{})
-	term := controller.New(controller.Config[Key]{
+	term := controller.New(controller.Config[object.Key]{
 		Reconcile: w.reconcile,
 		Workers:   workers,
 		Permit:    w.remote.Permit,
@@ -229,8 +238,8 @@ const workers = 8
 
 func (w *Writer) gates() []controller.Gate {
 	gates := []controller.Gate{{Name: "the catalog", Open: w.primed}}
-	for _, kind := range []Kind{ServiceEntry, WorkloadEntry, Sidecar} {
-		if known := w.view.known(kind); known != nil && (kind != Sidecar || w.config.Sidecars) { // a service may still be in a retired form
+	for _, kind := range []object.Kind{object.ServiceEntry, object.WorkloadEntry, object.Sidecar} {
+		if known := w.view.Known(kind); known != nil && (kind != object.Sidecar || w.config.Sidecars) { // a service may still be in a retired form
 			gates = append(gates, controller.Gate{Name: "the API server's listing of " + kind.Resource(), Open: known})
 		}
 	}
@@ -250,9 +259,9 @@ func (w *Writer) waitPrimed(ctx context.Context) bool {
 }
 
 // deliver enqueues the gathered keys. Without a term they are not needed.
-func (w *Writer) deliver(keys []Key) { w.enqueue(controller.High, keys) }
+func (w *Writer) deliver(keys []object.Key) { w.enqueue(controller.High, keys) }
 
-func (w *Writer) enqueue(p controller.Priority, keys []Key) {
+func (w *Writer) enqueue(p controller.Priority, keys []object.Key) {
 	if term := w.term.Load(); term != nil {
 		term.Add(p, keys...)
 	}
@@ -260,27 +269,27 @@ func (w *Writer) enqueue(p controller.Priority, keys []Key) {
 
 // observed handles a change of an own object. The change may be the echo of an own write,
 // or another writer's: the reconciler decides.
-func (w *Writer) observed(old, now *Observed) {
+func (w *Writer) observed(old, now *object.Observed) {
 	term := w.term.Load()
 	if term == nil {
 		return
 	}
-	for _, o := range []*Observed{old, now} {
+	for _, o := range []*object.Observed{old, now} {
 		if o == nil {
 			continue
 		}
 		w.planner.Seen(o)
-		term.Observed(o.key())
-		if w.ledger.echo(o, now) {
-			term.Add(controller.Low, o.key()) // most likely in order, but a check costs little
+		term.Observed(o.Key())
+		if w.ledger.Echo(o, now) {
+			term.Add(controller.Low, o.Key()) // most likely in order, but a check costs little
 		} else {
-			term.Add(controller.High, o.key())
+			term.Add(controller.High, o.Key())
 		}
 	}
 }
 
 // reconcile brings the objects of one key to the desired state.
-func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, error) {
+func (w *Writer) reconcile(ctx context.Context, key object.Key) (controller.Outcome, error) {
 	p := w.plan(ctx, w.look(), key)
 	expected, rest, err := w.writes.Batch(ctx, w.term.Load(), p.Actions)
 	if ctx.Err() != nil {
@@ -288,60 +297,60 @@ func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, er
 	}
 	outcome := controller.Outcome{After: p.After, Throttled: rest.Waits, Urgency: rest.Urgency}
 	if err == nil && !outcome.Throttled {
-		if took, ok := w.ledger.reached(key); ok && w.options.Written != nil {
+		if took, ok := w.ledger.Reached(key); ok && w.options.Written != nil {
 			w.options.Written(took)
 		}
 	}
 	if len(expected) > 0 {
-		outcome.Await = func() bool { return expected.SeenIn(w.view.objects) }
+		outcome.Await = func() bool { return expected.SeenIn(w.view.Objects) }
 	}
 	return outcome, err
 }
 
 // plan plans the actions on the objects of a key, and records the plan.
-func (w *Writer) plan(ctx context.Context, f *Facts, key Key) Plan {
+func (w *Writer) plan(ctx context.Context, f *plan.Facts, key object.Key) plan.Plan {
 	p := w.planner.Plan(f, key)
 	w.enqueue(controller.High, p.Owners)
-	handedOver := Selectable(p.Actions)
-	var selecting []Selecting
+	handedOver := plan.Selectable(p.Actions)
+	var selecting []plan.Selecting
 	unknown := ""
 	if len(handedOver) > 0 {
 		var err error
-		if selecting, err = w.remote.selecting(ctx, key.Namespace); err != nil {
-			unknown = "it is not known whether a ServiceEntry selects it: " + explain(err)
+		if selecting, err = w.remote.Selecting(ctx, key.Namespace); err != nil {
+			unknown = "it is not known whether a ServiceEntry selects it: " + apiserver.Explain(err)
 		}
 	}
 	p.After = max(p.After, w.planner.KeepSelected(key, handedOver, selecting, unknown))
-	w.ledger.planned(key, p)
+	w.ledger.Planned(key, p)
 	return p
 }
 
 // Plan lists the API server's objects, compares them with the last published snapshot, and
 // returns the action on each object, ordered by object. It writes nothing and takes no part
 // in the election. It replaces [Writer.Run], and requires a [Writer.Publish] before.
-func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
+func (w *Writer) Plan(ctx context.Context) ([]plan.Action, []write.Omission, error) {
 	w.planner.Rehearse()
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
-	following.Go(func() { w.view.run(klog.NewContext(ctx, klogTo(w.log))) })
+	following.Go(func() { w.view.Run(klog.NewContext(ctx, apiserver.Klog(w.log))) })
 	if err := w.awaitFacts(ctx); err != nil {
 		return nil, nil, err
 	}
 	facts := w.look()
-	var all []Action
+	var all []plan.Action
 	for _, key := range w.keys() {
 		all = append(all, w.plan(ctx, facts, key).Actions...)
 	}
-	all, err := Rehearsal{w.remote, w.planner, facts}.Complete(ctx, all)
+	all, err := dryrun.Rehearsal{Remote: w.remote, Planner: w.planner, Facts: facts}.Complete(ctx, all)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return all, w.ledger.omissions(), nil
+	return all, w.ledger.Omissions(), nil
 }
 
 // awaitFacts waits until the API server has been listed, or cannot be, and then for all
@@ -352,7 +361,7 @@ func (w *Writer) awaitFacts(ctx context.Context) error {
 		defer close(listed)
 		w.waitPrimed(ctx)
 	}()
-	if err := w.view.await(ctx, listed); err != nil {
+	if err := w.view.Await(ctx, listed); err != nil {
 		return err
 	}
 	for !w.baselines.Settled(w.look()) {
