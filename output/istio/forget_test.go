@@ -38,7 +38,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 		api.Reject(nil)
 	}
 	await(t, "everything to be forgotten", func() error {
-		if n, _ := w.ledger.Size(); n > 0 {
+		if n, _ := w.written.Size(); n > 0 {
 			return fmt.Errorf("%d entries are left", n)
 		}
 		return nil

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 

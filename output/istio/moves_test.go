@@ -197,7 +197,7 @@ func TestNobodyIsAbsentWhileMoving(t *testing.T) {
 func rests(t *testing.T, w *running, r *registry, api *kubeapi.Server) {
 	t.Helper()
 	await(t, "the change to be written", func() error {
-		_, pending := w.ledger.Size()
+		_, pending := w.written.Size()
 		if s := w.Status(); pending > 0 || s.Pending > 0 || len(s.Waiting) > 0 || !s.Leading {
 			return fmt.Errorf("%d changes and %d keys are pending, waiting for %v, failing: %v", pending, s.Pending, s.Waiting, s.Failing)
 		}

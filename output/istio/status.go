@@ -45,7 +45,7 @@ type Status struct {
 
 // Status returns the status of the writer.
 func (w *Writer) Status() Status {
-	s := Status{LeftOut: w.ledger.Omissions(), Counts: w.ledger.Counts(), Objects: w.view.Count(), Rate: w.config.QPS}
+	s := Status{LeftOut: w.written.Omissions(), Counts: w.written.Counts(), Objects: w.view.Count(), Rate: w.config.QPS}
 	s.Trouble, s.TroubleSince = w.view.Trouble()
 	term := w.term.Load()
 	s.Leading = term != nil
@@ -59,6 +59,6 @@ func (w *Writer) Status() Status {
 		s.Throttled, s.ThrottledSince = t.Throttled, t.ThrottledSince
 	}
 	now := time.Now()
-	s.Failing = w.ledger.WithUnanswered(s.Failing, now)
+	s.Failing = w.written.WithUnanswered(s.Failing, now)
 	return s
 }

@@ -61,7 +61,7 @@ type Writer struct {
 	baselines *baseline.Baselines
 	remote    *write.Remote
 	writes    *write.Writes
-	ledger    *write.Ledger    // of the writes
+	written   *write.Written   // of the writes
 	reviews   *rights.Reviewer // for [Writer.Rights] only
 	leader    *lease.Election  // nil if there is no election
 	changes   *controller.Gatherer[object.Key]
@@ -115,7 +115,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	name := "istio/" + rand.Text()[:8]
 	w.baselines = baseline.New(name, o.Judge, w.view.Objects, settings, o.Restored, w.log)
 	w.writes = write.New(o.Instance, w.remote, w.log)
-	w.ledger = w.writes.Ledger
+	w.written = w.writes.Written
 	w.changes = controller.NewGatherer(c.Debounce.Due, w.deliver)
 	return w, nil
 }
@@ -141,7 +141,7 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 		// Objects that waited for a source may proceed.
 		w.enqueue(controller.Low, w.keys())
 	}
-	w.ledger.Committed(keys, change.Committed)
+	w.written.Committed(keys, change.Committed)
 	w.changes.Add(keys...)
 }
 
@@ -210,7 +210,7 @@ func (w *Writer) Run(ctx context.Context) {
 // write is one term of writing. All keys are reconciled anew, against the existing view of
 // the API server.
 func (w *Writer) write(ctx context.Context) {
-	w.ledger.Begin()
+	w.written.Begin()
 	defer w.planner.EndTerm()
 	filled := make(chan struct{})
 	term := controller.New(controller.Config[object.Key]{
@@ -280,7 +280,7 @@ func (w *Writer) observed(old, now *object.Observed) {
 		}
 		w.planner.Seen(o)
 		term.Observed(o.Key())
-		if w.ledger.Echo(o, now) {
+		if w.written.Echo(o, now) {
 			term.Add(controller.Low, o.Key()) // most likely in order, but a check costs little
 		} else {
 			term.Add(controller.High, o.Key())
@@ -297,7 +297,7 @@ func (w *Writer) reconcile(ctx context.Context, key object.Key) (controller.Outc
 	}
 	outcome := controller.Outcome{After: p.After, Throttled: rest.Waits, Urgency: rest.Urgency}
 	if err == nil && !outcome.Throttled {
-		if took, ok := w.ledger.Reached(key); ok && w.options.Written != nil {
+		if took, ok := w.written.Reached(key); ok && w.options.Written != nil {
 			w.options.Written(took)
 		}
 	}
@@ -321,7 +321,7 @@ func (w *Writer) plan(ctx context.Context, f *plan.Facts, key object.Key) plan.P
 		}
 	}
 	p.After = max(p.After, w.planner.KeepSelected(key, handedOver, selecting, unknown))
-	w.ledger.Planned(key, p)
+	w.written.Planned(key, p)
 	return p
 }
 
@@ -350,7 +350,7 @@ func (w *Writer) Plan(ctx context.Context) ([]plan.Action, []write.Omission, err
 	if err != nil {
 		return nil, nil, err
 	}
-	return all, w.ledger.Omissions(), nil
+	return all, w.written.Omissions(), nil
 }
 
 // awaitFacts waits until the API server has been listed, or cannot be, and then for all

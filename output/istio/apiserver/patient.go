@@ -77,6 +77,7 @@ type limited struct {
 	cancel context.CancelFunc
 }
 
+// Close implements [io.Closer].
 func (l *limited) Close() error {
 	defer l.cancel()
 	return l.ReadCloser.Close()

@@ -151,7 +151,7 @@ func (b *Baselines) objects(f *plan.Facts, name string, before map[string]bool, 
 		}
 		var last source.BaselineObject
 		for _, o := range b.stored.Of(key) {
-			names, _ := f.Speakers(o)
+			names, _ := f.SourcesOf(o)
 			fresh := before == nil
 			known := slices.Contains(names, name)
 			for _, other := range names {

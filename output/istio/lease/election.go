@@ -13,16 +13,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-
-	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+
+	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
 )
 
 // The times of the lease, equal to Kubernetes' own controllers': a leader that cannot renew
@@ -40,6 +38,7 @@ type Election struct {
 	now  atomic.Pointer[string] // the leading replica
 }
 
+// New returns an election by the Lease of a name. It does not connect yet.
 func New(namespace, name string, target *rest.Config, log *slog.Logger) (*Election, error) {
 	// The lock has its own client: renewals must not wait behind writes.
 	own := rest.CopyConfig(target)

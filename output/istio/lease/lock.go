@@ -49,6 +49,7 @@ func (f *lock) take(r resourcelock.LeaderElectionRecord, write func() error) err
 	return err
 }
 
+// ErrExpired reports that the lease may be held by another replica.
 var ErrExpired = errors.New("the lease was not renewed in time; another replica may be writing")
 
 // open returns nil while no other replica can hold the lease. It checks both clocks: the

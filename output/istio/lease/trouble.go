@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
 )
 
 // trouble is why the lease cannot be read or written. It is logged once, however often

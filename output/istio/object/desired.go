@@ -37,8 +37,10 @@ type Ref struct {
 	Namespace, Name string
 }
 
+// String returns the kind, namespace and name.
 func (r Ref) String() string { return string(r.Kind) + " " + r.Namespace + "/" + r.Name }
 
+// Compare orders by kind, namespace and name.
 func (r Ref) Compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
 }
@@ -59,7 +61,7 @@ func (o Object) Manifest() map[string]any {
 	}
 }
 
-// spec returns the specification in the form of the API server.
+// SpecMap returns the specification in the form of the API server.
 func (o Object) SpecMap() (spec map[string]any) {
 	if err := json.Unmarshal(convert.AppendSpec(nil, o.Spec), &spec); err != nil {
 		panic(err) // the text is valid JSON
@@ -82,6 +84,7 @@ type Fingerprint [sha256.Size]byte
 // FingerprintOf returns the fingerprint of a specification in the form of the API server.
 func FingerprintOf(spec any) Fingerprint { return sha256.Sum256(convert.AppendDecoded(nil, spec)) }
 
+// Fingerprint returns the fingerprint of the specification.
 func (o Object) Fingerprint() Fingerprint {
 	if o.Print != (Fingerprint{}) {
 		return o.Print
@@ -89,6 +92,7 @@ func (o Object) Fingerprint() Fingerprint {
 	return FingerprintOfMessage(o.Spec)
 }
 
+// FingerprintOfMessage returns the fingerprint of a desired specification.
 func FingerprintOfMessage(spec proto.Message) Fingerprint {
 	return sha256.Sum256(convert.AppendSpec(nil, spec))
 }
@@ -107,6 +111,7 @@ func (o Object) Differs(now Observed) string {
 	return ""
 }
 
+// Includes reports whether a map has all entries of another.
 func Includes(all, part map[string]string) bool {
 	for k, v := range part {
 		if got, ok := all[k]; !ok || got != v {

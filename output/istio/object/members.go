@@ -38,6 +38,7 @@ func MembersOf(spec proto.Message) []Member {
 	return members
 }
 
+// MemberOf returns the hash of an endpoint.
 func MemberOf(endpoint *networking.WorkloadEntry) Member {
 	h := fnv.New32a()
 	h.Write([]byte(endpoint.GetAddress() + "|" + endpoint.GetNetwork() + "|"))

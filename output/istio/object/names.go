@@ -47,6 +47,7 @@ func (k Key) Kinds() []Kind {
 	return []Kind{k.Kind}
 }
 
+// String returns the kind, namespace and name.
 func (k Key) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }
 
 // Marks returns the labels of all objects that an instance writes.

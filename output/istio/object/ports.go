@@ -15,6 +15,7 @@ import (
 // endpoints before ports: clients get no endpoints at all if a push falls between the two.
 type PortNames map[uint32]string
 
+// PortNamesOf returns the names of a ServiceEntry's ports.
 func PortNamesOf(entry *networking.ServiceEntry) PortNames {
 	names := make(PortNames, len(entry.GetPorts()))
 	for _, p := range entry.GetPorts() {

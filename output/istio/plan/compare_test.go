@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	networking "istio.io/api/networking/v1alpha3"
 	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // Whatever there is and whatever there should be: what comes is there before

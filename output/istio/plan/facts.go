@@ -47,11 +47,11 @@ func (f *Facts) Judgement(name string) (model.Judgement, bool) {
 	return mark.Judgements.Of(f.Baseline)
 }
 
-// Speakers returns the sources that may have a part in an object. The object names them. An
+// SourcesOf returns the sources that may have a part in an object. The object names them. An
 // object handed over by its label alone, or of a source that was renamed since this process
 // was started, may belong to any source. A source that was removed from the configuration
 // since the start has no part any more.
-func (f *Facts) Speakers(o object.Observed) (names []string, anybody bool) {
+func (f *Facts) SourcesOf(o object.Observed) (names []string, anybody bool) {
 	own := o.Sources()
 	if len(own) == 0 {
 		return f.Sources, true
@@ -80,7 +80,7 @@ func (f *Facts) Wait(o object.Observed) Wait {
 
 // Unjudged returns the reason why an object waits; empty if it does not wait.
 func (f *Facts) Unjudged(o object.Observed) string {
-	names, anybody := f.Speakers(o)
+	names, anybody := f.SourcesOf(o)
 	waits := func(name string) bool { return !f.confirmed(name) }
 	switch at := slices.IndexFunc(names, waits); {
 	case anybody && len(o.Sources()) > 0 && (at >= 0 || !f.Complete):
@@ -119,7 +119,7 @@ func (f *Facts) missed(o object.Observed) Wait {
 	if f.Baseline == "" {
 		return Wait{}
 	}
-	names, _ := f.Speakers(o)
+	names, _ := f.SourcesOf(o)
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		j, _ := f.Judgement(name)
 		for _, drop := range j.Held {

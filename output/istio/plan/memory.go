@@ -4,10 +4,9 @@ import (
 	"sync"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
-
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // followed is a large service that is reconciled incrementally: its cost is the changes

@@ -11,11 +11,10 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
 	"github.com/isthmus-mesh/isthmus/output/istio/view"
-
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // Planner plans the actions on the objects of single keys. It keeps the state of large

@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
 	"github.com/isthmus-mesh/isthmus/output/istio/view"
-
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
-	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // stage is a step of the move from one form to the other. Each stage is safe whether or not

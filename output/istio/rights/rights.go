@@ -9,28 +9,26 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	authentication "k8s.io/api/authentication/v1"
-
 	authorization "k8s.io/api/authorization/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
-
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // The required rights: read access in all namespaces, write access in the written
 // namespaces, and the lease.
-func readVerbs() []string  { return []string{"get", "list", "watch"} }
+func readVerbs() []string { return []string{"get", "list", "watch"} }
+
+// WriteVerbs returns the verbs of writes.
 func WriteVerbs() []string { return []string{"create", "update", "patch", "delete"} }
+
 func leaseVerbs() []string { return []string{"get", "create", "update"} }
 
 // Needs are the accesses that rights are needed for.
@@ -47,6 +45,7 @@ type Reviewer struct {
 	self   authenticationclient.AuthenticationV1Interface
 }
 
+// New returns a reviewer for a client configuration.
 func New(target *rest.Config, needs Needs) (*Reviewer, error) {
 	target = rest.CopyConfig(target)
 	target.ContentType = "application/json"
@@ -178,6 +177,7 @@ func LackReading(r output.Rights) bool {
 // MissingError reports that the API server cannot be followed because rights are missing.
 type MissingError struct{ output.Rights }
 
+// Error lists the missing rights, and the manifest that grants them.
 func (e *MissingError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "the API server does not allow %s to", cmp.Or(e.Subject, "this user"))

@@ -8,9 +8,8 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // Settings are the part of the configuration that decides the form of the objects.

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // Translation is the desired objects of a key, and the parts that cannot be written.

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // Objects are our objects in the API server, as they were observed last.

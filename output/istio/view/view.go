@@ -11,9 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -22,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // View follows our objects in the API server by list and watch. It does so whether or not
@@ -87,7 +86,7 @@ func (v *View) follow(kind object.Kind, informer cache.SharedIndexInformer) erro
 			v.notify(o, nil)
 		},
 	})
-	v.kinds[kind], v.Objects.Stores[kind] = informer, informer.GetIndexer()
+	v.kinds[kind], v.Stores[kind] = informer, informer.GetIndexer()
 	return err
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/istio/plan"
 )
 
-// mostATurn bounds the writes of a key at a time in any case. The key is then reconciled
+// mostAtATime bounds the writes of a key at a time in any case. The key is then reconciled
 // again, because the desired state may have changed.
-const mostATurn = 64
+const mostAtATime = 64
 
-// turn is the batch of writes of one key, before it makes room for others.
-type turn struct {
+// batch is the writes of one key, before it makes room for others.
+type batch struct {
 	pace    *pace
 	term    *controller.Controller[object.Key]
 	permit  controller.Permit
@@ -22,40 +22,40 @@ type turn struct {
 	wrote   int
 }
 
-// turn returns the batch of a key with so many actions.
-func (w *Writes) turn(ctx context.Context, term *controller.Controller[object.Key], todo []plan.Action) *turn {
-	return &turn{pace: w.remote.pace, term: term, permit: controller.PermitOf(ctx), urgency: plan.UrgencyOf(todo)}
+// batch returns the batch of a key with so many actions.
+func (w *Writes) batch(ctx context.Context, term *controller.Controller[object.Key], todo []plan.Action) *batch {
+	return &batch{pace: w.remote.pace, term: term, permit: controller.PermitOf(ctx), urgency: plan.UrgencyOf(todo)}
 }
 
 // next waits for the right to one more write. False means that other keys come first: the
 // rest of this key has to wait in the queue.
-func (t *turn) next(ctx context.Context) (bool, error) {
-	if t.permit.Given {
-		t.permit.Given = false
-		t.wrote++
+func (b *batch) next(ctx context.Context) (bool, error) {
+	if b.permit.Given {
+		b.permit.Given = false
+		b.wrote++
 		return true, nil
 	}
-	if t.wrote >= mostATurn {
+	if b.wrote >= mostAtATime {
 		return false, nil
 	}
-	all, more := t.term.Throttled(t.urgency)
-	room := t.wrote < plan.AtATime && (more == 0 || t.permit.Fair)
+	all, more := b.term.Throttled(b.urgency)
+	room := b.wrote < plan.AtATime && (more == 0 || b.permit.Fair)
 	if all == 0 || room {
-		if ok, _ := t.pace.take(time.Now()); ok {
-			t.wrote++
+		if ok, _ := b.pace.take(time.Now()); ok {
+			b.wrote++
 			return true, nil
 		}
 	}
-	if t.wrote == 0 || all > 0 && !room {
+	if b.wrote == 0 || all > 0 && !room {
 		return false, nil
 	}
-	t.wrote++
-	return true, t.pace.Wait(ctx)
+	b.wrote++
+	return true, b.pace.Wait(ctx)
 }
 
 // end returns the unused right.
-func (t *turn) end() {
-	if t.permit.Given {
-		t.pace.giveBack()
+func (b *batch) end() {
+	if b.permit.Given {
+		b.pace.giveBack()
 	}
 }

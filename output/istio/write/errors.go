@@ -9,13 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
-	"github.com/isthmus-mesh/isthmus/output/istio/lease"
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/isthmus-mesh/isthmus/controller"
+	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
+	"github.com/isthmus-mesh/isthmus/output/istio/lease"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // Clash is an object of another owner that blocks a creation.
@@ -24,6 +23,7 @@ type Clash struct {
 	Labels map[string]string
 }
 
+// Error names the object, its owner and the fix.
 func (c *Clash) Error() string {
 	whose := "it has not the labels of this Isthmus"
 	if c.Labels[object.LabelManagedBy] == object.ManagedBy && c.Labels[object.LabelInstance] != "" {
@@ -33,10 +33,10 @@ func (c *Clash) Error() string {
 		"or hand it over by setting both labels, %s and %s", c.Ref, whose, object.LabelManagedBy, object.LabelInstance)
 }
 
-// contest is an object that another writer keeps changing.
-type contest struct{ ref object.Ref }
+// conflict is an object that another writer keeps changing.
+type conflict struct{ ref object.Ref }
 
-func (c *contest) Error() string {
+func (c *conflict) Error() string {
 	return fmt.Sprintf("%s: somebody keeps changing it; find out who by its managedFields, and have them leave it; "+
 		"if it is another Isthmus, give it another instance, or the same leaderElection. It is restored a few times in a minute", c.ref)
 }

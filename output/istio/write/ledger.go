@@ -9,16 +9,15 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/controller"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/output/istio/plan"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
-
-	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// Ledger records the writes, for status and metrics, and to distinguish drift from our own
+// Written records the writes, for status and metrics, and to distinguish drift from our own
 // changes.
-type Ledger struct {
+type Written struct {
 	mu        sync.Mutex
 	inOrder   map[object.Ref]object.Fingerprint // the fingerprint of an object when it was last in order
 	versions  map[object.Ref]string             // versions of our writes, until they were seen
@@ -61,15 +60,15 @@ func (n *note) hold(key object.Key, a plan.Action) {
 	n.held = append(n.held, h)
 }
 
-func newLedger() *Ledger {
-	return &Ledger{
+func newWritten() *Written {
+	return &Written{
 		inOrder: map[object.Ref]object.Fingerprint{}, versions: map[object.Ref]string{}, pending: map[object.Key]time.Time{}, underWay: map[object.Ref]underWay{},
 		notes: map[object.Key]note{}, writes: map[plan.Verb]uint64{}, restored: map[object.Ref][]time.Time{},
 	}
 }
 
 // Committed records since when keys wait to be written.
-func (l *Ledger) Committed(keys []object.Key, at time.Time) {
+func (l *Written) Committed(keys []object.Key, at time.Time) {
 	if at.IsZero() {
 		return
 	}
@@ -83,7 +82,7 @@ func (l *Ledger) Committed(keys []object.Key, at time.Time) {
 }
 
 // Reached returns how long ago the first unwritten change of a key was committed.
-func (l *Ledger) Reached(key object.Key) (time.Duration, bool) {
+func (l *Written) Reached(key object.Key) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, ok := l.pending[key]
@@ -92,7 +91,7 @@ func (l *Ledger) Reached(key object.Key) (time.Duration, bool) {
 }
 
 // Planned records the objects of a key that are in order, held or left out.
-func (l *Ledger) Planned(key object.Key, p plan.Plan) {
+func (l *Written) Planned(key object.Key, p plan.Plan) {
 	n := note{left: p.LeftOut, invalid: p.Invalid}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +116,7 @@ func (l *Ledger) Planned(key object.Key, p plan.Plan) {
 
 // forget drops the records of the first object of a key. Others are dropped with the next
 // term.
-func (l *Ledger) forget(key object.Key) {
+func (l *Written) forget(key object.Key) {
 	r := object.Ref(key)
 	if r.Kind == object.ServiceEntry {
 		r.Name = convert.NameOf(key.Name)
@@ -129,7 +128,7 @@ func (l *Ledger) forget(key object.Key) {
 
 // drifted reports whether another writer has changed or deleted an object: it was in order,
 // and the desired state is the same.
-func (l *Ledger) drifted(a plan.Action) bool {
+func (l *Written) drifted(a plan.Action) bool {
 	if a.Verb != plan.Create && a.Verb != plan.Update {
 		return false
 	}
@@ -139,27 +138,27 @@ func (l *Ledger) drifted(a plan.Action) bool {
 	return ok && was == a.Want.Fingerprint()
 }
 
-// An object is contested after so many restorations within that time.
+// An object is in conflict after so many restorations within that time.
 const (
-	ContestedAfter  = 5
-	contestedWithin = 30 * time.Second
+	ContestedAfter = 5
+	conflictWithin = 30 * time.Second
 )
 
-// contested reports whether another writer keeps changing an object, and how long to wait
+// inConflict reports whether another writer keeps changing an object, and how long to wait
 // before it is restored again.
-func (l *Ledger) contested(r object.Ref, now time.Time) (time.Duration, bool) {
+func (l *Written) inConflict(r object.Ref, now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lately := slices.DeleteFunc(l.restored[r], func(at time.Time) bool { return now.Sub(at) >= contestedWithin })
+	lately := slices.DeleteFunc(l.restored[r], func(at time.Time) bool { return now.Sub(at) >= conflictWithin })
 	if len(lately) == 0 {
 		delete(l.restored, r)
 		return 0, false
 	}
 	l.restored[r] = lately
-	return contestedWithin - now.Sub(lately[0]), len(lately) >= ContestedAfter
+	return conflictWithin - now.Sub(lately[0]), len(lately) >= ContestedAfter
 }
 
-func (l *Ledger) wrote(a plan.Action, now object.Observed, drifted bool) {
+func (l *Written) wrote(a plan.Action, now object.Observed, drifted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes[a.Verb]++
@@ -178,7 +177,7 @@ func (l *Ledger) wrote(a plan.Action, now object.Observed, drifted bool) {
 }
 
 // sent records an unanswered write; the returned function records the answer.
-func (l *Ledger) sent(a plan.Action, now time.Time) (answered func()) {
+func (l *Written) sent(a plan.Action, now time.Time) (answered func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.underWay[a.Ref] = underWay{a.Key(), now}
@@ -190,7 +189,7 @@ func (l *Ledger) sent(a plan.Action, now time.Time) (answered func()) {
 }
 
 // unanswered returns the writes that the API server should have answered by now.
-func (l *Ledger) unanswered(now time.Time) map[object.Ref]underWay {
+func (l *Written) unanswered(now time.Time) map[object.Ref]underWay {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	late := map[object.Ref]underWay{}
@@ -202,14 +201,14 @@ func (l *Ledger) unanswered(now time.Time) map[object.Ref]underWay {
 	return late
 }
 
-func (l *Ledger) failed() {
+func (l *Written) failed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures++
 }
 
 // Echo reports whether an observed version is our own write.
-func (l *Ledger) Echo(o, now *object.Observed) bool {
+func (l *Written) Echo(o, now *object.Observed) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now == nil || l.versions[o.Ref] != now.Version {
@@ -220,7 +219,7 @@ func (l *Ledger) Echo(o, now *object.Observed) bool {
 
 // Begin drops the records that are valid for one term only: another replica has written
 // meanwhile.
-func (l *Ledger) Begin() {
+func (l *Written) Begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.inOrder)
@@ -257,7 +256,7 @@ type Omission struct {
 }
 
 // Counts returns the writes so far.
-func (l *Ledger) Counts() Counts {
+func (l *Written) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := Counts{LastWrite: l.lastWrite, Failures: l.failures, Drift: l.drift, Writes: maps.Clone(l.writes)}
@@ -269,7 +268,7 @@ func (l *Ledger) Counts() Counts {
 }
 
 // Omissions returns the parts of services that cannot be written, in order.
-func (l *Ledger) Omissions() []Omission {
+func (l *Written) Omissions() []Omission {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []Omission
@@ -288,7 +287,7 @@ func (l *Ledger) Omissions() []Omission {
 const unansweredAfter = 5 * time.Second
 
 // WithUnanswered adds hanging writes to the failures of keys.
-func (l *Ledger) WithUnanswered(failing []controller.Failure[object.Key], now time.Time) []controller.Failure[object.Key] {
+func (l *Written) WithUnanswered(failing []controller.Failure[object.Key], now time.Time) []controller.Failure[object.Key] {
 	for r, write := range l.unanswered(now) {
 		err := fmt.Errorf("%s: the API server has not answered this write for %s; it is given up after %s, and tried again",
 			r, now.Sub(write.since).Round(time.Second), longest)
@@ -303,7 +302,7 @@ func (l *Ledger) WithUnanswered(failing []controller.Failure[object.Key], now ti
 }
 
 // Size returns the number of records of objects, and of keys that wait to be written.
-func (l *Ledger) Size() (objects, pending int) {
+func (l *Written) Size() (objects, pending int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.inOrder) + len(l.versions) + len(l.restored), len(l.pending)

@@ -6,12 +6,11 @@ import (
 	"maps"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // fields is a set of fields in the form of managedFields. A field that is owned with its

@@ -8,11 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
-	"github.com/isthmus-mesh/isthmus/output/istio/lease"
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-	"github.com/isthmus-mesh/isthmus/output/istio/plan"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
+	"github.com/isthmus-mesh/isthmus/output/istio/lease"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
 )
 
 // Remote writes to the API server. Every write has a precondition: a created object must
@@ -130,6 +129,7 @@ func (r *Remote) apply(ctx context.Context, o object.Object, precondition map[st
 		Param("fieldManager", object.FieldManager).Param("force", "true").Body(body).Do(ctx))
 }
 
+// Get reads an object of any owner.
 func (r *Remote) Get(ctx context.Context, ref object.Ref) (*unstructured.Unstructured, error) {
 	return answer(r.of(r.client.Get(), ref).Do(ctx))
 }

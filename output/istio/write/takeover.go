@@ -3,10 +3,10 @@ package write
 import (
 	"context"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // complete removes other owners' fields from the specification, which server-side apply

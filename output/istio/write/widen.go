@@ -7,15 +7,12 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-	"github.com/isthmus-mesh/isthmus/output/istio/plan"
-
 	networking "istio.io/api/networking/v1alpha3"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
 )
 
 // widened returns the action with some of the object's current endpoints added to the

@@ -10,26 +10,25 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
-	"github.com/isthmus-mesh/isthmus/output/istio/plan"
-	"github.com/isthmus-mesh/isthmus/output/istio/view"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/isthmus-mesh/isthmus/controller"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
+	"github.com/isthmus-mesh/isthmus/output/istio/view"
 )
 
 // Writes carries out the actions of plans, and records them.
 type Writes struct {
 	instance string // marks the objects
 	remote   *Remote
-	Ledger   *Ledger
+	Written  *Written
 	log      *slog.Logger
 }
 
 // New returns the writes of an instance to an API server.
 func New(instance string, to *Remote, log *slog.Logger) *Writes {
-	return &Writes{instance, to, newLedger(), log}
+	return &Writes{instance, to, newWritten(), log}
 }
 
 // Expected is the state that the view will show once it has caught up with some writes.
@@ -49,10 +48,10 @@ func (w *Writes) Batch(ctx context.Context, term *controller.Controller[object.K
 	var rest Rest
 	moves, written := plan.MovesOf(actions), map[object.Ref]object.Observed{}
 	todo := slices.DeleteFunc(moves.Order(actions), func(a plan.Action) bool { return a.Verb == plan.Leave })
-	turn := w.turn(ctx, term, todo)
-	defer turn.end()
+	batch := w.batch(ctx, term, todo)
+	defer batch.end()
 	for i, a := range todo {
-		if now, err := turn.next(ctx); err != nil || !now {
+		if now, err := batch.next(ctx); err != nil || !now {
 			rest = Rest{true, plan.UrgencyOf(todo[i:])}
 			break
 		}
@@ -103,11 +102,11 @@ func (w *Writes) carryOutKeeping(ctx context.Context, a plan.Action, m plan.Move
 
 // carryOut carries out the action on one object.
 func (w *Writes) carryOut(ctx context.Context, a plan.Action) ([]expectation, error) {
-	drifted := w.Ledger.drifted(a)
-	if wait, contested := w.Ledger.contested(a.Ref, time.Now()); drifted && contested {
-		return nil, &controller.Retry{Err: &contest{a.Ref}, After: wait}
+	drifted := w.Written.drifted(a)
+	if wait, again := w.Written.inConflict(a.Ref, time.Now()); drifted && again {
+		return nil, &controller.Retry{Err: &conflict{a.Ref}, After: wait}
 	}
-	answered := w.Ledger.sent(a, time.Now())
+	answered := w.Written.sent(a, time.Now())
 	defer answered()
 	var now object.Observed
 	var err error
@@ -126,11 +125,11 @@ func (w *Writes) carryOut(ctx context.Context, a plan.Action) ([]expectation, er
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			w.Ledger.failed()
+			w.Written.failed()
 		}
 		return nil, asRejection(a.Ref, err)
 	}
-	w.Ledger.wrote(a, now, drifted)
+	w.Written.wrote(a, now, drifted)
 	w.log.Debug("written", "verb", string(a.Verb), "object", a.String(), "reason", a.Reason, "drift", drifted)
 	if a.Verb == plan.Delete {
 		return []expectation{{Ref: a.Ref, uid: a.Have.UID}}, nil
