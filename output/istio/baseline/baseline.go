@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/observed"
 	"github.com/isthmus-mesh/isthmus/output/istio/plan"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
-	"github.com/isthmus-mesh/isthmus/output/istio/view"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -26,7 +26,7 @@ import (
 type Baselines struct {
 	Name   string // identifies the API server's objects, for this process alone
 	judge  source.Judge
-	stored *view.Objects
+	stored *observed.Objects
 	kinds  translate.Settings
 	log    *slog.Logger
 
@@ -43,7 +43,7 @@ type Baselines struct {
 
 // New returns baselines of own objects for a judge, which may be nil. restored
 // names the sources with restored records at the start.
-func New(name string, judge source.Judge, stored *view.Objects, kinds translate.Settings, restored []string, log *slog.Logger) *Baselines {
+func New(name string, judge source.Judge, stored *observed.Objects, kinds translate.Settings, restored []string, log *slog.Logger) *Baselines {
 	b := &Baselines{
 		Name: name, judge: judge, stored: stored, kinds: kinds, log: log,
 		offered: map[string]map[string]bool{}, reported: map[string]time.Time{}, woken: make(chan struct{}, 1),

@@ -13,8 +13,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/observed"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
-	"github.com/isthmus-mesh/isthmus/output/istio/view"
 )
 
 // Planner plans the actions on the objects of single keys. It keeps the state of large
@@ -22,13 +22,13 @@ import (
 // may be called from any goroutine, and one goroutine at a time plans a key.
 type Planner struct {
 	settings translate.Settings
-	stored   *view.Objects
+	stored   *observed.Objects
 	waits    Waits
 	memory   memory
 }
 
 // New returns a planner for own objects. Each lasting stage of a move lasts for long.
-func New(c translate.Settings, stored *view.Objects, long time.Duration) *Planner {
+func New(c translate.Settings, stored *observed.Objects, long time.Duration) *Planner {
 	return &Planner{settings: c, stored: stored, waits: Waits{Long: long}}
 }
 
@@ -244,7 +244,7 @@ func (p *Planner) isInForm(key object.Key, s *catalog.Service, selects bool) boo
 
 // openObjects returns the existing objects among some names. It reports false if an object
 // is not desired, and the reason may be more than a removed endpoint.
-func openObjects(stored *view.Objects, key object.Key, one *followed, open map[object.Ref]struct{}, wanted []object.Object) ([]object.Observed, bool) {
+func openObjects(stored *observed.Objects, key object.Key, one *followed, open map[object.Ref]struct{}, wanted []object.Object) ([]object.Observed, bool) {
 	named, is := convert.NamedAfter(key.Name), make(map[object.Ref]bool, len(wanted))
 	for i := range wanted {
 		is[wanted[i].Ref()] = true

@@ -10,8 +10,8 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/observed"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
-	"github.com/isthmus-mesh/isthmus/output/istio/view"
 )
 
 // stage is a step of the move from one form to the other. Each stage is safe whether or not
@@ -37,13 +37,13 @@ type presence struct {
 }
 
 // presenceOf returns the first ServiceEntry of a service.
-func presenceOf(c translate.Settings, key object.Key, stored *view.Objects) presence {
+func presenceOf(c translate.Settings, key object.Key, stored *observed.Objects) presence {
 	first, there := stored.Object(object.Ref{Kind: object.ServiceEntry, Namespace: key.Namespace, Name: convert.NameOf(key.Name)})
 	return presence{first: there, selects: len(first.Selector) > 0 && maps.Equal(first.Selector, c.Selector(key.Name))}
 }
 
 // inUse returns the properties of existing objects that the layout of a service depends on.
-func inUse(key object.Key, stored *view.Objects) translate.InUse {
+func inUse(key object.Key, stored *observed.Objects) translate.InUse {
 	first, _ := stored.Object(object.Ref{Kind: object.ServiceEntry, Namespace: key.Namespace, Name: convert.NameOf(key.Name)})
 	return translate.InUse{Exists: stored.Exists(key), Ports: first.KeptNames()}
 }
@@ -83,7 +83,7 @@ func over(toWorkloads bool) stage {
 type existing struct {
 	key    object.Key
 	have   []object.Observed // of the key
-	stored *view.Objects     // all own objects
+	stored *observed.Objects // all own objects
 }
 
 // next returns the next desired objects of a service: in its form, or on its way from the
@@ -152,7 +152,7 @@ func withWorkloads(s *catalog.Service) *catalog.Service {
 }
 
 // count returns how many objects exist.
-func count(wanted []object.Object, stored *view.Objects) (n int) {
+func count(wanted []object.Object, stored *observed.Objects) (n int) {
 	for i := range wanted {
 		if _, ok := stored.Object(wanted[i].Ref()); ok {
 			n++
@@ -162,7 +162,7 @@ func count(wanted []object.Object, stored *view.Objects) (n int) {
 }
 
 // areInOrder reports whether all objects but the first are in order.
-func areInOrder(objects []object.Object, first string, stored *view.Objects) bool {
+func areInOrder(objects []object.Object, first string, stored *observed.Objects) bool {
 	return !slices.ContainsFunc(objects, func(o object.Object) bool {
 		is, ok := stored.Object(o.Ref())
 		return o.Name != first && (!ok || o.Differs(is) != "")

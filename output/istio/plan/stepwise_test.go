@@ -10,8 +10,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/observed"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
-	"github.com/isthmus-mesh/isthmus/output/istio/view"
 )
 
 // stepwise is a planner of which each plan, and what becomes of it, is the test's to decide.
@@ -26,9 +26,9 @@ type stepwise struct {
 type fataler interface{ Fatal(args ...any) }
 
 func newStepwise(c translate.Settings) *stepwise {
-	stored := &view.Objects{Stores: map[object.Kind]cache.Indexer{}}
+	stored := &observed.Objects{Stores: map[object.Kind]cache.Indexer{}}
 	for _, kind := range []object.Kind{object.ServiceEntry, object.WorkloadEntry, object.Sidecar} {
-		stored.Stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, view.Index())
+		stored.Stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, observed.Index())
 	}
 	return &stepwise{Planner: New(c, stored, time.Nanosecond)}
 }
@@ -69,7 +69,7 @@ func (s *stepwise) watch(t fataler, r object.Ref, u *unstructured.Unstructured) 
 	}
 	s.version++
 	u.SetResourceVersion(strconv.Itoa(s.version))
-	if err := store.Update(view.Shorten(r.Kind, u)); err != nil {
+	if err := store.Update(observed.Shorten(r.Kind, u)); err != nil {
 		t.Fatal(err)
 	}
 	if now, ok := s.stored.Object(r); ok {

@@ -21,15 +21,16 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/observed"
 )
 
 // View follows our objects in the API server by list and watch. It does so whether or not
 // this replica writes, so that the replica can take over at once.
 type View struct {
-	*Objects
-	kinds    map[object.Kind]cache.SharedIndexInformer
-	retired  map[object.Kind]*missing        // of the kinds that are no longer written
-	observed func(old, now *object.Observed) // old or now may be nil
+	*observed.Objects
+	kinds   map[object.Kind]cache.SharedIndexInformer
+	retired map[object.Kind]*missing        // of the kinds that are no longer written
+	changed func(old, now *object.Observed) // old or now may be nil
 
 	mu      sync.Mutex
 	failing string // why the API server cannot be followed; empty if it can
@@ -38,9 +39,9 @@ type View struct {
 
 // New prepares to follow objects that carry both of our labels: of the written kinds,
 // and of kinds that are no longer written.
-func New(target *rest.Config, instance string, kinds, retired []object.Kind, log *slog.Logger, observed func(old, now *object.Observed)) (*View, error) {
+func New(target *rest.Config, instance string, kinds, retired []object.Kind, log *slog.Logger, changed func(old, now *object.Observed)) (*View, error) {
 	v := &View{
-		Objects: &Objects{map[object.Kind]cache.Indexer{}}, kinds: map[object.Kind]cache.SharedIndexInformer{}, retired: map[object.Kind]*missing{}, observed: observed,
+		Objects: &observed.Objects{Stores: map[object.Kind]cache.Indexer{}}, kinds: map[object.Kind]cache.SharedIndexInformer{}, retired: map[object.Kind]*missing{}, changed: changed,
 	}
 	for _, kind := range retired {
 		v.retired[kind] = newMissing(log)
@@ -57,7 +58,7 @@ func New(target *rest.Config, instance string, kinds, retired []object.Kind, log
 	for _, kind := range slices.Concat(kinds, retired) {
 		resource := schema.GroupVersionResource{Group: convert.Group, Version: convert.Version, Resource: kind.Resource()}
 		informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0,
-			Index(), func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
+			observed.Index(), func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
 		if err := v.follow(kind, informer); err != nil {
 			return nil, err
 		}
@@ -66,7 +67,7 @@ func New(target *rest.Config, instance string, kinds, retired []object.Kind, log
 }
 
 func (v *View) follow(kind object.Kind, informer cache.SharedIndexInformer) error {
-	if err := informer.SetTransform(func(o any) (any, error) { return Shorten(kind, o), nil }); err != nil {
+	if err := informer.SetTransform(func(o any) (any, error) { return observed.Shorten(kind, o), nil }); err != nil {
 		return err
 	}
 	failed := v.fail
@@ -91,13 +92,7 @@ func (v *View) follow(kind object.Kind, informer cache.SharedIndexInformer) erro
 }
 
 func (v *View) notify(old, now any) {
-	of := func(o any) *object.Observed {
-		if k, ok := o.(*kept); ok {
-			return &k.Observed
-		}
-		return nil
-	}
-	v.observed(of(old), of(now))
+	v.changed(observed.From(old), observed.From(now))
 }
 
 func (v *View) fail(err error) {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/controller"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/observed"
 	"github.com/isthmus-mesh/isthmus/output/istio/plan"
-	"github.com/isthmus-mesh/isthmus/output/istio/view"
 )
 
 // Writes carries out the actions of plans, and records them.
@@ -138,7 +138,7 @@ func (w *Writes) carryOut(ctx context.Context, a plan.Action) ([]expectation, er
 }
 
 // SeenIn reports whether the view has caught up with the writes.
-func (e Expected) SeenIn(view *view.Objects) bool {
+func (e Expected) SeenIn(view *observed.Objects) bool {
 	for _, e := range e {
 		o, ok := view.Object(e.Ref)
 		switch {

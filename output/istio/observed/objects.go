@@ -1,4 +1,6 @@
-package view
+// Package observed stores the short form of our objects in an API server, as they were
+// observed last. It does no I/O, and any goroutine may read it.
+package observed
 
 import (
 	"slices"
@@ -13,7 +15,7 @@ import (
 
 // Objects are our objects in the API server, as they were observed last.
 type Objects struct {
-	Stores map[object.Kind]cache.Indexer
+	Stores map[object.Kind]cache.Indexer // with [Index]
 }
 
 const byKey = "key"
@@ -113,4 +115,12 @@ func (s *Objects) Exists(key object.Key) func(name string) bool {
 		_, ok := s.Object(object.Ref{Kind: object.ServiceEntry, Namespace: key.Namespace, Name: name})
 		return ok
 	}
+}
+
+// From returns the object in an entry of a store; nil if there is none.
+func From(o any) *object.Observed {
+	if k, ok := o.(*kept); ok {
+		return &k.Observed
+	}
+	return nil
 }
