@@ -57,7 +57,7 @@ HISTORIES ?= 10000
 laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
 	@status=0; \
 	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./internal/app -rapid.checks=$$(($(HISTORIES) / 4)) || status=1; \
-	go test -timeout 15m $(TESTFLAGS) ./output/istio -rapid.checks=$$(($(HISTORIES) / 100)) || status=1; \
+	go test -timeout 15m $(TESTFLAGS) ./output/istio ./output/istio/plan ./output/istio/translate -rapid.checks=$$(($(HISTORIES) / 100)) || status=1; \
 	exit $$status
 
 # Attacks whose name has this in it: make hostile ATTACK=names

@@ -88,6 +88,13 @@ var rooms = []room{
 	{"source/*", 3, anything},
 	{"store/etcd", 3, anything},
 	{"output/*", 3, anything},
+	// The inner walls of output/istio: what decides which objects are written does no I/O.
+	{"output/istio/object", 3, []string{"istio.io/api", "google.golang.org/protobuf", "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"}},
+	{"output/istio/observed", 3, []string{
+		"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/client-go/tools/cache", // a store in memory
+	}},
+	{"output/istio/translate", 3, nil},
+	{"output/istio/plan", 3, nil},
 
 	// Floor 4: what an operator sees.
 	{"admin", 4, anything},
@@ -125,6 +132,11 @@ var neighbours = []struct{ from, to string }{
 	{"internal/cli", "internal/app"},
 	// What registries of machines have in common is a package, and each cloud is one.
 	{"source/azure", "source/machines"},
+	// The writer follows and writes, with what its inner rooms decide.
+	{"output/istio", "output/istio/*"},
+	{"output/istio/observed", "output/istio/object"},
+	{"output/istio/translate", "output/istio/object"},
+	{"output/istio/plan", "output/istio/*"},
 	// The demo runs the application as a command does, and is one itself.
 	{"internal/cli", "internal/demo"},
 	{"internal/demo", "internal/app"},
@@ -191,6 +203,10 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"a judgement knows no supervisor", "source/hold/p.go", imports(module + "/source/supervise"), []string{"never import each other"}},
 		{"a registry may read objects", "source/file/p.go", imports(module + "/convert/istio"), nil},
 		{"an output may write objects", "output/istio/p.go", imports(module + "/convert/istio"), nil},
+		{"a plan compares translations", "output/istio/plan/p.go", imports(module + "/output/istio/translate"), nil},
+		{"a translation knows no plan", "output/istio/translate/p.go", imports(module + "/output/istio/plan"), []string{"never import each other"}},
+		{"a plan asks no API server", "output/istio/plan/p.go", imports("k8s.io/client-go/rest"), []string{"third-party types"}},
+		{"a plan writes nothing", "output/istio/plan/p.go", imports(module + "/output/istio/write"), []string{"never import each other"}},
 		{"objects know no registry", "convert/istio/p.go", imports(module + "/source/file"), []string{
 			"convert/istio (floor 2) imports source/file (floor 3): imports only go down",
 		}},

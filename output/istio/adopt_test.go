@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // handedOver is an object of somebody else that got our labels, as the rejection
@@ -15,7 +17,7 @@ func handedOver(host string) kubeapi.Object {
 		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
 		"metadata": kubeapi.Object{
 			"name": host, "namespace": "shop",
-			"labels": kubeapi.Object{labelManagedBy: managedBy, labelInstance: "test"},
+			"labels": kubeapi.Object{object.LabelManagedBy: object.ManagedBy, object.LabelInstance: "test"},
 		},
 		"spec": kubeapi.Object{"hosts": []any{host}, "endpoints": []any{kubeapi.Object{"address": "10.0.0.1"}}},
 	}
@@ -28,7 +30,7 @@ func TestWhatIsHandedOverIsNotDeleted(t *testing.T) {
 	api, r := newAPI(t), newRegistry("sc")
 	const host = "a.example"
 	api.Put(entries+host, handedOver(host))
-	r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+	r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.2"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, host, "10.0.0.2")
@@ -44,7 +46,7 @@ func TestWhatLosesItsAnnotationsIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	const host = "a.example"
-	r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+	r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.2"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, host, "10.0.0.2")
@@ -65,7 +67,7 @@ func TestWhatIsOfNoKnownSourceWaitsForAll(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc", "files")
 	api.Put(entries+"a.example", handedOver("a.example"))
-	r.say(service("files", "marker.example"), instance("files", "marker.example", "10.0.0.7"))
+	r.say(shop.Service("files", "marker.example"), shop.Instance("files", "marker.example", "10.0.0.7"))
 	r.listed("files")
 	w := start(t, api, r, func(_ *Config, o *Options) {
 		o.Sources = r.sources

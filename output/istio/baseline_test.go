@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // Objects that were handed over by their label alone may be of any source. So
@@ -19,7 +20,7 @@ func TestHandedOverByLabelAloneIsJudgedWithEverySource(t *testing.T) {
 		api.Put(entries+host, o)
 	}
 	for i, source := range []string{"sc", "sc", "files", "files"} {
-		r.say(service(source, hostOf(i)), instance(source, hostOf(i), "10.0.0.1"))
+		r.say(shop.Service(source, hostOf(i)), shop.Instance(source, hostOf(i), "10.0.0.1"))
 	}
 	r.listed("sc", "files")
 	g := fresh(t, api, r, long, nil)

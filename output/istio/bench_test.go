@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // BenchmarkTranslate is what a change of a service costs before anything is
@@ -13,10 +16,10 @@ import (
 func BenchmarkTranslate(b *testing.B) {
 	for _, instances := range []int{10, 1000, 20_000} {
 		b.Run(strconv.Itoa(instances), func(b *testing.B) {
-			s, c := fleetOf(instances, map[string]string{"app": "a", "version": "v1"}), DefaultConfig()
+			s, c := shop.Fleet(instances, map[string]string{"app": "a", "version": "v1"}), DefaultConfig()
 			for b.Loop() {
 				for _, o := range c.Translate("test", s, func(string) bool { return false }).Objects {
-					o.fingerprint()
+					o.Fingerprint()
 				}
 			}
 		})
@@ -28,7 +31,7 @@ func BenchmarkTranslate(b *testing.B) {
 func BenchmarkObserve(b *testing.B) {
 	c := DefaultConfig()
 	c.ShardSize = 2000
-	o := c.Translate("test", fleetOf(1000, map[string]string{"app": "a", "version": "v1"}), func(string) bool { return false }).Objects[0]
+	o := c.Translate("test", shop.Fleet(1000, map[string]string{"app": "a", "version": "v1"}), func(string) bool { return false }).Objects[0]
 	text, err := json.Marshal(o.Manifest())
 	if err != nil {
 		b.Fatal(err)
@@ -39,7 +42,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(observedOf(ServiceEntry, u).members) != 1000 {
+		if len(object.Observe(object.ServiceEntry, u).Members) != 1000 {
 			b.Fatal("lost")
 		}
 	}

@@ -1,12 +1,20 @@
 package istio
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio/names"
+	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -30,11 +38,11 @@ type Config struct {
 	// several objects.
 	ShardSize int `json:"shardSize"`
 	// Endpoints is the form of the endpoints of a service.
-	Endpoints Form `json:"endpoints"`
+	Endpoints translate.Form `json:"endpoints"`
 	// Sidecars enables writing the scopes of the sources.
 	Sidecars bool `json:"sidecars"`
 
-	above int // size from which [Auto] counts a service as large; autoAbove if it is zero
+	above int // see [translate.Settings]
 }
 
 // LeaderElection lets only one of several replicas write.
@@ -53,9 +61,36 @@ func DefaultConfig() Config {
 		QPS:            50,
 		Burst:          100,
 		ShardSize:      100,
-		Endpoints:      Inline,
+		Endpoints:      translate.Inline,
 	}
 }
+
+// settings returns the part that decides the form of the objects.
+func (c Config) settings(instance string) translate.Settings {
+	return translate.Settings{Instance: instance, ShardSize: c.ShardSize, Endpoints: c.Endpoints, Sidecars: c.Sidecars, Above: c.above}
+}
+
+// Translate returns the objects of a service, marked with an instance. exists reports
+// whether an object name is in use for the service now; see [Config.ShardSize].
+func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) translate.Translation {
+	settings := c.settings(instance)
+	t := settings.Service(s, settings.IsWorkloads(s, false), translate.InUse{Exists: exists}, nil)
+	for i := range t.Objects {
+		t.Objects[i] = t.Objects[i].Whole()
+	}
+	return t
+}
+
+// Only implements [output.Selective].
+func (c *Config) Only() []string { return c.Sources }
+
+// String implements [output.Settings].
+func (c *Config) String() string {
+	return "to the API server of " + cmp.Or(c.Kubeconfig, "this cluster")
+}
+
+// Warnings implements [output.Settings].
+func (c *Config) Warnings() []string { return nil }
 
 // Resolve implements [output.Settings].
 func (c *Config) Resolve(dir string) {
@@ -73,6 +108,29 @@ func (c *Config) Check() error {
 	return err
 }
 
+// target returns the client configuration for the API server that the configuration names.
+func (c Config) target() (*rest.Config, error) {
+	return kubeconfig.Load(c.Kubeconfig, c.Context, object.FieldManager)
+}
+
+// Server implements [output.APIServer].
+func (c Config) Server() (string, error) {
+	target, err := c.target()
+	if err != nil {
+		return "", err
+	}
+	return kubeconfig.Server(target)
+}
+
+// Identity implements [output.APIServer].
+func (c Config) Identity(ctx context.Context) (string, error) {
+	target, err := c.target()
+	if err != nil {
+		return "", err
+	}
+	return kubeconfig.Identity(ctx, target)
+}
+
 // mostEndpoints is the largest allowed shard size. Istio's schema allows 4096 endpoints in
 // an object. They are spread by hash, so some shards exceed the size.
 const mostEndpoints = 3000
@@ -87,7 +145,7 @@ func (c *Config) Validate() error {
 		wrong(c.Burst < 1, "burst: must be 1 or more; 100 is the default"),
 		wrong(c.ShardSize < 1 || c.ShardSize > mostEndpoints,
 			"shardSize: must be 1 to %d, which Istio's and etcd's limits allow; 100 is the default", mostEndpoints),
-		c.Endpoints.validate(),
+		c.Endpoints.Validate(),
 		c.LeaderElection.validate(),
 	)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // Defect B: a restart lost the truth. Instances that died meanwhile stayed for
@@ -11,9 +12,9 @@ import (
 func TestDefectBRestartTakesOverWhatIsThere(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), instance("sc", "a.example", "10.0.0.2"),
-		service("sc", "gone.example"), instance("sc", "gone.example", "10.0.0.9"),
-		service("sc", "same.example"), instance("sc", "same.example", "10.0.0.5"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Instance("sc", "a.example", "10.0.0.2"),
+		shop.Service("sc", "gone.example"), shop.Instance("sc", "gone.example", "10.0.0.9"),
+		shop.Service("sc", "same.example"), shop.Instance("sc", "same.example", "10.0.0.5"))
 	r.listed("sc")
 	first := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
@@ -21,8 +22,8 @@ func TestDefectBRestartTakesOverWhatIsThere(t *testing.T) {
 	settled(t, first)
 	first.stop()
 
-	r.say(noInstance("sc", "a.example", "10.0.0.1"), instance("sc", "a.example", "10.0.0.3"),
-		noService("sc", "gone.example"), noInstance("sc", "gone.example", "10.0.0.9"))
+	r.say(shop.NoInstance("sc", "a.example", "10.0.0.1"), shop.Instance("sc", "a.example", "10.0.0.3"),
+		shop.NoService("sc", "gone.example"), shop.NoInstance("sc", "gone.example", "10.0.0.9"))
 	before := len(api.Writes())
 	second := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.2 10.0.0.3")
@@ -38,10 +39,10 @@ func TestDefectBRestartTakesOverWhatIsThere(t *testing.T) {
 func TestDefectBNothingGoesBeforeItsSourceIsListed(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc", "files")
-	r.say(service("sc", "old.example"), instance("sc", "old.example", "10.0.0.1"),
-		service("sc", "both.example"), service("files", "both.example"),
-		instance("sc", "both.example", "10.0.0.1"), instance("files", "both.example", "10.0.0.2"),
-		service("files", "mine.example"), instance("files", "mine.example", "10.0.0.7"))
+	r.say(shop.Service("sc", "old.example"), shop.Instance("sc", "old.example", "10.0.0.1"),
+		shop.Service("sc", "both.example"), shop.Service("files", "both.example"),
+		shop.Instance("sc", "both.example", "10.0.0.1"), shop.Instance("files", "both.example", "10.0.0.2"),
+		shop.Service("files", "mine.example"), shop.Instance("files", "mine.example", "10.0.0.7"))
 	r.listed("sc", "files")
 	first := start(t, api, r, nil)
 	wants(t, api, "both.example", "10.0.0.1 10.0.0.2")
@@ -50,7 +51,7 @@ func TestDefectBNothingGoesBeforeItsSourceIsListed(t *testing.T) {
 	first.stop()
 
 	again := newRegistry("sc", "files") // nothing survived, and sc does not answer
-	again.say(service("files", "both.example"), instance("files", "both.example", "10.0.0.2"))
+	again.say(shop.Service("files", "both.example"), shop.Instance("files", "both.example", "10.0.0.2"))
 	again.listed("files")
 	second := start(t, api, again, nil)
 	wants(t, api, "mine.example", "no object") // files has been listed without it
@@ -75,7 +76,7 @@ func TestDefectBNothingGoesBeforeItsSourceIsListed(t *testing.T) {
 func TestDefectBSelectedWorkloadsStayUntilTheirSourceIsListed(t *testing.T) {
 	t.Parallel()
 	selecting := func() model.Event {
-		up, _ := service("files", "a.example").(model.Upsert)
+		up, _ := shop.Service("files", "a.example").(model.Upsert)
 		s, _ := up.Record.Spec.(model.Service)
 		s.WorkloadSelector = model.MapOf(map[string]string{"app": "a"})
 		up.Record.Spec = s

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // Defect F: a conflict was for ever, so that a label set by hand ended all
@@ -13,7 +14,7 @@ import (
 func TestDefectFHandsAreNoHarm(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
@@ -23,7 +24,7 @@ func TestDefectFHandsAreNoHarm(t *testing.T) {
 	labels, _ := o["metadata"].(kubeapi.Object)["labels"].(kubeapi.Object)
 	labels["team"] = "mine"
 	api.Put(entries+"a.example", o)
-	r.say(instance("sc", "a.example", "10.0.0.2"))
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2"))
 	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
 	labels, _ = api.Get(entries + "a.example")["metadata"].(kubeapi.Object)["labels"].(kubeapi.Object)
 	if labels["team"] != "mine" {
@@ -52,7 +53,7 @@ func TestDefectFHandsAreNoHarm(t *testing.T) {
 func TestDefectFConflictIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
@@ -65,7 +66,7 @@ func TestDefectFConflictIsTriedAgain(t *testing.T) {
 			api.Put(entries+"a.example", o)
 		}
 	})
-	r.say(instance("sc", "a.example", "10.0.0.2"))
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2"))
 	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
 	settled(t, w)
 	if s := w.Status(); s.Failures == 0 || len(s.Failing) > 0 {

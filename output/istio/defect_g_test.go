@@ -6,14 +6,17 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // Defect G: what came while a push was under way was lost.
 func TestDefectGNothingIsLostWhileAWriteIsUnderWay(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -25,9 +28,9 @@ func TestDefectGNothingIsLostWhileAWriteIsUnderWay(t *testing.T) {
 	w := start(t, api, r, nil)
 	<-begun
 	for i := 2; i < 6; i++ {
-		r.say(instance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
+		r.say(shop.Instance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
 	}
-	r.say(service("sc", "b.example"), instance("sc", "b.example", "10.0.1.1"))
+	r.say(shop.Service("sc", "b.example"), shop.Instance("sc", "b.example", "10.0.1.1"))
 	wants(t, api, "b.example", "10.0.1.1") // though a hangs
 	close(goOn)
 	wants(t, api, "a.example", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5")
@@ -43,9 +46,9 @@ func TestDefectHAndOInstancesChangeNoPorts(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	own := func(address string, ports map[string]uint32) model.Event {
-		return instanceOf("sc", "a.example", model.Endpoint{Address: address, Exact: true, Ports: model.MapOf(ports)})
+		return shop.InstanceOf("sc", "a.example", model.Endpoint{Address: address, Exact: true, Ports: model.MapOf(ports)})
 	}
-	r.say(service("sc", "a.example"), own("10.0.0.1", map[string]uint32{"http": 8080, "grpc": 9090}))
+	r.say(shop.Service("sc", "a.example"), own("10.0.0.1", map[string]uint32{"http": 8080, "grpc": 9090}))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
@@ -65,7 +68,8 @@ func TestDefectHAndOInstancesChangeNoPorts(t *testing.T) {
 	if got := fmt.Sprint(first[0]); got != "map[address:10.0.0.1 ports:map[grpc:9090 http:8080]]" {
 		t.Errorf("the other instance is now %s", got)
 	}
-	objects := w.desired(w.look(), Key{ServiceEntry, "shop", "a.example"}, nil).Objects
+	service, _ := r.snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
+	objects := w.config.Translate("test", service, w.view.Exists(object.Key{Kind: object.ServiceEntry, Namespace: "shop", Name: "a.example"})).Objects
 	part := objects[len(objects)-1].Name
 	if got := addresses(api, part); got != "10.0.0.2" || strings.Contains(fmt.Sprint(spec(api, part)), "grpc") {
 		t.Errorf("the instance without grpc is written as %v", spec(api, part))

@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // Defect K: two bridges deleted what the other had made. Two instances leave
@@ -12,9 +15,9 @@ import (
 func TestDefectKInstancesKeepApart(t *testing.T) {
 	t.Parallel()
 	api, east, west := newAPI(t), newRegistry("sc"), newRegistry("sc")
-	east.say(service("sc", "both.example"), instance("sc", "both.example", "10.0.0.1"))
-	west.say(service("sc", "both.example"), instance("sc", "both.example", "10.9.9.9"),
-		service("sc", "west.example"), instance("sc", "west.example", "10.9.9.1"))
+	east.say(shop.Service("sc", "both.example"), shop.Instance("sc", "both.example", "10.0.0.1"))
+	west.say(shop.Service("sc", "both.example"), shop.Instance("sc", "both.example", "10.9.9.9"),
+		shop.Service("sc", "west.example"), shop.Instance("sc", "west.example", "10.9.9.1"))
 	east.listed("sc")
 	west.listed("sc")
 	named := func(name string) func(*Config, *Options) {
@@ -25,12 +28,12 @@ func TestDefectKInstancesKeepApart(t *testing.T) {
 	settled(t, e)
 	w := start(t, api, west, named("west"))
 	wants(t, api, "west.example", "10.9.9.1")
-	fails(t, w, "ServiceEntry shop/both.example", "belongs to the Isthmus instance east", "delete or rename it", labelInstance)
+	fails(t, w, "ServiceEntry shop/both.example", "belongs to the Isthmus instance east", "delete or rename it", object.LabelInstance)
 	if got := addresses(api, "both.example"); got != "10.0.0.1" {
 		t.Errorf("written: %s", got)
 	}
 
-	east.say(noService("sc", "both.example"), noInstance("sc", "both.example", "10.0.0.1")) // east hands it over
+	east.say(shop.NoService("sc", "both.example"), shop.NoInstance("sc", "both.example", "10.0.0.1")) // east hands it over
 	wants(t, api, "both.example", "10.9.9.9")
 	if got := addresses(api, "west.example"); got != "10.9.9.1" {
 		t.Errorf("written: %s", got)
@@ -43,15 +46,15 @@ func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
 	api, r := newAPI(t), newRegistry("sc")
 	mine := kubeapi.Object{
 		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
-		"metadata": kubeapi.Object{"name": "a.example", "namespace": "shop", "labels": kubeapi.Object{labelManagedBy: managedBy}},
+		"metadata": kubeapi.Object{"name": "a.example", "namespace": "shop", "labels": kubeapi.Object{object.LabelManagedBy: object.ManagedBy}},
 		"spec":     kubeapi.Object{"hosts": []any{"a.example"}, "endpoints": []any{kubeapi.Object{"address": "1.1.1.1"}}},
 	}
 	api.Put(entries+"a.example", mine)
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	fails(t, w, "ServiceEntry shop/a.example", "it has not the labels of this Isthmus", "setting both labels")
-	r.say(noService("sc", "a.example"), noInstance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.NoService("sc", "a.example"), shop.NoInstance("sc", "a.example", "10.0.0.1"))
 	settled(t, w)
 	if writes := api.Writes(); len(writes) > 0 || addresses(api, "a.example") != "1.1.1.1" {
 		t.Errorf("writes: %v", strings.Join(writes, ", "))
@@ -63,12 +66,12 @@ func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
 func TestDefectKContestedObjectIsNotFoughtOver(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), service("sc", "b.example"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "b.example"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
 	settled(t, w)
-	for range contestedAfter {
+	for range write.ContestedAfter {
 		api.Delete(entries + "a.example")
 		wants(t, api, "a.example", "10.0.0.1")
 		settled(t, w)
@@ -78,6 +81,6 @@ func TestDefectKContestedObjectIsNotFoughtOver(t *testing.T) {
 	if got := addresses(api, "a.example"); got != "no object" {
 		t.Errorf("it was restored once more: %s", got)
 	}
-	r.say(instance("sc", "b.example", "10.0.0.2"))
+	r.say(shop.Instance("sc", "b.example", "10.0.0.2"))
 	wants(t, api, "b.example", "10.0.0.2")
 }

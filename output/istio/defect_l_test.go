@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // Defect L: a deposed leader went on writing. A replica that is paused in the
@@ -26,20 +28,20 @@ func TestDefectLDeposedWriterUndoesNothing(t *testing.T) {
 	}{
 		{
 			"create", func(*registry) {},
-			func(r *registry) { r.say(service("sc", host), instance("sc", host, "10.0.0.1")) },
-			func(r *registry) { r.say(service("sc", host), instance("sc", host, "10.0.0.2")) },
+			func(r *registry) { r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1")) },
+			func(r *registry) { r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.2")) },
 			"10.0.0.2",
 		},
 		{
-			"update", func(r *registry) { r.say(service("sc", host), instance("sc", host, "10.0.0.1")) },
-			func(r *registry) { r.say(instance("sc", host, "10.0.0.9")) },
-			func(r *registry) { r.say(instance("sc", host, "10.0.0.2")) },
+			"update", func(r *registry) { r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1")) },
+			func(r *registry) { r.say(shop.Instance("sc", host, "10.0.0.9")) },
+			func(r *registry) { r.say(shop.Instance("sc", host, "10.0.0.2")) },
 			"10.0.0.1 10.0.0.2",
 		},
 		{
-			"delete", func(r *registry) { r.say(service("sc", host), instance("sc", host, "10.0.0.1")) },
-			func(r *registry) { r.say(noService("sc", host), noInstance("sc", host, "10.0.0.1")) },
-			func(r *registry) { r.say(instance("sc", host, "10.0.0.2")) },
+			"delete", func(r *registry) { r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1")) },
+			func(r *registry) { r.say(shop.NoService("sc", host), shop.NoInstance("sc", host, "10.0.0.1")) },
+			func(r *registry) { r.say(shop.Instance("sc", host, "10.0.0.2")) },
 			"10.0.0.1 10.0.0.2",
 		},
 	}
@@ -93,7 +95,7 @@ func TestDefectLDeposedWriterUndoesNothing(t *testing.T) {
 func TestDefectLStandbyTakesOverWithoutListingAnew(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	elected := func(c *Config, _ *Options) { c.LeaderElection = DefaultConfig().LeaderElection }
 	first := start(t, api, r, elected)
@@ -115,7 +117,7 @@ func TestDefectLStandbyTakesOverWithoutListingAnew(t *testing.T) {
 		}
 	})
 	first.stop()
-	r.say(instance("sc", "a.example", "10.0.0.2"))
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2"))
 	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
 	mu.Lock()
 	defer mu.Unlock()
@@ -139,7 +141,7 @@ func TestDefectLNothingIsWrittenAfterTheEnd(t *testing.T) {
 	r.readers = append(r.readers, w)
 	for i := range 200 {
 		host := fmt.Sprintf("h%d.example", i)
-		r.say(service("sc", host), instance("sc", host, "10.0.0.1"))
+		r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1"))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -153,7 +155,7 @@ func TestDefectLNothingIsWrittenAfterTheEnd(t *testing.T) {
 	cancel()
 	<-ended
 	wrote := len(api.Writes())
-	r.say(service("sc", "late.example"))
+	r.say(shop.Service("sc", "late.example"))
 	if again := len(api.Writes()); again != wrote || w.Status().Leading {
 		t.Errorf("%d writes came after the end", again-wrote)
 	}

@@ -8,15 +8,17 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // Defect N: one bad endpoint had the whole service rejected, for ever and in silence.
 func TestDefectNBadEndpointIsLeftOutAlone(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), instance("sc", "a.example", "node-1"),
-		instanceOf("sc", "a.example", model.Endpoint{Address: "10.0.0.3", Labels: model.MapOf(map[string]string{"name": strings.Repeat("x", 64) + "!"})}))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Instance("sc", "a.example", "node-1"),
+		shop.InstanceOf("sc", "a.example", model.Endpoint{Address: "10.0.0.3", Labels: model.MapOf(map[string]string{"name": strings.Repeat("x", 64) + "!"})}))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1 10.0.0.3")
@@ -39,7 +41,7 @@ func TestDefectNRejectedObjectHoldsUpNoOther(t *testing.T) {
 		return nil
 	})
 	for _, host := range []string{"bad.example", "a.example", "z.example"} {
-		r.say(service("sc", host), instance("sc", host, "10.0.0.1"))
+		r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1"))
 	}
 	r.listed("sc")
 	w := start(t, api, r, nil)
@@ -62,13 +64,13 @@ func TestDefectNOverloadIsWaitedFor(t *testing.T) {
 		return nil
 	})
 	for _, host := range []string{"a.example", "b.example"} {
-		r.say(service("sc", host), instance("sc", host, "10.0.0.1"))
+		r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1"))
 	}
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, "b.example", "10.0.0.1")
 	fails(t, w, "ServiceEntry shop/a.example", "overloaded")
-	r.say(instance("sc", "a.example", "10.0.0.2")) // no reason to come earlier
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2")) // no reason to come earlier
 	f := w.Status().Failing[0]
 	if wait := f.Next.Sub(f.Since); wait.Minutes() < 59 || f.Tries != 1 {
 		t.Errorf("tried again after %s, for the %d. time", wait, f.Tries)
@@ -79,19 +81,19 @@ func TestDefectNOverloadIsWaitedFor(t *testing.T) {
 func TestDefectNOutageIsCaughtUpWith(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), service("sc", "b.example"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "b.example"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
 	settled(t, w)
 	await(t, "b.example to be seen", func() error { // else there is nothing to delete while the API server is away
-		if _, ok := w.view.object(Ref{ServiceEntry, "shop", "b.example"}); !ok {
+		if _, ok := w.view.Object(object.Ref{Kind: object.ServiceEntry, Namespace: "shop", Name: "b.example"}); !ok {
 			return errors.New("it is not")
 		}
 		return nil
 	})
 	api.Down(true)
-	r.say(instance("sc", "a.example", "10.0.0.2"), noService("sc", "b.example"))
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2"), shop.NoService("sc", "b.example"))
 	await(t, "the trouble to show", func() error {
 		if s := w.Status(); s.Trouble == "" || len(s.Failing) != 2 {
 			return fmt.Errorf("trouble %q, failing %v", s.Trouble, s.Failing)

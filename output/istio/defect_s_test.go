@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 func spec(api *kubeapi.Server, host string) kubeapi.Object {
@@ -21,7 +22,7 @@ func spec(api *kubeapi.Server, host string) kubeapi.Object {
 func TestDefectSVisibilityIsWritten(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	up, _ := service("sc", "a.example").(model.Upsert)
+	up, _ := shop.Service("sc", "a.example").(model.Upsert)
 	s, _ := up.Record.Spec.(model.Service)
 	s.ExportTo = model.ListOf(".", "web")
 	up.Record.Spec = s
@@ -58,11 +59,11 @@ func TestDefectSVisibilityIsWritten(t *testing.T) {
 func TestNameOfAnotherNamespaceIsExportedToItsOwnAlone(t *testing.T) {
 	t.Parallel()
 	const host = "reviews.shop.svc.cluster.local"
-	theirs, _ := service("first", host).(model.Upsert)
+	theirs, _ := shop.Service("first", host).(model.Upsert)
 	theirs.Record.Namespace = "aaa-evil"
 	for name, come := range map[string][]model.Event{
-		"theirs comes first": {theirs, service("second", host)},
-		"ours comes first":   {service("second", host), theirs},
+		"theirs comes first": {theirs, shop.Service("second", host)},
+		"ours comes first":   {shop.Service("second", host), theirs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +114,7 @@ func TestDefectTManyServicesAreWrittenAtOnce(t *testing.T) {
 	var events []model.Event
 	for i := range 100 {
 		host := fmt.Sprintf("h%d.example", i)
-		events = append(events, service("sc", host), instance("sc", host, "10.0.0.1"))
+		events = append(events, shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1"))
 	}
 	r.say(events...)
 	for i := range 100 {
@@ -125,13 +126,13 @@ func TestDefectTManyServicesAreWrittenAtOnce(t *testing.T) {
 func TestNothingIsWrittenTwice(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
 	settled(t, w)
 	for range 10 {
-		r.say(instance("sc", "a.example", "10.0.0.1"))
+		r.say(shop.Instance("sc", "a.example", "10.0.0.1"))
 		w.Publish(r.builder.Snapshot(), catalog.Change{Services: map[catalog.ServiceKey]catalog.ServiceChange{
 			{Namespace: "shop", Host: "a.example"}: {},
 		}}, true)

@@ -2,10 +2,10 @@
 // objects, and if enabled the Sidecar objects, that Istio reads.
 //
 // Package convert/istio decides the content of an object. This package decides which
-// objects are written, and when. Its files are in three parts, by the prefix of their
-// names: plan (the desired objects, the difference, and waiting objects), view (a short
-// form of the API server's objects) and write (the writes, and leader election). A [Writer]
-// brings the objects to the planned state and keeps them there:
+// objects are written, and when, in packages of its own: translate (the desired objects), view
+// (the observed ones), plan (the actions, from both and from facts about the sources) and
+// write (which carries them out). lease elects the replica that writes. A [Writer] joins
+// them, brings the objects to the planned state and keeps them there:
 //
 //	w, err := istio.New(config, istio.Options{Instance: "isthmus", Log: log})
 //	gate := catalog.NewGate(required, optional, wait, w.Publish)

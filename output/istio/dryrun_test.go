@@ -10,14 +10,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 func TestPlanSaysWhatWouldBeWrittenAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	for _, host := range []string{"same.example", "changed.example", "gone.example"} {
-		r.say(service("sc", host), instance("sc", host, "10.0.0.1"))
+		r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1"))
 	}
 	r.listed("sc")
 	w := start(t, api, r, nil)
@@ -27,8 +29,8 @@ func TestPlanSaysWhatWouldBeWrittenAndWritesNothing(t *testing.T) {
 	api.Put(entries+"theirs.example", kubeapi.Object{
 		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": kubeapi.Object{"name": "theirs.example", "namespace": "shop"},
 	})
-	r.say(noService("sc", "gone.example"), noInstance("sc", "gone.example", "10.0.0.1"), instance("sc", "changed.example", "10.0.0.2"),
-		noInstance("sc", "changed.example", "10.0.0.1"), service("sc", "new.example"), service("sc", "theirs.example"), instance("sc", "new.example", "name"))
+	r.say(shop.NoService("sc", "gone.example"), shop.NoInstance("sc", "gone.example", "10.0.0.1"), shop.Instance("sc", "changed.example", "10.0.0.2"),
+		shop.NoInstance("sc", "changed.example", "10.0.0.1"), shop.Service("sc", "new.example"), shop.Service("sc", "theirs.example"), shop.Instance("sc", "new.example", "name"))
 
 	c := quick()
 	c.LeaderElection.Enabled = true // which it does not stand for
@@ -45,7 +47,7 @@ func TestPlanSaysWhatWouldBeWrittenAndWritesNothing(t *testing.T) {
 	for _, a := range actions {
 		reason, _, _ := strings.Cut(a.Reason, ",")
 		got = append(got, fmt.Sprint(a.Verb, " ", a.Ref, ": ", reason))
-		if a.Verb == Update {
+		if a.Verb == plan.Update {
 			got = append(got, a.Diff...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // What somebody else deleted before it was no longer wanted is not remembered:
@@ -18,7 +19,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	w := start(t, api, r, nil)
 	for i := range 2 {
 		host := "a" + strconv.Itoa(i) + ".example"
-		r.say(service("sc", host), instance("sc", host, "10.0.0.1"))
+		r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.1"))
 		wants(t, api, host, "10.0.0.1")
 		sees(t, w, 1)
 		api.Delete(entries + host) // which is restored
@@ -32,14 +33,12 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 		})
 		api.Delete(entries + host)
 		fails(t, w, "ServiceEntry shop/"+host, "the namespace goes")
-		r.say(noService("sc", host), noInstance("sc", host, "10.0.0.1"))
+		r.say(shop.NoService("sc", host), shop.NoInstance("sc", host, "10.0.0.1"))
 		sees(t, w, 0)
 		api.Reject(nil)
 	}
 	await(t, "everything to be forgotten", func() error {
-		w.ledger.mu.Lock()
-		defer w.ledger.mu.Unlock()
-		if n := len(w.ledger.inOrder) + len(w.ledger.versions) + len(w.ledger.restored); n > 0 {
+		if n, _ := w.written.Size(); n > 0 {
 			return fmt.Errorf("%d entries are left", n)
 		}
 		return nil

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
@@ -39,7 +41,7 @@ func selectedBefore(n int) (*kubeapi.Server, *registry) {
 // giveAway sets both labels.
 func giveAway(api *kubeapi.Server, path string) {
 	o := api.Get(path)
-	labelsOf(o)[labelManagedBy], labelsOf(o)[labelInstance] = managedBy, "test"
+	labelsOf(o)[object.LabelManagedBy], labelsOf(o)[object.LabelInstance] = object.ManagedBy, "test"
 	api.Put(path, o)
 }
 
@@ -48,7 +50,7 @@ func giveAway(api *kubeapi.Server, path string) {
 func TestWorkloadsOfOthersAreTakenOver(t *testing.T) {
 	t.Parallel()
 	const n = 5
-	for _, form := range []Form{Inline, WorkloadEntries} {
+	for _, form := range []translate.Form{translate.Inline, translate.WorkloadEntries} {
 		for _, first := range []string{"ServiceEntry", "WorkloadEntry"} {
 			t.Run(string(form)+", the "+first+" first", func(t *testing.T) {
 				t.Parallel()

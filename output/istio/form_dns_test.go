@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // A service of which names are looked up from now on has no WorkloadEntries. They go as
@@ -16,16 +18,16 @@ func TestWorkloadsOutlastTheChangeToDNS(t *testing.T) {
 	for _, n := range []int{3, 20} { // the latter is several objects inline
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			api, r := inFormWritten(t, WorkloadEntries, n)
+			api, r := inFormWritten(t, translate.WorkloadEntries, n)
 			moves := filmed(api)
-			w := start(t, api, r, func(c *Config, o *Options) { c.Endpoints, c.ShardSize, o.settle = WorkloadEntries, 3, settle })
+			w := start(t, api, r, func(c *Config, o *Options) { c.Endpoints, c.ShardSize, o.settle = translate.WorkloadEntries, 3, settle })
 			settled(t, w)
-			looksUp, _ := service("sc", "a.example").(model.Upsert)
+			looksUp, _ := shop.Service("sc", "a.example").(model.Upsert)
 			spec, _ := looksUp.Record.Spec.(model.Service)
 			spec.Resolution = model.ResolutionDNS
 			looksUp.Record.Spec = spec
 			r.say(looksUp)
-			endsIn(t, api, w, Inline, 0)
+			endsIn(t, api, w, translate.Inline, 0)
 			all := moves.take()
 			var swapped time.Time
 			for i, m := range all {

@@ -12,11 +12,14 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // inFormWritten has an earlier process write a.example with n endpoints in a form.
-func inFormWritten(t *testing.T, f Form, n int) (*kubeapi.Server, *registry) {
+func inFormWritten(t *testing.T, f translate.Form, n int) (*kubeapi.Server, *registry) {
 	t.Helper()
 	api, r := newAPI(t), newRegistry("sc")
 	r.say(fleetSays(n)...)
@@ -32,13 +35,13 @@ func inFormWritten(t *testing.T, f Form, n int) (*kubeapi.Server, *registry) {
 // has by now, until the third equal listing.
 func TestNearlyEmptyFirstListingTakesNoWorkloadAway(t *testing.T) {
 	t.Parallel()
-	for _, form := range []Form{WorkloadEntries, Inline} {
+	for _, form := range []translate.Form{translate.WorkloadEntries, translate.Inline} {
 		t.Run("to "+string(form), func(t *testing.T) {
 			t.Parallel()
-			api, r := inFormWritten(t, WorkloadEntries, 40)
+			api, r := inFormWritten(t, translate.WorkloadEntries, 40)
 			moves := filmed(api)
 			for i := 2; i < 40; i++ {
-				r.say(noInstance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
+				r.say(shop.NoInstance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
 			}
 			g := fresh(t, api, r, brief, inForm(form))
 			g.Listed("sc")
@@ -47,7 +50,7 @@ func TestNearlyEmptyFirstListingTakesNoWorkloadAway(t *testing.T) {
 				// One is for all WorkloadEntries. There are more if the earlier process was
 				// stopped before the inline objects had gone that it began with.
 				held := g.Status().Held
-				if !slices.ContainsFunc(held, func(h Held) bool { return h.String() == "ServiceEntry shop/a.example" }) {
+				if !slices.ContainsFunc(held, func(h write.Held) bool { return h.String() == "ServiceEntry shop/a.example" }) {
 					return fmt.Errorf("held are %+v", held)
 				}
 				return nil
@@ -73,8 +76,8 @@ func TestNearlyEmptyFirstListingTakesNoWorkloadAway(t *testing.T) {
 // Nor does an endpoint go before its source has been listed.
 func TestNoWorkloadGoesBeforeItsSourceIsListed(t *testing.T) {
 	t.Parallel()
-	for _, form := range []Form{WorkloadEntries, Inline, Auto} {
-		api, _ := inFormWritten(t, WorkloadEntries, 20)
+	for _, form := range []translate.Form{translate.WorkloadEntries, translate.Inline, translate.Auto} {
+		api, _ := inFormWritten(t, translate.WorkloadEntries, 20)
 		before := len(api.Writes())
 		unlisted := newRegistry("sc")
 		unlisted.say(fleetSays(3)...)
@@ -98,12 +101,12 @@ func TestNoWorkloadGoesBeforeItsSourceIsListed(t *testing.T) {
 // The dry run shows how a change of the form ends.
 func TestPlanShowsTheOtherForm(t *testing.T) {
 	t.Parallel()
-	for from, test := range map[Form]struct {
-		to   Form
+	for from, test := range map[translate.Form]struct {
+		to   translate.Form
 		want map[string]int
 	}{
-		Inline:          {WorkloadEntries, map[string]int{"create WorkloadEntry": 7, "update ServiceEntry": 1, "delete ServiceEntry": 3}},
-		WorkloadEntries: {Inline, map[string]int{"delete WorkloadEntry": 7, "update ServiceEntry": 1, "create ServiceEntry": 3}},
+		translate.Inline:          {translate.WorkloadEntries, map[string]int{"create WorkloadEntry": 7, "update ServiceEntry": 1, "delete ServiceEntry": 3}},
+		translate.WorkloadEntries: {translate.Inline, map[string]int{"delete WorkloadEntry": 7, "update ServiceEntry": 1, "create ServiceEntry": 3}},
 	} {
 		api, r := inFormWritten(t, from, 7)
 		before := len(api.Writes())
@@ -135,7 +138,7 @@ func TestPlanShowsTheOtherForm(t *testing.T) {
 // service that has some.
 func TestWorkloadsThatCannotBeListedHoldUpNothing(t *testing.T) {
 	t.Parallel()
-	api, r := inFormWritten(t, WorkloadEntries, 4)
+	api, r := inFormWritten(t, translate.WorkloadEntries, 4)
 	api.Reject(func(_, path string) *kubeapi.Rejection {
 		if !strings.Contains(path, "/workloadentries") {
 			return nil
@@ -143,7 +146,7 @@ func TestWorkloadsThatCannotBeListedHoldUpNothing(t *testing.T) {
 		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "no workloadentries"}
 	})
 	before := len(api.Writes())
-	w := start(t, api, r, inForm(Inline))
+	w := start(t, api, r, inForm(translate.Inline))
 	await(t, "the endpoints inline", func() error {
 		if s := spec(api, "a.example"); s["workloadSelector"] != nil || s["endpoints"] == nil {
 			return fmt.Errorf("it is %v", s)
@@ -159,31 +162,6 @@ func TestWorkloadsThatCannotBeListedHoldUpNothing(t *testing.T) {
 	}
 }
 
-// A service takes the second form by its size, and does not go back at once. With DNS it never does.
-func TestAutoGoesBySize(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		endpoints int
-		now, want bool
-	}{
-		{autoAbove, false, false}, {autoAbove + 1, false, true}, {autoAbove, true, true}, {autoAbove / 2, true, true}, {autoAbove/2 - 1, true, false}, {0, true, false},
-	} {
-		if got := (Config{Endpoints: Auto}).isWorkloads(fleetOf(test.endpoints, nil), test.now); got != test.want {
-			t.Errorf("%d endpoints, now %t: %t", test.endpoints, test.now, got)
-		}
-	}
-	names := service("sc", "a.example").(model.Upsert)
-	says := names.Record.Spec.(model.Service)
-	says.Resolution = model.ResolutionDNS
-	names.Record.Spec = says
-	b := catalog.NewBuilder(nil)
-	b.Apply(1, []model.Event{names, instance("sc", "a.example", "b.example")})
-	s := slices.Collect(b.Snapshot().Services())[0]
-	if (Config{Endpoints: WorkloadEntries}).isWorkloads(s, true) || (Config{Endpoints: Auto}).isWorkloads(s, true) {
-		t.Error("a service with DNS has objects of endpoints")
-	}
-}
-
 // A service grows, and shrinks, and is in both forms meanwhile.
 func TestServiceMovesAsItGrowsAndShrinks(t *testing.T) {
 	t.Parallel()
@@ -192,21 +170,21 @@ func TestServiceMovesAsItGrowsAndShrinks(t *testing.T) {
 	r.say(fleetSays(3)...)
 	r.listed("sc")
 	w := start(t, api, r, func(c *Config, o *Options) {
-		inForm(Auto)(c, o)
+		inForm(translate.Auto)(c, o)
 		c.above = above
 	})
 	counts(t, api, w, 1, 0)
 	var more, less []model.Event
 	for i := range above {
-		more = append(more, instance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
-		less = append(less, noInstance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
+		more = append(more, shop.Instance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
+		less = append(less, shop.NoInstance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
 	}
 	r.say(more...)
 	sees(t, w, 1+above+3)
-	endsIn(t, api, w, WorkloadEntries, above+3)
+	endsIn(t, api, w, translate.WorkloadEntries, above+3)
 	r.say(less[:above/2]...)
 	sees(t, w, 1+above/2+3)
-	endsIn(t, api, w, WorkloadEntries, above/2+3)
+	endsIn(t, api, w, translate.WorkloadEntries, above/2+3)
 	r.say(less[above/2:]...)
 	sees(t, w, 1)
 	if got := served(api.Everything()); len(got) != 3 {

@@ -12,6 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
@@ -98,7 +100,7 @@ func TestNobodyIsAbsentWhileTheFormChanges(t *testing.T) {
 			r.say(own("a.example", fmt.Sprintf("10.0.0.%d", i), map[string]uint32{"http": 80}))
 		}
 		r.listed("sc")
-		forms, at := []Form{Inline, WorkloadEntries}, rapid.IntRange(0, 1).Draw(rt, "from")
+		forms, at := []translate.Form{translate.Inline, translate.WorkloadEntries}, rapid.IntRange(0, 1).Draw(rt, "from")
 		const settle = 20 * time.Millisecond
 		moves := filmed(api)
 		for step := range 3 {
@@ -141,7 +143,7 @@ func (w *running) awaitWrites(t *testing.T, n uint64) {
 	t.Helper()
 	await(t, "writes", func() error {
 		s := w.Status()
-		if done := s.Writes[Create] + s.Writes[Update] + s.Writes[Delete]; done < n && (s.Pending > 0 || len(s.Waiting) > 0 || !s.Leading) {
+		if done := s.Writes[plan.Create] + s.Writes[plan.Update] + s.Writes[plan.Delete]; done < n && (s.Pending > 0 || len(s.Waiting) > 0 || !s.Leading) {
 			return fmt.Errorf("there were %d", done)
 		}
 		return nil
@@ -150,14 +152,14 @@ func (w *running) awaitWrites(t *testing.T, n uint64) {
 
 // endsIn waits until the objects are those of a form, and no others, each endpoint
 // served once.
-func endsIn(t *testing.T, api *kubeapi.Server, w *running, form Form, selected int) {
+func endsIn(t *testing.T, api *kubeapi.Server, w *running, form translate.Form, selected int) {
 	t.Helper()
 	await(t, "the form to be "+string(form), func() error {
 		all := api.Everything()
 		paths := slices.Sorted(maps.Keys(all))
 		objects := len(slices.DeleteFunc(paths, func(path string) bool { return !strings.HasPrefix(path, workloads) }))
 		want := 0
-		if form == WorkloadEntries {
+		if form == translate.WorkloadEntries {
 			want = selected
 		}
 		for address, times := range served(all) {
@@ -165,7 +167,7 @@ func endsIn(t *testing.T, api *kubeapi.Server, w *running, form Form, selected i
 				return fmt.Errorf("%s is served %d times", address, times)
 			}
 		}
-		if first := spec(api, "a.example"); (first["workloadSelector"] != nil) != (form == WorkloadEntries) {
+		if first := spec(api, "a.example"); (first["workloadSelector"] != nil) != (form == translate.WorkloadEntries) {
 			return fmt.Errorf("it is %v; failing: %v", first, w.Status().Failing)
 		}
 		if objects != want {

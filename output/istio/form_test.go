@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 const workloads = "networking.istio.io/v1/namespaces/shop/workloadentries/"
 
 // inForm has a writer write a form, and move without waiting for an istiod.
-func inForm(f Form) func(*Config, *Options) {
+func inForm(f translate.Form) func(*Config, *Options) {
 	return func(c *Config, o *Options) {
 		c.Endpoints, c.ShardSize, o.settle = f, 3, time.Nanosecond
 	}
@@ -60,9 +63,9 @@ func contains(all, some kubeapi.Object) bool {
 
 // fleetSays has n endpoints join a.example.
 func fleetSays(n int) []model.Event {
-	events := []model.Event{service("sc", "a.example")}
+	events := []model.Event{shop.Service("sc", "a.example")}
 	for i := range n {
-		events = append(events, instance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
+		events = append(events, shop.Instance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
 	}
 	return events
 }
@@ -94,12 +97,12 @@ func TestWorkloadIsOneWrite(t *testing.T) {
 	api, r := newAPI(t), newRegistry("sc")
 	r.say(fleetSays(40)...)
 	r.listed("sc")
-	w := start(t, api, r, inForm(WorkloadEntries))
+	w := start(t, api, r, inForm(translate.WorkloadEntries))
 	counts(t, api, w, 1, 40)
 	for what, event := range map[string]model.Event{
-		"PATCH a new label": instanceOf("sc", "a.example", endpointWith("10.0.0.7", map[string]string{"version": "2"})),
-		"PATCH a new one":   instance("sc", "a.example", "10.0.1.1"),
-		"DELETE one goes":   noInstance("sc", "a.example", "10.0.0.3"),
+		"PATCH a new label": shop.InstanceOf("sc", "a.example", shop.Labelled("10.0.0.7", map[string]string{"version": "2"})),
+		"PATCH a new one":   shop.Instance("sc", "a.example", "10.0.1.1"),
+		"DELETE one goes":   shop.NoInstance("sc", "a.example", "10.0.0.3"),
 	} {
 		before := len(api.Writes())
 		r.say(event)
@@ -127,7 +130,7 @@ func TestWorkloadsAreRestored(t *testing.T) {
 	api, r := newAPI(t), newRegistry("sc")
 	r.say(fleetSays(3)...)
 	r.listed("sc")
-	w := start(t, api, r, inForm(WorkloadEntries))
+	w := start(t, api, r, inForm(translate.WorkloadEntries))
 	counts(t, api, w, 1, 3)
 	before, drift := api.Everything(), uint64(0)
 	restored := func(what string) {
@@ -162,11 +165,11 @@ func TestWorkloadsAreRestored(t *testing.T) {
 	restored("a deletion")
 	changed(func(o kubeapi.Object) { o["spec"].(kubeapi.Object)["weight"] = int64(9) })
 	restored("a weight")
-	changed(func(o kubeapi.Object) { delete(labelsOf(o), labelService) })
+	changed(func(o kubeapi.Object) { delete(labelsOf(o), object.LabelService) })
 	restored("the loss of the label that it is selected by")
-	changed(func(o kubeapi.Object) { delete(annotationsOf(o), annotationService) })
+	changed(func(o kubeapi.Object) { delete(annotationsOf(o), object.AnnotationService) })
 	await(t, "the annotation to be restored", func() error {
-		if annotationsOf(api.Get(one))[annotationService] != "a.example" {
+		if annotationsOf(api.Get(one))[object.AnnotationService] != "a.example" {
 			return errors.New("it is not there")
 		}
 		return nil
@@ -195,11 +198,11 @@ func TestWorkloadsGoWithTheirService(t *testing.T) {
 	})
 	r.say(fleetSays(5)...)
 	r.listed("sc")
-	w := start(t, api, r, inForm(WorkloadEntries))
+	w := start(t, api, r, inForm(translate.WorkloadEntries))
 	counts(t, api, w, 1, 6)
-	gone := []model.Event{noService("sc", "a.example")}
+	gone := []model.Event{shop.NoService("sc", "a.example")}
 	for i := range 5 {
-		gone = append(gone, noInstance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
+		gone = append(gone, shop.NoInstance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
 	}
 	r.say(gone...)
 	counts(t, api, w, 0, 1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
@@ -26,10 +27,10 @@ import (
 //	left-out    what is not written, and why; optional
 func TestTranslation(t *testing.T) {
 	t.Parallel()
-	golden.Run(t, translate)
+	golden.Run(t, translated)
 }
 
-func translate(t *testing.T, in *txtar.Archive) *txtar.Archive {
+func translated(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	t.Helper()
 	out := &txtar.Archive{Comment: in.Comment}
 	config, builder := DefaultConfig(), catalog.NewBuilder([]string{"first", "second"})
@@ -71,7 +72,7 @@ func translate(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	return out
 }
 
-func manifestOf(t interface{ Fatal(...any) }, o Object) string {
+func manifestOf(t interface{ Fatal(...any) }, o object.Object) string {
 	text, err := yaml.Marshal(o.Manifest())
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +90,7 @@ func istioSays(manifests ...string) (problems []string) {
 // readBack reads what was written as a registry of manifests.
 func readBack(manifests ...string) (problems []string, events []model.Event) {
 	all := strings.Join(manifests, "---\n")
-	all = strings.ReplaceAll(all, labelManagedBy+": "+managedBy, "mine: test") // else it is passed over as our own
+	all = strings.ReplaceAll(all, object.LabelManagedBy+": "+object.ManagedBy, "mine: test") // else it is passed over as our own
 	listing := file.Parse("written.yaml", []byte(all))
 	for _, rejection := range listing.Rejected {
 		problems = append(problems, fmt.Sprintf("%s: %s: %s", rejection.Object, rejection.Field, rejection.Reason))

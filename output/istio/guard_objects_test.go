@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // A service that had more than min endpoints, and lost them all, is held alone,
@@ -24,8 +25,8 @@ func TestEmptiedServiceIsHeldAlone(t *testing.T) {
 		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
 	}
 	g.deleted(hostOf(19))
-	wants(t, api, hostOf(22), "10.0.22.1")         // it has lost more, but not everything
-	r.say(instance("sc", hostOf(21), "10.0.21.1")) // one of the two is coming back
+	wants(t, api, hostOf(22), "10.0.22.1")              // it has lost more, but not everything
+	r.say(shop.Instance("sc", hostOf(21), "10.0.21.1")) // one of the two is coming back
 	g.list()
 	g.lacks(21)
 	g.list()
@@ -65,13 +66,13 @@ func TestWhatIsNotFitToBeWrittenIsNotMissing(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	written(t, api, []string{"sc"}, fleet("sc", 0, 1, 30)...)
-	r.say(service("sc", hostOf(0)))
+	r.say(shop.Service("sc", hostOf(0)))
 	for e := range 30 {
 		health := model.Unhealthy
 		if e == 0 {
 			health = model.Healthy
 		}
-		r.say(instanceOf("sc", hostOf(0), model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", e+1), Health: health}))
+		r.say(shop.InstanceOf("sc", hostOf(0), model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", e+1), Health: health}))
 	}
 	r.listed("sc")
 	g := fresh(t, api, r, long, nil)
@@ -85,11 +86,11 @@ func TestEndpointsAreDistinguishedByTheirPorts(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	crowd := func(n int) []model.Event {
-		events := []model.Event{service("sc", hostOf(0))}
+		events := []model.Event{shop.Service("sc", hostOf(0))}
 		for i := range n {
-			ref := serviceRef("sc", hostOf(0))
+			ref := shop.ServiceRef("sc", hostOf(0))
 			ref.Kind, ref.Name = model.KindEndpoint, fmt.Sprintf("%s/%d", hostOf(0), i)
-			events = append(events, model.Upsert{Record: model.Record{Ref: ref, Owner: serviceRef("sc", hostOf(0)), Spec: model.Endpoint{
+			events = append(events, model.Upsert{Record: model.Record{Ref: ref, Owner: shop.ServiceRef("sc", hostOf(0)), Spec: model.Endpoint{
 				Address: "10.0.0.1", Ports: model.MapOf(map[string]uint32{"http": uint32(8000 + 2*i), "grpc": uint32(8001 + 2*i)}),
 			}}})
 		}
@@ -150,7 +151,7 @@ func TestObjectsOfSeveralSourcesAreComparedOnceAllAreListed(t *testing.T) {
 	api, r := newAPI(t), newRegistry("sc", "files")
 	both := fleet("sc", 0, 20, 2)
 	for i := range 20 {
-		both = append(both, instance("files", hostOf(i), fmt.Sprintf("10.1.%d.1", i)), service("files", hostOf(i)))
+		both = append(both, shop.Instance("files", hostOf(i), fmt.Sprintf("10.1.%d.1", i)), shop.Service("files", hostOf(i)))
 	}
 	written(t, api, []string{"sc", "files"}, both...)
 	r.say(fleet("sc", 0, 1, 2)...)
@@ -159,7 +160,7 @@ func TestObjectsOfSeveralSourcesAreComparedOnceAllAreListed(t *testing.T) {
 	g.Listed("sc")
 	g.holdsFor("source files, which it is made of, has not been listed yet", hosts(0, 20)...)
 	for i := range 20 {
-		r.say(instance("files", hostOf(i), fmt.Sprintf("10.1.%d.1", i)), service("files", hostOf(i)))
+		r.say(shop.Instance("files", hostOf(i), fmt.Sprintf("10.1.%d.1", i)), shop.Service("files", hostOf(i)))
 	}
 	r.listed("files")
 	g.Listed("files")

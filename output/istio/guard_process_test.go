@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // A source that is taken out of the configuration is no suspicious drop: its removal is
@@ -61,7 +62,7 @@ func TestSourceThatIsBackIsComparedAnew(t *testing.T) {
 			left.Store(true)
 			var gone []model.Event
 			for i := range 20 {
-				gone = append(gone, noService("sc", hostOf(i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.1", i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.2", i)))
+				gone = append(gone, shop.NoService("sc", hostOf(i)), shop.NoInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.1", i)), shop.NoInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.2", i)))
 			}
 			r.say(gone...)
 			g.RemoveSource("sc")
@@ -164,7 +165,7 @@ func TestNobodyIsAbsentWhileHeld(t *testing.T) {
 		size := rapid.IntRange(1, 4).Draw(rt, "shard size")
 		shards := func(c *Config, _ *Options) { c.ShardSize = size }
 		r, present := newRegistry("sc"), map[string]bool{}
-		r.say(service("sc", "a.example"))
+		r.say(shop.Service("sc", "a.example"))
 		r.say(drawMoves(rt, present)...)
 		r.listed("sc")
 		w := start(t, api, r, shards)

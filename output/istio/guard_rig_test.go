@@ -11,19 +11,21 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // fleet is so many services of a source, the first of that number, with so many
 // endpoints each.
 func fleet(source string, first, services, endpoints int) (events []model.Event) {
 	for i := first; i < first+services; i++ {
-		events = append(events, service(source, hostOf(i)))
+		events = append(events, shop.Service(source, hostOf(i)))
 		for e := range endpoints {
-			events = append(events, instance(source, hostOf(i), fmt.Sprintf("10.0.%d.%d", i, e+1)))
+			events = append(events, shop.Instance(source, hostOf(i), fmt.Sprintf("10.0.%d.%d", i, e+1)))
 		}
 	}
 	return events
@@ -116,7 +118,7 @@ func (r *readers) listing(name string) (l source.Listing) {
 		}
 	}
 	if r.unread.Load() {
-		l.Rejected = []source.Rejection{{Ref: serviceRef(name, "refused.example"), Reason: "it cannot be read"}}
+		l.Rejected = []source.Rejection{{Ref: shop.ServiceRef(name, "refused.example"), Reason: "it cannot be read"}}
 	}
 	return l
 }
@@ -180,7 +182,7 @@ func fresh(t *testing.T, api *kubeapi.Server, r *registry, hold hold.Config, ada
 // held returns what is held of the source sc.
 func (g *guarded) held() (drops []model.HeldDrop, ok bool) {
 	mark, _ := g.registry.snapshot().Mark("sc")
-	j, ok := mark.Judgements.Of(g.baseline)
+	j, ok := mark.Judgements.Of(g.baselines.Name)
 	return j.Held, ok
 }
 
@@ -199,7 +201,7 @@ func (g *guarded) lacks(want int) {
 // awaits says that a source is not judged yet.
 func (g *guarded) awaits(name string) error {
 	mark, _ := g.registry.snapshot().Mark(name)
-	if _, ok := mark.Judgements.Of(g.baseline); !ok {
+	if _, ok := mark.Judgements.Of(g.baselines.Name); !ok {
 		return fmt.Errorf("source %s is not judged", name)
 	}
 	return nil
@@ -236,7 +238,7 @@ func endpointsOfDrops(drops []model.HeldDrop) (n int) {
 }
 
 // holds waits until just these are held, at rest, and says why the first one is.
-func (g *guarded) holds(hosts ...string) (first Held) {
+func (g *guarded) holds(hosts ...string) (first write.Held) {
 	g.t.Helper()
 	await(g.t, "what is held", func() error {
 		s := g.Status()
@@ -256,7 +258,7 @@ func (g *guarded) holds(hosts ...string) (first Held) {
 }
 
 // holdsFor waits until just these are held, the first one for a reason with this in it.
-func (g *guarded) holdsFor(reason string, hosts ...string) (first Held) {
+func (g *guarded) holdsFor(reason string, hosts ...string) (first write.Held) {
 	g.t.Helper()
 	await(g.t, "why it is held", func() error {
 		if first = g.holds(hosts...); !strings.Contains(first.Reason, reason) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/isthmus-mesh/isthmus/source/hold"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // A process that knows nothing from before meets a registry that has lost
@@ -81,7 +81,7 @@ func TestWhatIsListedAgainIsNotHeld(t *testing.T) {
 	g.holds()
 	g.deleted()
 
-	r.say(noService("sc", hostOf(19)), noInstance("sc", hostOf(19), "10.0.19.1"), noInstance("sc", hostOf(19), "10.0.19.2"))
+	r.say(shop.NoService("sc", hostOf(19)), shop.NoInstance("sc", hostOf(19), "10.0.19.1"), shop.NoInstance("sc", hostOf(19), "10.0.19.2"))
 	wants(t, api, hostOf(19), "no object")
 }
 
@@ -97,7 +97,7 @@ func TestWhatWasListedSinceGoesAtOnce(t *testing.T) {
 	g.Listed("sc")
 	g.lacks(36)
 	g.holds(hosts(2, 18)...)
-	r.say(noService("sc", hostOf(0)), noInstance("sc", hostOf(0), "10.0.0.1"), noInstance("sc", hostOf(0), "10.0.0.2"), noInstance("sc", hostOf(1), "10.0.1.2"))
+	r.say(shop.NoService("sc", hostOf(0)), shop.NoInstance("sc", hostOf(0), "10.0.0.1"), shop.NoInstance("sc", hostOf(0), "10.0.0.2"), shop.NoInstance("sc", hostOf(1), "10.0.1.2"))
 	wants(t, api, hostOf(0), "no object")
 	wants(t, api, hostOf(1), "10.0.1.1")
 	g.holds(hosts(2, 18)...)

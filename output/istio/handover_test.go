@@ -11,7 +11,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/istio/dryrun"
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // earlier is an object of the earlier bridge, with one instance.
@@ -59,7 +62,7 @@ func TestObjectsOfTheEarlierBridgeAreKnown(t *testing.T) {
 		if err := u.UnmarshalJSON(body); err != nil {
 			t.Fatal(err)
 		}
-		if got := writtenByEarlierBridge(u); got != is {
+		if got := dryrun.WrittenByEarlierBridge(u); got != is {
 			t.Errorf("with %q it is taken for one: %t", change, got)
 		}
 	}
@@ -76,9 +79,9 @@ func TestPlanSaysWhatAHandOverWouldDo(t *testing.T) {
 		api.Put(entries+"empty.example", entryWith(t, "empty.example", `{"hosts":["a.example"],"location":"MESH_INTERNAL","resolution":"STATIC"}`))
 		api.Put(entries+"somebody.example", entryWith(t, "somebody.example", `{"hosts":["a.example"],"location":"MESH_EXTERNAL"}`))
 		others := entryWith(t, "another.example", earlier)
-		others["metadata"].(kubeapi.Object)["labels"] = kubeapi.Object{labelManagedBy: managedBy, labelInstance: "another"}
+		others["metadata"].(kubeapi.Object)["labels"] = kubeapi.Object{object.LabelManagedBy: object.ManagedBy, object.LabelInstance: "another"}
 		api.Put(entries+"another.example", others)
-		r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), service("sc", "another.example"))
+		r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "another.example"))
 		if listed {
 			r.listed("sc")
 		}

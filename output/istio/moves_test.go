@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	networking "istio.io/api/networking/v1alpha3"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // claims says who serves which port where, and who is there at all, by object.
@@ -167,7 +167,7 @@ func TestNobodyIsAbsentWhileMoving(t *testing.T) {
 		w := start(t, api, r, func(c *Config, _ *Options) { c.ShardSize = size })
 		defer w.stop()
 		h := recorded(api)
-		r.say(service("sc", "a.example"))
+		r.say(shop.Service("sc", "a.example"))
 		rests(t, w, r, api)
 		h.take()
 		present := map[string]bool{}
@@ -197,9 +197,7 @@ func TestNobodyIsAbsentWhileMoving(t *testing.T) {
 func rests(t *testing.T, w *running, r *registry, api *kubeapi.Server) {
 	t.Helper()
 	await(t, "the change to be written", func() error {
-		w.ledger.mu.Lock()
-		pending := len(w.ledger.pending)
-		w.ledger.mu.Unlock()
+		_, pending := w.written.Size()
 		if s := w.Status(); pending > 0 || s.Pending > 0 || len(s.Waiting) > 0 || !s.Leading {
 			return fmt.Errorf("%d changes and %d keys are pending, waiting for %v, failing: %v", pending, s.Pending, s.Waiting, s.Failing)
 		}
@@ -221,7 +219,7 @@ func rests(t *testing.T, w *running, r *registry, api *kubeapi.Server) {
 func drawMoves(t *rapid.T, present map[string]bool) (events []model.Event) {
 	for i := range 8 {
 		name := fmt.Sprintf("i-%d", i)
-		event := instance("sc", "a.example", name).(model.Upsert)
+		event := shop.Instance("sc", "a.example", name).(model.Upsert)
 		switch what := rapid.SampledFrom([]string{"stay", "stay", "serve", "serve", "serve", "go"}).Draw(t, name); {
 		case what == "go" && present[name]:
 			delete(present, name)
@@ -254,7 +252,7 @@ func checkPresence(t *rapid.T, before claims, states []claims) {
 
 // own is an instance that serves some ports only, each where it says.
 func own(host, address string, ports map[string]uint32) model.Event {
-	return instanceOf("sc", host, model.Endpoint{Address: address, Exact: true, Ports: model.MapOf(ports)})
+	return shop.InstanceOf("sc", host, model.Endpoint{Address: address, Exact: true, Ports: model.MapOf(ports)})
 }
 
 // What changes in one object is one write.
@@ -262,7 +260,7 @@ func TestAnOrdinaryChangeIsOneWrite(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	both := map[string]uint32{"http": 80, "grpc": 90}
-	r.say(service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both),
+	r.say(shop.Service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both),
 		own("a.example", "10.0.0.3", map[string]uint32{"http": 80}), own("a.example", "10.0.0.4", map[string]uint32{"http": 80}))
 	r.listed("sc")
 	w := start(t, api, r, nil)
@@ -273,7 +271,7 @@ func TestAnOrdinaryChangeIsOneWrite(t *testing.T) {
 		writes int
 	}{
 		"one comes":                         {[]model.Event{own("a.example", "10.0.0.5", both)}, 1},
-		"one goes":                          {[]model.Event{noInstance("sc", "a.example", "10.0.0.2")}, 1},
+		"one goes":                          {[]model.Event{shop.NoInstance("sc", "a.example", "10.0.0.2")}, 1},
 		"one listens elsewhere":             {[]model.Event{own("a.example", "10.0.0.1", map[string]uint32{"http": 8080, "grpc": 90})}, 1},
 		"one moves to another object":       {[]model.Event{own("a.example", "10.0.0.4", both)}, 2},
 		"of two objects, one each is added": {[]model.Event{own("a.example", "10.0.0.6", both), own("a.example", "10.0.0.7", map[string]uint32{"http": 80})}, 2},
@@ -292,7 +290,7 @@ func TestWhoeverCannotMoveStays(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	both, some := map[string]uint32{"http": 80, "grpc": 90}, map[string]uint32{"http": 80}
-	r.say(service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both), own("a.example", "10.0.0.3", some))
+	r.say(shop.Service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both), own("a.example", "10.0.0.3", some))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	settled(t, w)
@@ -310,7 +308,7 @@ func TestWhoeverCannotMoveStays(t *testing.T) {
 		tries.Add(1)
 		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
 	})
-	r.say(own("a.example", "10.0.0.1", some), noInstance("sc", "a.example", "10.0.0.2"))
+	r.say(own("a.example", "10.0.0.1", some), shop.NoInstance("sc", "a.example", "10.0.0.2"))
 	wants(t, api, "a.example", "10.0.0.1")
 	fails(t, w, "ServiceEntry shop/a.example", "not this one")
 	written := len(api.Writes())
@@ -332,53 +330,13 @@ func TestWhoeverCannotMoveStays(t *testing.T) {
 	}
 }
 
-// An object that is held, since a source that it is made of has not been listed,
-// takes nothing in; so nobody loses what is to go into it.
-func TestWhoeverMayNotMoveYetStays(t *testing.T) {
-	t.Parallel()
-	entry := func(name string, addresses ...string) Object {
-		spec := &networking.ServiceEntry{}
-		for _, address := range addresses {
-			spec.Endpoints = append(spec.Endpoints, &networking.WorkloadEntry{Address: address})
-		}
-		return Object{Kind: ServiceEntry, Namespace: "shop", Name: name, Spec: spec}
-	}
-	has := func(o Object, sources string) Observed {
-		return Observed{
-			Ref: o.Ref(), Annotations: map[string]string{annotationSources: sources}, spec: o.fingerprint(), members: membersOf(o.Spec),
-		}
-	}
-	actions := plan(
-		[]Object{entry("a", "10.0.0.1"), entry("b", "10.0.0.2", "10.0.0.3")},
-		[]Observed{has(entry("a", "10.0.0.1", "10.0.0.2"), "sc"), has(entry("b", "10.0.0.3", "10.0.0.4"), "late")},
-		func(o Observed) (w wait) {
-			if slices.Contains(o.sources(), "late") {
-				w.reason = "its source has not been listed"
-			}
-			return w
-		},
-	)
-	var verbs []Verb
-	m := movesOf(actions)
-	for _, a := range m.order(actions) {
-		verbs = append(verbs, a.Verb)
-	}
-	if !slices.Equal(verbs, []Verb{Update, Leave}) {
-		t.Fatalf("planned: %v", verbs)
-	}
-	keep := m.kept(actions[0].Ref, map[Ref]Observed{})
-	if moving := memberOf(&networking.WorkloadEntry{Address: "10.0.0.2"}).address(); len(keep) != 1 || !keep[moving] {
-		t.Errorf("%d addresses are kept, want that of 10.0.0.2", len(keep))
-	}
-}
-
 // An object that cannot be created keeps nobody in another one who is gone: only
 // those stay there who are to pass into it. New ones come as well.
 func TestRejectedCreationHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	both, some := map[string]uint32{"http": 80, "grpc": 90}, map[string]uint32{"http": 80}
-	r.say(service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both))
+	r.say(shop.Service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	settled(t, w)
@@ -388,10 +346,10 @@ func TestRejectedCreationHoldsUpNobodyElse(t *testing.T) {
 		}
 		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
 	})
-	r.say(own("a.example", "10.0.0.1", some), noInstance("sc", "a.example", "10.0.0.2"), own("a.example", "10.0.0.3", both))
+	r.say(own("a.example", "10.0.0.1", some), shop.NoInstance("sc", "a.example", "10.0.0.2"), own("a.example", "10.0.0.3", both))
 	wants(t, api, "a.example", "10.0.0.3 10.0.0.1")
 	fails(t, w, "ServiceEntry shop/a.example", "not this one")
-	r.say(noInstance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.NoInstance("sc", "a.example", "10.0.0.1"))
 	wants(t, api, "a.example", "10.0.0.3")
 	settled(t, w)
 }
@@ -402,7 +360,7 @@ func TestWhatIsToGoKeepsOnlyThoseWhoMove(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	both, some := map[string]uint32{"http": 80, "grpc": 90}, map[string]uint32{"http": 80}
-	r.say(service("sc", "a.example"), own("a.example", "10.0.0.1", some), own("a.example", "10.0.0.2", some))
+	r.say(shop.Service("sc", "a.example"), own("a.example", "10.0.0.1", some), own("a.example", "10.0.0.2", some))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	settled(t, w)
@@ -420,10 +378,10 @@ func TestWhatIsToGoKeepsOnlyThoseWhoMove(t *testing.T) {
 		}
 		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
 	})
-	r.say(own("a.example", "10.0.0.1", both), noInstance("sc", "a.example", "10.0.0.2"))
+	r.say(own("a.example", "10.0.0.1", both), shop.NoInstance("sc", "a.example", "10.0.0.2"))
 	fails(t, w, "ServiceEntry shop/a.example", "not this one")
 	wants(t, api, partial, "10.0.0.1")
-	r.say(noInstance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.NoInstance("sc", "a.example", "10.0.0.1"))
 	wants(t, api, partial, "no object")
 	settled(t, w)
 }
@@ -440,7 +398,7 @@ func TestRejectionsKeepNobodyWhoIsGone(t *testing.T) {
 		size := rapid.IntRange(1, 4).Draw(rt, "shard size")
 		w := start(t, api, r, func(c *Config, _ *Options) { c.ShardSize = size })
 		defer w.stop()
-		r.say(service("sc", "a.example"))
+		r.say(shop.Service("sc", "a.example"))
 		present := map[string]bool{}
 		r.say(drawMoves(rt, present)...)
 		rests(t, w, r, api)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // A namespace that is being deleted takes no objects. That is forbidden, as the
@@ -21,7 +22,7 @@ func TestNamespaceThatGoesIsNoMatterOfRights(t *testing.T) {
 		}
 		return nil
 	})
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	fails(t, w, "ServiceEntry shop/a.example", "being terminated: it can be written when the namespace is created anew")

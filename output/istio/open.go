@@ -1,10 +1,11 @@
 package istio
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
+	"github.com/isthmus-mesh/isthmus/output/istio/rights"
 )
 
 var (
@@ -23,17 +24,6 @@ func OutputKind() output.Kind {
 		return &c
 	}}
 }
-
-// Only implements [output.Selective].
-func (c *Config) Only() []string { return c.Sources }
-
-// String implements [output.Settings].
-func (c *Config) String() string {
-	return "to the API server of " + cmp.Or(c.Kubeconfig, "this cluster")
-}
-
-// Warnings implements [output.Settings].
-func (c *Config) Warnings() []string { return nil }
 
 // Open implements [output.Settings].
 func (c *Config) Open(_ context.Context, env output.Env) (output.Output, error) {
@@ -57,12 +47,12 @@ func (o opened) Run(ctx context.Context) error {
 
 // Plan implements [output.Planner].
 func (o opened) Plan(ctx context.Context) (p output.Plan, err error) {
-	if p.Rights = o.Rights(ctx, nil); lacksReading(p.Rights) {
-		return p, &rightsError{p.Rights}
+	if p.Rights = o.Rights(ctx, nil); rights.LackReading(p.Rights) {
+		return p, &rights.MissingError{Rights: p.Rights}
 	}
 	actions, left, err := o.Writer.Plan(ctx)
 	if len(p.Rights.Missing) > 0 {
-		p.Rights = o.Rights(ctx, namespacesOf(actions))
+		p.Rights = o.Rights(ctx, plan.NamespacesOf(actions))
 	}
 	for _, a := range actions {
 		p.Actions = append(p.Actions, output.Action{

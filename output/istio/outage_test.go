@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 
@@ -82,7 +83,7 @@ func TestWritingBeginsSoonAfterAnOutage(t *testing.T) {
 
 func goThrough(t *testing.T, outage time.Duration, adapt func(*Config, *Options)) {
 	api, r, log := piped(t), newRegistry("sc"), &logged{}
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), service("sc", "b.example"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "b.example"))
 	r.listed("sc")
 	w := startAt(t, api.Config(), r, func(c *Config, o *Options) {
 		o.Log = slog.New(slog.NewTextHandler(log, nil))
@@ -93,7 +94,7 @@ func goThrough(t *testing.T, outage time.Duration, adapt func(*Config, *Options)
 	within(t, time.Minute, "the first write", hasAddresses(api.Server, "a.example", "10.0.0.1"))
 	time.Sleep(time.Minute)
 	api.Down(true)
-	r.say(instance("sc", "a.example", "10.0.0.2"), noService("sc", "b.example"))
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2"), shop.NoService("sc", "b.example"))
 	time.Sleep(outage)
 	if s := w.Status(); s.Trouble == "" {
 		t.Errorf("nothing is said of the outage: %+v", s)
@@ -118,7 +119,7 @@ func TestLostLeaseIsLoggedOnceAndShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api, r, log := piped(t), newRegistry("sc"), &logged{}
-		r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+		r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 		r.listed("sc")
 		w := startAt(t, api.Config(), r, func(c *Config, o *Options) {
 			elected(c, o)
@@ -143,7 +144,7 @@ func TestLostLeaseIsLoggedOnceAndShown(t *testing.T) {
 			t.Errorf("logged:\n%s", strings.Join(got, ""))
 		}
 		api.Reject(nil)
-		r.say(instance("sc", "a.example", "10.0.0.2"))
+		r.say(shop.Instance("sc", "a.example", "10.0.0.2"))
 		within(t, 5*time.Second, "writing to begin again", hasAddresses(api.Server, "a.example", "10.0.0.1 10.0.0.2"))
 		if s := w.Status(); s.Lease != "" || len(log.of("again")) != 2 {
 			t.Errorf("lease %q; logged %q", s.Lease, log.of("again"))
@@ -171,7 +172,7 @@ func TestWritingBeginsSoonAfterRejectionsInSeries(t *testing.T) {
 
 func rejectInSeries(t *testing.T, rejection kubeapi.Rejection) {
 	api, r := piped(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := startAt(t, api.Config(), r, nil)
 	within(t, time.Minute, "the first write", hasAddresses(api.Server, "a.example", "10.0.0.1"))
@@ -186,7 +187,7 @@ func rejectInSeries(t *testing.T, rejection kubeapi.Rejection) {
 		tries = append(tries, time.Now())
 		return &rejection
 	})
-	r.say(instance("sc", "a.example", "10.0.0.2"))
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2"))
 	time.Sleep(5*time.Minute + 1234*time.Millisecond)
 	if s := w.Status(); len(s.Failing) != 1 {
 		t.Errorf("failing: %v", s.Failing)
@@ -218,7 +219,7 @@ func TestHangingWriteShowsAsFailing(t *testing.T) {
 
 func hang(t *testing.T, adapt func(*Config, *Options)) {
 	api, r := piped(t), newRegistry("sc")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := startAt(t, api.Config(), r, adapt)
 	within(t, time.Minute, "the first write", hasAddresses(api.Server, "a.example", "10.0.0.1"))
@@ -228,7 +229,7 @@ func hang(t *testing.T, adapt func(*Config, *Options)) {
 			<-answer
 		}
 	})
-	r.say(instance("sc", "a.example", "10.0.0.2"))
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2"))
 	within(t, 10*time.Second, "the write to show as failing", func() error {
 		report := opened{w.Writer}.Report()
 		if metric(report.Metrics, "isthmus_istio_failing") != 1 || len(report.Writer.Failed) != 1 {
@@ -262,7 +263,7 @@ func TestUrgentWritesGoFirst(t *testing.T) {
 		api, r := piped(t), newRegistry("sc")
 		host := func(i int) string { return fmt.Sprintf("s%03d.example", i) }
 		for i := range 200 {
-			r.say(service("sc", host(i)), instance("sc", host(i), "10.0.0.1"), instance("sc", host(i), "10.0.0.2"))
+			r.say(shop.Service("sc", host(i)), shop.Instance("sc", host(i), "10.0.0.1"), shop.Instance("sc", host(i), "10.0.0.2"))
 		}
 		r.listed("sc")
 		w := startAt(t, api.Config(), r, func(c *Config, _ *Options) { c.QPS, c.Burst = 2, 200 })
@@ -272,9 +273,9 @@ func TestUrgentWritesGoFirst(t *testing.T) {
 			r.say(labelled(host(i), "10.0.0.1"))
 		}
 		time.Sleep(20 * time.Second)
-		r.say(instance("sc", host(150), "10.0.0.3"))
+		r.say(shop.Instance("sc", host(150), "10.0.0.3"))
 		time.Sleep(time.Second)
-		r.say(noInstance("sc", host(160), "10.0.0.2"), noService("sc", host(170)))
+		r.say(shop.NoInstance("sc", host(160), "10.0.0.2"), shop.NoService("sc", host(170)))
 		time.Sleep(100 * time.Millisecond)
 		report := opened{w.Writer}.Report()
 		if n := report.Writer.Throttled; n < 40 || metric(report.Metrics, "isthmus_istio_throttled") != float64(n) ||
@@ -310,7 +311,7 @@ func TestLabelsAreWrittenHoweverMuchGoes(t *testing.T) {
 		api, r := piped(t), newRegistry("sc")
 		host := func(i int) string { return fmt.Sprintf("s%03d.example", i) }
 		for i := range 300 {
-			r.say(service("sc", host(i)), instance("sc", host(i), "10.0.0.1"), instance("sc", host(i), "10.0.0.2"))
+			r.say(shop.Service("sc", host(i)), shop.Instance("sc", host(i), "10.0.0.1"), shop.Instance("sc", host(i), "10.0.0.2"))
 		}
 		r.listed("sc")
 		startAt(t, api.Config(), r, func(c *Config, _ *Options) { c.QPS, c.Burst = 2, 300 })
@@ -318,14 +319,14 @@ func TestLabelsAreWrittenHoweverMuchGoes(t *testing.T) {
 		before := len(api.Writes())
 		gone := 0
 		for range 80 { // removals that wait when the label comes
-			r.say(noInstance("sc", host(gone), "10.0.0.2"))
+			r.say(shop.NoInstance("sc", host(gone), "10.0.0.2"))
 			gone++
 		}
 		time.Sleep(time.Second)
 		r.say(labelled(host(299), "10.0.0.1"))
 		for range 100 { // and those that come, faster than the rate
 			time.Sleep(400 * time.Millisecond)
-			r.say(noInstance("sc", host(gone), "10.0.0.2"))
+			r.say(shop.NoInstance("sc", host(gone), "10.0.0.2"))
 			gone++
 		}
 		time.Sleep(3 * time.Minute)
@@ -341,5 +342,5 @@ func TestLabelsAreWrittenHoweverMuchGoes(t *testing.T) {
 
 // labelled is an endpoint of which nothing but a label is new.
 func labelled(host, address string) model.Event {
-	return instanceOf("sc", host, endpointWith(address, map[string]string{"version": "v2"}))
+	return shop.InstanceOf("sc", host, shop.Labelled(address, map[string]string{"version": "v2"}))
 }

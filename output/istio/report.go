@@ -7,6 +7,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/controller"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/istio/plan"
+	"github.com/isthmus-mesh/isthmus/output/istio/write"
 )
 
 // Report implements [output.Output].
@@ -48,7 +50,7 @@ func shape(s Status, now time.Time) *output.Writer {
 }
 
 // writes returns the verbs that write.
-func writes() []Verb { return []Verb{Create, Update, Delete} }
+func writes() []plan.Verb { return []plan.Verb{plan.Create, plan.Update, plan.Delete} }
 
 func stateOf(s Status) (state, reason string) {
 	switch {
@@ -83,7 +85,7 @@ func whyThrottled(s Status) string {
 		s.Rate, s.Throttled[controller.MostUrgent], s.Throttled[controller.Urgent])
 }
 
-func omissions(o Omission) []output.Omission {
+func omissions(o write.Omission) []output.Omission {
 	if o.Invalid != "" {
 		return []output.Omission{{Object: o.String(), Reason: o.Invalid}}
 	}

@@ -3,6 +3,8 @@ package istio
 import (
 	"sync/atomic"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // What an earlier process saved may be older than what is in the API server,
@@ -11,9 +13,9 @@ import (
 func TestWhatWasRestoredTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc", "files")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), instance("sc", "a.example", "10.0.0.2"),
-		service("sc", "young.example"), instance("sc", "young.example", "10.0.0.3"),
-		service("files", "f.example"), instance("files", "f.example", "10.0.0.4"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Instance("sc", "a.example", "10.0.0.2"),
+		shop.Service("sc", "young.example"), shop.Instance("sc", "young.example", "10.0.0.3"),
+		shop.Service("files", "f.example"), shop.Instance("files", "f.example", "10.0.0.4"))
 	r.listed("sc", "files")
 	first := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
@@ -22,9 +24,9 @@ func TestWhatWasRestoredTakesNothingAway(t *testing.T) {
 	first.stop()
 
 	old := newRegistry("sc", "files") // saved before the last changes
-	old.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"),
-		service("sc", "lost.example"), instance("sc", "lost.example", "10.0.0.9"),
-		service("files", "f.example"), instance("files", "f.example", "10.0.0.5"))
+	old.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"),
+		shop.Service("sc", "lost.example"), shop.Instance("sc", "lost.example", "10.0.0.9"),
+		shop.Service("files", "f.example"), shop.Instance("files", "f.example", "10.0.0.5"))
 	old.listed("sc", "files")
 	second := fresh(t, api, old, long, func(_ *Config, o *Options) { o.Restored = []string{"sc"} })
 	second.Listed("files")
@@ -47,7 +49,7 @@ func TestWhatWasRestoredTakesNothingAway(t *testing.T) {
 func TestWhatWaitsForASourceGoesWithIt(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc", "down")
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc", "down")
 	first := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
@@ -56,7 +58,7 @@ func TestWhatWaitsForASourceGoesWithIt(t *testing.T) {
 
 	var left atomic.Bool
 	again := newRegistry("sc", "down")
-	again.say(service("down", "x.example"))
+	again.say(shop.Service("down", "x.example"))
 	second := start(t, api, again, func(_ *Config, o *Options) {
 		o.Sources = func() []string {
 			if left.Load() {

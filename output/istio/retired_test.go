@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 const sidecars = "networking.istio.io/v1/namespaces/shop/sidecars/"
@@ -25,7 +26,7 @@ func withScope(t *testing.T) (*kubeapi.Server, *registry) {
 	api.Put(sidecars+"theirs", kubeapi.Object{
 		"apiVersion": "networking.istio.io/v1", "kind": "Sidecar", "metadata": kubeapi.Object{"name": "theirs", "namespace": "shop"},
 	})
-	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), model.Upsert{Record: model.Record{
+	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), model.Upsert{Record: model.Record{
 		Ref:  model.Ref{Kind: model.KindScope, Key: model.Key{Source: "sc", Namespace: "shop", Name: "cart"}},
 		Spec: model.Scope{WorkloadSelector: model.MapOf(map[string]string{"app": "cart"}), Hosts: model.ListOf("./*")},
 	}})
@@ -101,7 +102,7 @@ func TestSidecarsThatCannotBeListedHoldUpNothing(t *testing.T) {
 			}
 			return &kubeapi.Rejection{Code: code, Reason: strings.ReplaceAll(http.StatusText(code), " ", ""), Message: "no sidecars"}
 		})
-		r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+		r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 		r.listed("sc")
 		w := start(t, api, r, nil)
 		wants(t, api, "a.example", "10.0.0.1")

@@ -141,38 +141,6 @@ func (r *registry) Commit(_ context.Context, c model.Commit) (uint64, error) {
 	return r.snapshot().Revision, nil
 }
 
-func serviceRef(source, host string) model.Ref {
-	return model.Ref{Kind: model.KindService, Key: model.Key{Source: source, Namespace: "shop", Name: host}}
-}
-
-// service is a static service with ports http and grpc.
-func service(source, host string) model.Event {
-	return model.Upsert{Record: model.Record{Ref: serviceRef(source, host), Spec: model.Service{
-		Hosts: model.ListOf(host), Location: model.MeshInternal, Resolution: model.ResolutionStatic,
-		Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}, model.Port{Number: 90, Name: "grpc", Protocol: "GRPC"}),
-	}}}
-}
-
-func noService(source, host string) model.Event {
-	return model.Delete{Record: model.Record{Ref: serviceRef(source, host)}}
-}
-
-func instance(source, host, address string) model.Event {
-	return instanceOf(source, host, model.Endpoint{Address: address})
-}
-
-func instanceOf(source, host string, e model.Endpoint) model.Event {
-	owner := serviceRef(source, host)
-	ref := owner
-	ref.Kind, ref.Name = model.KindEndpoint, host+"/"+e.Address
-	return model.Upsert{Record: model.Record{Ref: ref, Owner: owner, Spec: e}}
-}
-
-func noInstance(source, host, address string) model.Event {
-	up := instance(source, host, address).(model.Upsert)
-	return model.Delete{Record: up.Record}
-}
-
 // quick is a configuration that waits for nothing.
 func quick() Config {
 	c := DefaultConfig()
@@ -289,10 +257,6 @@ func fails(t *testing.T, w *running, object string, parts ...string) {
 		}
 		return fmt.Errorf("failing: %v", w.Status().Failing)
 	})
-}
-
-func endpointWith(address string, labels map[string]string) model.Endpoint {
-	return model.Endpoint{Address: address, Labels: model.MapOf(labels)}
 }
 
 // metric is the value of a metric that has no labels; -1 if there is none.

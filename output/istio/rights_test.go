@@ -8,6 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/istio/rights"
+	"github.com/isthmus-mesh/isthmus/output/istio/translate"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
@@ -58,7 +60,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 			},
 		},
 		"objects of endpoints": {
-			config: Config{Endpoints: Auto}, forbid: func(verb, resource, _ string) bool { return verb == "create" && resource == "workloadentries" },
+			config: Config{Endpoints: translate.Auto}, forbid: func(verb, resource, _ string) bool { return verb == "create" && resource == "workloadentries" },
 			missing:  []string{"create workloadentries.networking.istio.io in all namespaces"},
 			manifest: []string{"resources: [serviceentries, workloadentries]\n"},
 		},
@@ -74,7 +76,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		"one namespace of two": {
 			config: DefaultConfig(), namespaces: []string{"pay", "shop"},
 			forbid: func(verb, resource, namespace string) bool {
-				return resource == "serviceentries" && slices.Contains(writeVerbs(), verb) && namespace != "pay"
+				return resource == "serviceentries" && slices.Contains(rights.WriteVerbs(), verb) && namespace != "pay"
 			},
 			missing:  []string{writes + "shop"},
 			manifest: []string{"kind: Role\nmetadata: {name: isthmus, namespace: shop}"}, lacks: "ClusterRole",

@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
 
 // specification is what is said of a host in its first object.
@@ -30,7 +32,7 @@ func TestPortsKeepTheNamesThatTheyWereHandedOverWith(t *testing.T) {
 	o := handedOver(host)
 	o["spec"].(kubeapi.Object)["ports"] = []any{kubeapi.Object{"number": 80, "name": "HTTP-80"}}
 	api.Put(entries+host, o)
-	r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+	r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.2"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	wants(t, api, host, "10.0.0.2")
@@ -39,7 +41,7 @@ func TestPortsKeepTheNamesThatTheyWereHandedOverWith(t *testing.T) {
 		t.Errorf("it is %s", got)
 	}
 	before := len(api.Writes())
-	r.say(instance("sc", host, "10.0.0.3"))
+	r.say(shop.Instance("sc", host, "10.0.0.3"))
 	wants(t, api, host, "10.0.0.2 10.0.0.3")
 	settled(t, w)
 	if writes := api.Writes()[before:]; len(writes) != 1 || !strings.HasPrefix(writes[0], "PATCH") {
@@ -49,7 +51,7 @@ func TestPortsKeepTheNamesThatTheyWereHandedOverWith(t *testing.T) {
 		t.Errorf("after a change it is %s", got)
 	}
 	o = api.Get(entries + host)
-	delete(o["metadata"].(kubeapi.Object)["annotations"].(kubeapi.Object), annotationPorts)
+	delete(o["metadata"].(kubeapi.Object)["annotations"].(kubeapi.Object), object.AnnotationPorts)
 	api.Put(entries+host, o)
 	await(t, "the port to have the service's own name", func() error {
 		if got := fmt.Sprint(specification(api, host)); strings.Contains(got, "HTTP-80") {
@@ -77,7 +79,7 @@ func TestOnlyWhatIsRejectedForItsContentIsOverwritten(t *testing.T) {
 			}
 			return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: text}
 		})
-		r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+		r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.2"))
 		r.listed("sc")
 		w := start(t, api, r, nil)
 		if !replaced {
@@ -114,7 +116,7 @@ func TestTakingOverStopsWhereItIsNotOursAnyMore(t *testing.T) {
 					api.Put(entries+host, taken)
 				}
 			})
-			r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+			r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.2"))
 			r.listed("sc")
 			w := start(t, api, r, nil)
 			fails(t, w, "ServiceEntry shop/"+host, "hand it over")
@@ -138,7 +140,7 @@ func TestAnyObjectIsApplied(t *testing.T) {
 			o["spec"] = kubeapi.DrawSpec(rt, host)
 			api.Put(entries+host, o)
 		}
-		r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+		r.say(shop.Service("sc", host), shop.Instance("sc", host, "10.0.0.2"))
 		r.listed("sc")
 		w := start(t, api, r, nil)
 		defer w.stop()
@@ -170,6 +172,5 @@ func TestAnyObjectIsApplied(t *testing.T) {
 
 // wanted is the specification of the only object of a host, as JSON has it.
 func (w *running) wanted(host string) any {
-	t := w.desired(w.look(), Key{ServiceEntry, "shop", host}, nil)
-	return t.Objects[0].spec()
+	return w.planner.Plan(w.look(), object.Key{Kind: object.ServiceEntry, Namespace: "shop", Name: host}).Objects[0].Whole().SpecMap()
 }

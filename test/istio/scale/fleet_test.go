@@ -10,16 +10,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/istio"
+	desired "github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // object is one that output/istio writes, or another made of it.
 type object struct {
-	istio.Ref
+	desired.Ref
 	labels, annotations map[string]string
 	spec                map[string]any
 }
 
-func objectsOf(written []istio.Object) (objects []object) {
+func objectsOf(written []desired.Object) (objects []object) {
 	for _, o := range written {
 		spec, _ := o.Manifest()["spec"].(map[string]any)
 		objects = append(objects, object{o.Ref(), o.Labels, o.Annotations, spec})
@@ -38,7 +39,7 @@ var forms = []struct {
 	{"workloads", asWorkloads},
 }
 
-const workloadEntry istio.Kind = "WorkloadEntry"
+const workloadEntry desired.Kind = "WorkloadEntry"
 
 // asWorkloads takes the endpoints out of the parts of a service: each becomes an
 // object, found by a label, with all that the parts say to be distinguished from the
@@ -72,11 +73,11 @@ type fleet struct {
 	size     int // endpoints at first
 	builder  *catalog.Builder
 	revision uint64
-	objects  map[istio.Ref]string // that were to be written so far
+	objects  map[desired.Ref]string // that were to be written so far
 }
 
 func newFleet(f form, size int) *fleet {
-	fleet := &fleet{form: f, size: size, builder: catalog.NewBuilder(nil), objects: map[istio.Ref]string{}}
+	fleet := &fleet{form: f, size: size, builder: catalog.NewBuilder(nil), objects: map[desired.Ref]string{}}
 	events := []model.Event{model.Upsert{Record: model.Record{Ref: fleetRef(model.KindService, host(0)), Spec: model.Service{
 		Hosts: model.ListOf(host(0)), Location: model.MeshInternal, Resolution: model.ResolutionStatic,
 		Ports: model.ListOf(model.Port{Number: port, Name: "http", Protocol: "HTTP"}),
@@ -141,12 +142,12 @@ const kinds = 3
 
 // unwritten returns the objects that are not as they were the last time that it
 // was asked, and those that are no longer there.
-func (f *fleet) unwritten() (changed []*unstructured.Unstructured, gone []istio.Ref) {
+func (f *fleet) unwritten() (changed []*unstructured.Unstructured, gone []desired.Ref) {
 	service, _ := f.builder.Snapshot().Service(catalog.ServiceKey{Namespace: namespace, Host: host(0)})
 	config := istio.DefaultConfig()
 	config.ShardSize = *shardSize
 	parts := config.Translate("scale", service, func(name string) bool {
-		_, there := f.objects[istio.Ref{Kind: istio.ServiceEntry, Namespace: namespace, Name: name}]
+		_, there := f.objects[desired.Ref{Kind: desired.ServiceEntry, Namespace: namespace, Name: name}]
 		return there
 	})
 	left := maps.Clone(f.objects)

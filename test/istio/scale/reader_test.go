@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/isthmus-mesh/isthmus/output/istio"
+	desired "github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
@@ -119,7 +119,7 @@ func weights(assignment *endpointv3.ClusterLoadAssignment) map[string]uint32 {
 }
 
 // url is where the API server has the objects of a kind.
-func (t *trial) url(kind istio.Kind, query string) string {
+func (t *trial) url(kind desired.Kind, query string) string {
 	r := resources[kind]
 	return fmt.Sprintf("%s/apis/%s/%s/namespaces/%s/%s?%s", t.server, r.Group, r.Version, namespace, r.Resource, query)
 }

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/isthmus-mesh/isthmus/output/istio"
+	desired "github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
 // resources are those that the objects of a service are of.
-var resources = map[istio.Kind]schema.GroupVersionResource{
-	istio.ServiceEntry: cluster.ServiceEntries,
-	workloadEntry:      cluster.WorkloadEntries,
+var resources = map[desired.Kind]schema.GroupVersionResource{
+	desired.ServiceEntry: cluster.ServiceEntries,
+	workloadEntry:        cluster.WorkloadEntries,
 }
 
 // trial is a service in one form, with servers of its own.
@@ -153,7 +153,7 @@ func (s spent) times(f float64) spent {
 }
 
 // write writes objects as the product does: by server-side apply, some at a time.
-func (t *trial) write(b *testing.B, objects []*unstructured.Unstructured, gone []istio.Ref) {
+func (t *trial) write(b *testing.B, objects []*unstructured.Unstructured, gone []desired.Ref) {
 	b.Helper()
 	const atOnce = 8
 	next := make(chan *unstructured.Unstructured)
@@ -161,7 +161,7 @@ func (t *trial) write(b *testing.B, objects []*unstructured.Unstructured, gone [
 	for range min(atOnce, len(objects)) {
 		writers.Go(func() {
 			for object := range next {
-				if err := t.client.Apply(b.Context(), resources[istio.Kind(object.GetKind())], object); err != nil {
+				if err := t.client.Apply(b.Context(), resources[desired.Kind(object.GetKind())], object); err != nil {
 					b.Error(err)
 				}
 			}
