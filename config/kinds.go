@@ -6,6 +6,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/resource"
@@ -42,7 +43,7 @@ func Known() Kinds {
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{
 				Kinds: xds.Kinds{
-					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster},
+					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{wire.DNSCluster},
 					ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 				},
 				Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: envoy.Unserved, Notices: envoy.Notices,

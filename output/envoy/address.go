@@ -9,13 +9,13 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 )
 
 const (
 	unixPrefix = "unix://"
 	// longestSocket is how long a path Envoy accepts: sun_path less its end.
 	longestSocket = 107
-	highestPort   = 65535
 )
 
 // Why an endpoint is left out of what clients are given. One that they could
@@ -45,7 +45,7 @@ func reachable(e catalog.Endpoint) (address, left string) {
 		return "", notAnAddress
 	case ip.Zone() != "":
 		return "", zonedAddress
-	case e.Port == 0 || e.Port > highestPort:
+	case e.Port == 0 || e.Port > names.HighestPort:
 		return "", badPort
 	}
 	return canonical(ip, e.Address), ""
@@ -83,7 +83,7 @@ func resolvable(e catalog.Endpoint) (address, left string) {
 		return "", socketByName
 	case e.Address == "" || !utf8.ValidString(e.Address):
 		return "", badName
-	case e.Port == 0 || e.Port > highestPort:
+	case e.Port == 0 || e.Port > names.HighestPort:
 		return "", badPort
 	}
 	return e.Address, ""

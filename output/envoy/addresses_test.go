@@ -14,6 +14,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -79,8 +81,8 @@ func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
 				continue
 			}
 			var led []string
-			for to := range listener.(push.Referrer).Refers(clusterURL) {
-				host, _, _ := parseClusterName(to)
+			for to := range listener.(push.Referrer).Refers(wire.ClusterURL) {
+				host, _, _ := names.ParseCluster(to)
 				service, _, _ := strings.Cut(host, ".")
 				led = append(led, service)
 			}
@@ -281,16 +283,16 @@ func checkAddress(t *rapid.T, w *World, c push.Client, index *catalog.PortServic
 		}
 	}
 	calls := newCaller(t, w, c, "nowhere")
-	if listens := calls.listener(socketName(address, index.Number)) != nil; listens != (len(called) > 0) {
-		t.Fatalf("%s has a listener for %q of %s: %t, and there are %d services", socketName(address, index.Number), c.Cluster, c.Namespace, listens, len(called))
+	if listens := calls.listener(names.Socket(address, index.Number)) != nil; listens != (len(called) > 0) {
+		t.Fatalf("%s has a listener for %q of %s: %t, and there are %d services", names.Socket(address, index.Number), c.Cluster, c.Namespace, listens, len(called))
 	}
 	for s := range index.All() {
 		for _, says := range []string{"GET", "hello", "anything"} {
 			to := calls.reaches(call{address, index.Number, says, s.Key.Host})
-			is := func(s catalog.ServiceDefinition) bool { return ClusterName(s.Key.Host, index.Number) == to }
+			is := func(s catalog.ServiceDefinition) bool { return names.Cluster(s.Key.Host, index.Number) == to }
 			switch {
 			case slices.ContainsFunc(called, is), len(called) == 0:
-			case len(called) > 1 && to == passthroughCluster:
+			case len(called) > 1 && to == names.Passthrough:
 			case says == "GET" && to == "": // by a host that is not that of the service
 			default:
 				t.Fatalf("%s for %s at %s reaches %q from %q of %s, and not %v", says, s.Key.Host, address, to, c.Cluster, c.Namespace, called)

@@ -7,6 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -39,9 +40,9 @@ func (a addressListener) Slot() any { return a }
 // Refers implements [push.Referrer].
 func (a addressListener) Refers(to string) iter.Seq[string] {
 	switch {
-	case to == clusterURL:
-		return a.layout().clusters(a.view().unknown())
-	case to == routeURL && a.routes != "":
+	case to == wire.ClusterURL:
+		return a.layout().clusters(unknownCluster(a.settings.OrIstio().RegistryOnly))
+	case to == wire.RouteURL && a.routes != "":
 		return one(a.routes)
 	default:
 		return nothing
@@ -50,12 +51,7 @@ func (a addressListener) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (a addressListener) Encode() push.Encoded {
-	return a.layout().encode(a.view(), a.address, a.number)
-}
-
-// view is as much of a view as the listener depends on.
-func (a addressListener) view() View {
-	return View{Kind: KindEnvoy, settings: a.settings, proxy: proxy{role: sidecar, mode: a.mode}}
+	return a.layout().encode(proxy{role: sidecar, mode: a.mode}, a.settings.OrIstio(), a.address, a.number)
 }
 
 // layout is the layout that the key was made of.

@@ -3,6 +3,7 @@ package envoy
 import (
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -36,11 +37,11 @@ func apartFor(debounce func(typeName string, m push.Mode) push.Debounce) []push.
 }
 
 // isDNS reports whether a listener answers lookups.
-func isDNS(name string) bool { return name == dnsListenerName }
+func isDNS(name string) bool { return name == names.DNSListener }
 
 // isShared reports whether a listener is of all services of a port that have no address
 // of their own, or of a port of the edge. It has a chain for each host of TLS.
 func isShared(name string) bool {
-	address, _, ok := parseSocketName(name)
-	return ok && slices.Contains([]string{anyIPv4, anyIPv6, localIPv4, localIPv6}, address)
+	address, _, ok := names.ParseSocket(name)
+	return ok && slices.Contains([]string{names.AnyIPv4, names.AnyIPv6, names.LocalIPv4, names.LocalIPv6}, address)
 }

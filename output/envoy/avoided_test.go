@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -127,7 +128,7 @@ func TestAnEdgeExposesItsHosts(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no %s", resource)
 		}
-		got := slices.Sorted(subject.(push.Referrer).Refers(clusterURL))
+		got := slices.Sorted(subject.(push.Referrer).Refers(wire.ClusterURL))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s leads to %v, want %v", resource, got, want)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
 func manyEndpoints(n int) *catalog.Service {
@@ -35,7 +36,7 @@ func BenchmarkAssignment(b *testing.B) {
 		b.Run(strconv.Itoa(n)+"/messages", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				encode("outbound|80||svc.n", endpointURL, ordinary("outbound|80||svc.n", s.Endpoints(80)))
+				encode("outbound|80||svc.n", wire.EndpointURL, ordinary("outbound|80||svc.n", s.Endpoints(80)))
 			}
 		})
 		m := ordinary("outbound|80||svc.n", s.Endpoints(80))

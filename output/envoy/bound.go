@@ -7,15 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -39,7 +34,7 @@ type bound struct {
 func (b bound) port() uint32 { return uint32(b.at.Port()) }
 
 // name is that of the listener, which is Istio's.
-func (b bound) name() string { return socketName(b.at.Addr().String(), b.port()) }
+func (b bound) name() string { return names.Socket(b.at.Addr().String(), b.port()) }
 
 func writeBinds(binds []push.Bind, kinds map[uint32]traffic) boundPorts {
 	var b []byte
@@ -123,34 +118,16 @@ func (l boundListener) Slot() any { return l }
 
 // Refers implements [push.Referrer].
 func (l boundListener) Refers(to string) iter.Seq[string] {
-	if to != clusterURL {
+	if to != wire.ClusterURL {
 		return nothing
 	}
-	return one(inboundClusterName(l.port()))
+	return one(names.InboundCluster(l.port()))
 }
 
 // Encode implements [push.Subject].
 func (l boundListener) Encode() push.Encoded {
-	kind := markedBy(l.mark)
-	m := &listenerv3.Listener{
-		Name:             l.name(),
-		Address:          socketAt(l.at.Addr().String(), l.port()),
-		TrafficDirection: corev3.TrafficDirection_INBOUND,
-		FilterChains:     l.view.inboundChains(l.name(), l.port(), kind, true),
-		// As for all other listeners: a client that says nothing yet is not one that
-		// says something else.
-		ListenerFiltersTimeout:           durationpb.New(0),
-		ContinueOnListenerFiltersTimeout: true,
-	}
-	switch kind {
-	case httpOnly:
-		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
-	case sniffed:
-		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector), inspector(httpInspector)}
-	default: // nothing is read: the server may speak first
-	}
-	l.view.logUnmatched(m)
-	return encode(m.GetName(), listenerURL, m)
+	p := inboundPort(l.port(), markedBy(l.mark))
+	return encode(l.name(), wire.ListenerURL, wire.Bound(l.name(), l.at.Addr().String(), p, l.view.settings.OrIstio().Defaults))
 }
 
 // boundCluster leads to where the workload itself listens.
@@ -164,24 +141,7 @@ func (c boundCluster) Slot() any { return c }
 
 // Encode implements [push.Subject].
 func (c boundCluster) Encode() push.Encoded {
-	name := inboundClusterName(c.port)
-	m := &clusterv3.Cluster{
-		Name: name, AltStatName: name + ";", ConnectTimeout: durationpb.New(connectTimeout),
-		// What the client speaks with Envoy is what the workload speaks.
-		TypedExtensionProtocolOptions: asIsSpoken.options(),
-		CircuitBreakers:               noLimits(),
-		LoadAssignment: &endpointv3.ClusterLoadAssignment{
-			ClusterName: name,
-			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
-				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
-					Address: socketAt(c.to.Addr().String(), uint32(c.to.Port())),
-				}},
-				LoadBalancingWeight: wrapperspb.UInt32(1),
-			}}}},
-		},
-	}
-	setType(m, clusterv3.Cluster_STATIC)
-	return encode(name, clusterURL, m)
+	return encode(names.InboundCluster(c.port), wire.ClusterURL, wire.BoundCluster(c.port, c.to))
 }
 
 // Notices returns, for a snapshot, the services' ports at which a sidecar with

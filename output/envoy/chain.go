@@ -3,45 +3,13 @@ package envoy
 import (
 	"cmp"
 	"iter"
-	"net/netip"
 	"slices"
 	"strings"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
-	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 )
-
-// Clusters that lead where no service does, under Istio's names.
-const (
-	passthroughCluster = "PassthroughCluster"
-	blackHoleCluster   = "BlackHoleCluster"
-)
-
-// passthroughChain is Istio's name for the chain of connections that belong to no
-// service, wherever it leads.
-const passthroughChain = "PassthroughFilterChain"
-
-// Names of Envoy's filters.
-const (
-	httpFilter    = "envoy.filters.network.http_connection_manager"
-	tcpFilter     = "envoy.filters.network.tcp_proxy"
-	tlsInspector  = "envoy.filters.listener.tls_inspector"
-	httpInspector = "envoy.filters.listener.http_inspector"
-	rawBuffer     = "raw_buffer"
-)
-
-// plaintextHTTP is what the inspector finds in a connection that carries requests.
-var plaintextHTTP = []string{"http/1.0", "http/1.1", "h2c"}
 
 // layout is what a listener does with connections. It has no two chains of the same
 // match, for Envoy would reject the listener for it.
@@ -92,19 +60,19 @@ func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, 
 func (v View) arrange(services []catalog.ServiceDefinition, number uint32, shared bool, lost *[]loss) layout {
 	l := layout{cluster: v.proxy.cluster, loopback: v.proxy.mode == none, viewer: v.Namespace, lost: lost}
 	services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(l.viewer, a, b) })
-	names := shared || handshakes(services, number) > 1
+	byHost := shared || handshakes(services, number) > 1
 	for _, s := range services {
-		l.take(s, number, shared, names)
+		l.take(s, number, shared, byHost)
 	}
 	return l
 }
 
 // take adds a service, unless an owner before it has what it asks for. One that speaks first
 // would wait for ever where others have connections inspected.
-func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names bool) {
+func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, byHost bool) {
 	port, _ := s.Port(number)
 	kind := trafficOf(port)
-	inspected := kind == httpOnly || kind == sniffed || kind == tlsOnly && names
+	inspected := kind == httpOnly || kind == sniffed || kind == tlsOnly && byHost
 	if l.turnsAway(s, port, inspected) {
 		return
 	}
@@ -112,8 +80,8 @@ func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names 
 	case kind == httpOnly:
 		l.takeRequests(s, number, shared)
 	case inspected && kind == tlsOnly:
-		if name, ok := sniOf(s.Key.Host); ok {
-			l.takeHandshakes(s, chain{match: name, cluster: ClusterName(s.Key.Host, number), affinity: s.Traffic.Affinity})
+		if name, ok := names.SNI(s.Key.Host); ok {
+			l.takeHandshakes(s, chain{match: name, cluster: names.Cluster(s.Key.Host, number), affinity: s.Traffic.Affinity})
 		}
 	default:
 		if kind == sniffed {
@@ -191,7 +159,7 @@ func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
 // takeConnections leads connections to a service by the address that they were meant
 // for, or all that are left. A block of all addresses is like none.
 func (l *layout) takeConnections(s catalog.ServiceDefinition, number uint32, shared bool) (took bool) {
-	cluster := ClusterName(s.Key.Host, number)
+	cluster := names.Cluster(s.Key.Host, number)
 	rest := true
 	if shared && !l.loopback {
 		all := false
@@ -232,14 +200,6 @@ func (l *layout) takeBlock(s catalog.ServiceDefinition, c chain) bool {
 	return true
 }
 
-// sniOf is what clients say in a handshake to reach a host. Envoy rejects a listener
-// with a wildcard that is not a whole label, so such a host is not
-// distinguished by it.
-func sniOf(host string) (name string, ok bool) {
-	name = strings.TrimSuffix(strings.ToLower(host), ".")
-	return name, !strings.ContainsRune(strings.TrimPrefix(name, "*."), '*')
-}
-
 // claims are the matches that a listener has already.
 type claims map[string]struct{}
 
@@ -261,82 +221,10 @@ func (l *layout) takeRequests(s catalog.ServiceDefinition, number uint32, shared
 	}
 	switch {
 	case shared:
-		l.routes = portRoutes(number)
+		l.routes = names.PortRoutes(number)
 	case l.routes == "":
-		l.routes = ListenerName(s.Key.Host, number)
+		l.routes = names.Listener(s.Key.Host, number)
 	}
-}
-
-// listener writes a layout for a view.
-func (l layout) listener(m *listenerv3.Listener, v View) {
-	m.FilterChains = append(m.FilterChains, l.blockChains(m.GetName(), v)...)
-	for _, c := range inOrder(l.bySNI) {
-		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.match}},
-			Filters:          v.toService(c.cluster, c.affinity),
-		})
-	}
-	if len(l.bySNI) > 0 {
-		m.ListenerFilters = append(m.ListenerFilters, inspector(tlsInspector))
-	}
-	if l.routes != "" {
-		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
-			Filters:          v.toRoutes(m.GetName(), l.routes),
-		})
-		m.ListenerFilters = append(m.ListenerFilters, inspector(httpInspector))
-	}
-	rest := &listenerv3.FilterChain{Filters: v.toService(l.other, l.affinity)}
-	if l.other == "" {
-		rest = &listenerv3.FilterChain{Name: passthroughChain, Filters: v.toTCP(v.unknown())}
-	}
-	if len(m.FilterChains) == 0 {
-		m.FilterChains = []*listenerv3.FilterChain{rest}
-	} else {
-		m.DefaultFilterChain = rest
-	}
-	// A client that says nothing yet is not one that says something else: to give up
-	// waiting would break the protocol that it speaks.
-	m.ListenerFiltersTimeout = durationpb.New(0)
-	m.ContinueOnListenerFiltersTimeout = true
-}
-
-// blockChains lead connections to blocks of addresses. Envoy chooses a chain by address first,
-// so all chains by which other services are named are there once more.
-func (l layout) blockChains(listener string, v View) (chains []*listenerv3.FilterChain) {
-	var all []*corev3.CidrRange
-	blocks := inOrder(l.byBlock)
-	slices.SortStableFunc(blocks, func(a, b chain) int { return strings.Compare(a.cluster, b.cluster) })
-	for len(blocks) > 0 {
-		c := blocks[0]
-		var ranges []*corev3.CidrRange
-		for len(blocks) > 0 && blocks[0].cluster == c.cluster {
-			ranges, blocks = append(ranges, cidr(blocks[0].match)), blocks[1:]
-		}
-		all = append(all, ranges...)
-		chains = append(chains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges}, Filters: v.toService(c.cluster, c.affinity),
-		})
-		if l.routes != "" {
-			requests := v.hcm(listener, l.routes)
-			requests.EarlyHeaderMutationExtensions = []*corev3.TypedExtensionConfig{unnamedTo(c.cluster)}
-			chains = append(chains, &listenerv3.FilterChain{
-				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges, ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
-				Filters:          []*listenerv3.Filter{filter(httpFilter, requests)},
-			}, &listenerv3.FilterChain{ // all else in plaintext, which Envoy does not look for without it
-				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges, TransportProtocol: rawBuffer}, Filters: v.toService(c.cluster, c.affinity),
-			})
-		}
-	}
-	for _, c := range inOrder(l.bySNI) {
-		if len(all) > 0 && !c.crowded {
-			chains = append(chains, &listenerv3.FilterChain{
-				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: all, ServerNames: []string{c.match}},
-				Filters:          v.toService(c.cluster, c.affinity),
-			})
-		}
-	}
-	return chains
 }
 
 // clusters yields those that a layout leads to, of which one may be for connections that
@@ -355,54 +243,4 @@ func (l layout) clusters(unknown string) iter.Seq[string] {
 // inOrder is by match: equal services make equal bytes, in whichever order they came.
 func inOrder(list []chain) []chain {
 	return slices.SortedFunc(slices.Values(list), func(a, b chain) int { return strings.Compare(a.match, b.match) })
-}
-
-func cidr(block string) *corev3.CidrRange {
-	p := netip.MustParsePrefix(block)
-	return &corev3.CidrRange{AddressPrefix: p.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(p.Bits()))} //nolint:gosec // 0 to 128
-}
-
-func inspector(name string) *listenerv3.ListenerFilter {
-	var settings proto.Message = &tlsinspectorv3.TlsInspector{}
-	if name == httpInspector {
-		settings = &httpinspectorv3.HttpInspector{}
-	}
-	return &listenerv3.ListenerFilter{Name: name, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed(settings)}}
-}
-
-// toTCP leads connections to a cluster.
-func (v View) toTCP(cluster string) []*listenerv3.Filter { return v.toService(cluster, "") }
-
-// toService leads connections to the cluster of a service.
-func (v View) toService(cluster string, affinity model.Affinity) []*listenerv3.Filter {
-	host, _, _ := parseClusterName(cluster)
-	return []*listenerv3.Filter{filter(tcpFilter, &tcpv3.TcpProxy{
-		StatPrefix: cluster, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster},
-		HashPolicy: tcpHashPolicy(v.policyFor(host, affinity)), AccessLog: v.accessLogs(),
-	})}
-}
-
-// toRoutes has requests routed by a route configuration.
-func (v View) toRoutes(listener, routes string) []*listenerv3.Filter {
-	return []*listenerv3.Filter{filter(httpFilter, v.hcm(listener, routes))}
-}
-
-func (v View) hcm(listener, routes string) *hcmv3.HttpConnectionManager {
-	source := fromADS()
-	source.InitialFetchTimeout = durationpb.New(0) // every name is answered
-	return &hcmv3.HttpConnectionManager{
-		StatPrefix:        "outbound_" + listener + ";",
-		RouteSpecifier:    &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: source, RouteConfigName: routes}},
-		HttpFilters:       []*hcmv3.HttpFilter{router()},
-		NormalizePath:     wrapperspb.Bool(true),
-		UseRemoteAddress:  wrapperspb.Bool(false),
-		StreamIdleTimeout: durationpb.New(0),
-		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		AccessLog:         v.accessLogs(),
-		Tracing:           v.tracing(),
-	}
-}
-
-func filter(name string, m proto.Message) *listenerv3.Filter {
-	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(m)}}
 }

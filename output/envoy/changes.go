@@ -16,7 +16,7 @@ import (
 // the one before, and for whom. Now is the snapshot that the change led to; the
 // rest is as in [NewWorld].
 func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
-	return stepOf(asIstio, now, c, complete, root, nil)
+	return stepOf(policy.Istio, now, c, complete, root, nil)
 }
 
 func stepOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) push.Update {
@@ -34,7 +34,7 @@ func stepOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change, complet
 // exported elsewhere hides or uncovers those of the same host in other
 // namespaces, which are not part of the change.
 func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
-	return changesOf(asIstio, now, c)
+	return changesOf(policy.Istio, now, c)
 }
 
 func changesOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change) []push.Changed {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -124,7 +125,7 @@ type found struct {
 func everything(t *rapid.T, w *World) map[resource]found {
 	all := map[resource]found{}
 	for _, v := range views {
-		if w.settings != asIstio {
+		if w.settings != policy.Istio {
 			v.settings = w.settings
 		}
 		for typ := range Types(nil) {
@@ -152,7 +153,7 @@ func everything(t *rapid.T, w *World) map[resource]found {
 	return all
 }
 
-func TestChangesMissNothing(t *testing.T) { t.Parallel(); checkChanges(t, asIstio) }
+func TestChangesMissNothing(t *testing.T) { t.Parallel(); checkChanges(t, policy.Istio) }
 
 // Nor do they where there are subsets, priorities by locality, and identities.
 func TestChangesUnderSettingsMissNothing(t *testing.T) {
@@ -173,7 +174,7 @@ func checkChanges(t *testing.T, s *policy.Prepared) {
 			now := builder.Snapshot()
 			after := everything(t, worldUnder(s, now, true, "istio-system", nil))
 			checkListed(t, before, after, changesOf(s, now, change))
-			if s == asIstio {
+			if s == policy.Istio {
 				checkClustersRest(t, change, changesOf(s, now, change))
 			}
 			checkLossesAreUrgent(t, before, after, changesOf(s, now, change))
@@ -439,12 +440,12 @@ func withSingleHosts(changes []string) (all []string) {
 		all = append(all, c)
 		name, ofRoutes := strings.CutPrefix(c, fmt.Sprintf("%d ", RouteType))
 		name, audience, _ := strings.Cut(name, " ")
-		host, number, ofOne := parseListenerName(name)
-		switch _, isPort := parsePort(name); {
+		host, number, ofOne := names.ParseListener(name)
+		switch _, isPort := names.ParsePort(name); {
 		case ofRoutes && isPort:
-			all = append(all, fmt.Sprintf("%d %s %s", RouteType, name+singleHosts, audience))
+			all = append(all, fmt.Sprintf("%d %s %s", RouteType, name+names.HostsSuffix, audience))
 		case ofRoutes && ofOne:
-			hosts = append(hosts, fmt.Sprintf("%d %s %s", VirtualHostType, hostName(host, number), audience))
+			hosts = append(hosts, fmt.Sprintf("%d %s %s", VirtualHostType, names.VirtualHost(host, number), audience))
 		}
 	}
 	return append(all, hosts...)

@@ -2,30 +2,21 @@ package envoy
 
 import (
 	"iter"
-	"time"
-
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-// connectTimeout is that of Istio's mesh configuration.
-const connectTimeout = 10 * time.Second
 
 // cluster is what a Cluster is made of. Of a STATIC service that is little: its
 // endpoints arrive as a load assignment, so a change of them, which would make
 // Envoy warm the cluster anew, is none of its business.
 type cluster struct {
 	clusterSlot
-	speaks    httpVersion
+	speaks    wire.HTTPVersion
 	external  bool               // it is outside of the mesh
 	target    uint32             // where originalDST goes instead of the original port; 0 if nowhere else
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
@@ -53,7 +44,7 @@ func (s clusterSlot) Slot() any { return s }
 
 // clusterOf is the cluster for Envoys that say nothing of themselves.
 func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
-	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.Defaults, affinity: s.Traffic.Affinity}
+	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: wire.HTTPVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: policy.Istio.Defaults, affinity: s.Traffic.Affinity}
 	switch at.form {
 	case strictDNS, logicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
@@ -72,10 +63,10 @@ func (c cluster) resolves() bool { return c.form == strictDNS || c.form == logic
 
 // Refers implements [push.Referrer].
 func (c cluster) Refers(to string) iter.Seq[string] {
-	if to == endpointURL && c.form == eds {
+	if to == wire.EndpointURL && c.form == eds {
 		return one(c.clusterName())
 	}
-	if to == secretURL {
+	if to == wire.SecretURL {
 		return c.tls.Secrets()
 	}
 	return nothing
@@ -83,75 +74,38 @@ func (c cluster) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (c cluster) Encode() push.Encoded {
-	m := c.common()
-	if c.grpc {
-		c.completeForGRPC(m)
-	} else {
-		c.completeForEnvoy(m)
-	}
-	return encode(m.GetName(), clusterURL, m)
-}
-
-// common is what all kinds of clients are given. All of them stop at 1,024
-// requests under way unless set otherwise. Istio sets it, so nobody expects such a
-// limit here.
-func (c cluster) common() *clusterv3.Cluster {
-	name := c.clusterName()
-	m := &clusterv3.Cluster{
-		Name:                          name,
-		ConnectTimeout:                durationpb.New(connectTimeout),
-		TypedExtensionProtocolOptions: c.speaks.options(),
-		CircuitBreakers:               limitsOf(c.policy),
-	}
-	if c.form == eds {
-		setType(m, clusterv3.Cluster_EDS)
-		m.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: fromADS()}
+	m := &wire.Cluster{
+		Name: c.clusterName(), Host: c.key.Host, Namespace: c.key.Namespace, GRPC: c.grpc, Discovery: c.form.discovery(),
+		PortOverride: c.target, HTTP: c.speaks, External: c.external, Sockets: c.sockets, Policy: c.policy, TLS: c.upstreamTLS(),
 	}
 	if c.resolves() {
-		m.LoadAssignment = c.names()
+		m.Resolver = wire.Resolver{Family: c.resolver.family.wire(), Outdated: c.resolver.outdated}
+		d := &draft{of: c.subset, from: c.from, order: c.order, avoids: c.avoids, resolves: true}
+		d.Name = m.Name
+		d.fill(c.endpoints, resolvable)
+		m.Names = &d.Assignment
 	}
-	return m
+	return encode(m.Name, wire.ClusterURL, m.Message())
 }
 
-func noLimits() *clusterv3.CircuitBreakers {
-	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
-		MaxConnections:     unlimited(),
-		MaxPendingRequests: unlimited(),
-		MaxRequests:        unlimited(),
-		MaxRetries:         unlimited(),
-	}}}
-}
-
-// completeForGRPC adds what gRPC needs. ROUND_ROBIN is the one policy that every
-// implementation has without a switch.
-func (c cluster) completeForGRPC(m *clusterv3.Cluster) {
-	m.LbPolicy = clusterv3.Cluster_ROUND_ROBIN
-	if c.form == logicalDNS {
-		setType(m, clusterv3.Cluster_LOGICAL_DNS)
+// upstreamTLS returns the TLS of the cluster's connections; nil for none.
+func (c cluster) upstreamTLS() *wire.TLS {
+	if c.tls == nil {
+		return nil
 	}
+	identities := strings.FieldsFunc(c.identities, func(r rune) bool { return r == '\n' })
+	return &wire.TLS{UpstreamTLS: c.tls, ServerName: serverName(c.slot, c.tls), Identities: identities}
 }
 
-// names are the endpoints of a DNS form.
-func (c cluster) names() *endpointv3.ClusterLoadAssignment {
-	m := &endpointv3.ClusterLoadAssignment{}
-	d := &draft{name: c.clusterName(), of: c.subset, from: c.from, order: c.order, avoids: c.avoids, resolves: true}
-	d.fill(c.endpoints, resolvable)
-	if err := proto.Unmarshal(d.appendTo(nil), m); err != nil {
-		panic(invariant(d.name, err))
-	}
-	return m
-}
-
-func setType(m *clusterv3.Cluster, t clusterv3.Cluster_DiscoveryType) {
-	m.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: t}
-}
-
-func unlimited() *wrapperspb.UInt32Value { return wrapperspb.UInt32(1<<32 - 1) }
-
-// fromADS says that a resource comes over the stream that this one came over.
-func fromADS() *corev3.ConfigSource {
-	return &corev3.ConfigSource{
-		ResourceApiVersion:    corev3.ApiVersion_V3,
-		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+func (f form) discovery() wire.Discovery {
+	switch f {
+	case strictDNS:
+		return wire.StrictDNS
+	case logicalDNS:
+		return wire.LogicalDNS
+	case originalDST:
+		return wire.OriginalDst
+	default:
+		return wire.EDS
 	}
 }

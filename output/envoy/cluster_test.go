@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -26,7 +27,7 @@ func TestOnlyClustersOfNamesDependOnTheResolver(t *testing.T) {
 	for who, c := range clients {
 		c.Kind, c.Namespace = KindEnvoy, "a"
 		if who != "outdated IPv4" {
-			c.Extensions = []string{"some", DNSCluster}
+			c.Extensions = []string{"some", wire.DNSCluster}
 		}
 		v := w.View(ClusterType, c)
 		views[v] = true
@@ -43,7 +44,7 @@ func TestOnlyClustersOfNamesDependOnTheResolver(t *testing.T) {
 	if len(views) != len(clients) || len(slots) != len(clients) {
 		t.Errorf("%d Envoys have %d views of clusters, with %d variants of one of names", len(clients), len(views), len(slots))
 	}
-	like := push.Client{Kind: KindEnvoy, Namespace: "a", Addresses: []string{"10.9.9.9", "10.8.8.8", "2001:db8::2"}, Extensions: []string{DNSCluster}}
+	like := push.Client{Kind: KindEnvoy, Namespace: "a", Addresses: []string{"10.9.9.9", "10.8.8.8", "2001:db8::2"}, Extensions: []string{wire.DNSCluster}}
 	if !views[w.View(ClusterType, like)] {
 		t.Error("an Envoy that resolves names as another does has a view of its own")
 	}

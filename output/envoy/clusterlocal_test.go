@@ -11,7 +11,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -40,7 +42,7 @@ func apiServers(clusters ...string) *catalog.Snapshot {
 // apiServersOf are the API servers that a client is given.
 func apiServersOf(t *testing.T, w push.World, c push.Client) (addresses []string) {
 	t.Helper()
-	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, ClusterName(apiHost, 443))
+	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, names.Cluster(apiHost, 443))
 	if !ok {
 		t.Fatal("there is no assignment")
 	}
@@ -90,7 +92,7 @@ func TestSidecarsLeaveCallsOfTheAPIServerToTheirCluster(t *testing.T) {
 		w := answeringSettings().Begin()(apiServers(test.clusters...), catalog.Change{}, true, "istio-system").World
 		for cluster, address := range test.want {
 			client := sidecarOf(cluster)
-			subject, ok := w.Find(w.View(ClusterType, client), ClusterType, ClusterName(apiHost, 443))
+			subject, ok := w.Find(w.View(ClusterType, client), ClusterType, names.Cluster(apiHost, 443))
 			if !ok {
 				t.Fatal("there is no cluster")
 			}
@@ -136,7 +138,7 @@ func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 				t.Errorf("the gateway has %s", name)
 			}
 			if referrer, refers := subject.(push.Referrer); refers && r == ListenerType {
-				for to := range referrer.Refers(clusterURL) {
+				for to := range referrer.Refers(wire.ClusterURL) {
 					if strings.Contains(to, apiHost) {
 						t.Errorf("%s leads to %s", name, to)
 					}
@@ -145,7 +147,7 @@ func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 		}
 	}
 	for _, client := range []push.Client{gateway, sidecarOf("east"), {Kind: KindEnvoy, Cluster: "east"}} {
-		subject, ok := w.Find(w.View(ClusterType, client), ClusterType, ClusterName(apiHost, 443))
+		subject, ok := w.Find(w.View(ClusterType, client), ClusterType, names.Cluster(apiHost, 443))
 		if !ok {
 			t.Fatal("there is no cluster")
 		}

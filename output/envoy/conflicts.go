@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
@@ -212,14 +213,14 @@ func (l portLosses) each(services []catalog.ServiceDefinition, look func(View)) 
 // have it. The rest, which is nearly all, changes nothing: requests, which are routed, and
 // handshakes for a host of one service. It does where a server speaks first.
 func (l portLosses) doubtful(shared []catalog.ServiceDefinition) []catalog.ServiceDefinition {
-	names, blocks := map[string]int{}, 0
+	hosts, blocks := map[string]int{}, 0
 	for _, s := range shared {
 		port, _ := s.Port(l.index.Number)
 		if speaksFirst(port) {
 			return shared
 		}
-		if name, ok := sniOf(s.Key.Host); ok && trafficOf(port) == tlsOnly {
-			names[name]++
+		if name, ok := names.SNI(s.Key.Host); ok && trafficOf(port) == tlsOnly {
+			hosts[name]++
 		}
 		for range s.BlocksIn(l.proxy.cluster) {
 			blocks++
@@ -227,9 +228,9 @@ func (l portLosses) doubtful(shared []catalog.ServiceDefinition) []catalog.Servi
 	}
 	return slices.DeleteFunc(shared, func(s catalog.ServiceDefinition) bool {
 		port, _ := s.Port(l.index.Number)
-		name, _ := sniOf(s.Key.Host)
+		name, _ := names.SNI(s.Key.Host)
 		kind := trafficOf(port)
-		return kind == httpOnly || kind == tlsOnly && names[name] < 2 && blocks*len(names) <= mostInBlocks
+		return kind == httpOnly || kind == tlsOnly && hosts[name] < 2 && blocks*len(hosts) <= mostInBlocks
 	})
 }
 
@@ -318,16 +319,16 @@ func (l portLosses) conflicts() portConflicts {
 		kind          lossKind
 		own           bool
 	}
-	all, names := map[united]loss{}, map[united][]string{}
+	all, lost := map[united]loss{}, map[united][]string{}
 	for thing, one := range l.worst {
 		own := one.kind.asked(one.name).Owner("", one.winner, one.loser) > 0
 		u := united{thing.loser, one.winner.Key, one.kind, own}
-		all[u], names[u] = one, append(names[u], one.name)
+		all[u], lost[u] = one, append(lost[u], one.name)
 	}
 	found := portConflicts{}
 	for u, one := range all {
-		slices.Sort(names[u])
-		found[u.loser] = append(found[u.loser], one.conflict(l.index.Number, names[u], u.own))
+		slices.Sort(lost[u])
+		found[u.loser] = append(found[u.loser], one.conflict(l.index.Number, lost[u], u.own))
 	}
 	for _, list := range found {
 		slices.SortFunc(list, func(a, b catalog.Conflict) int {

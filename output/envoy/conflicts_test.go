@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
@@ -334,7 +335,7 @@ func lackedBy(snapshot *catalog.Snapshot, v View) map[catalog.ServiceKey][]strin
 		for domain := range domainsOf(s, v.proxy.domain, v.proxy.cluster, short && home == v.Namespace) {
 			again := slices.ContainsFunc(own, func(d string) bool { return strings.EqualFold(d, domain) })
 			foreign := s.ForeignIn(v.proxy.cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
-			if own = append(own, domain); !again && !foreign && !slices.Contains(has[ListenerName(s.Key.Host, 80)], domain) {
+			if own = append(own, domain); !again && !foreign && !slices.Contains(has[names.Listener(s.Key.Host, 80)], domain) {
 				lacked[s.Key] = append(lacked[s.Key], domain)
 			}
 		}
@@ -374,7 +375,7 @@ func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 			calls := newCaller(t, NewWorld(now, true, "root"), sidecarIn(namespace), "0.0.0.0")
 			for s := range now.Port(90).Visible(catalog.Viewer{Namespace: namespace}) {
 				for _, is := range callsOf(s) {
-					if to := calls.reaches(is); to != ClusterName(s.Key.Host, 90) {
+					if to := calls.reaches(is); to != names.Cluster(s.Key.Host, 90) {
 						missed[s.Key.Host] = fmt.Sprintf("%v from %s reaches %s", is, namespace, to)
 					}
 				}

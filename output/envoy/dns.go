@@ -4,20 +4,18 @@ import (
 	"iter"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// dnsListenerName is the name of the listener that answers lookups.
-const dnsListenerName = "dns"
-
 // sharedByAll are the listeners and routes that any service may be part of.
 func sharedByAll(s *policy.Prepared) []sharedName {
-	names := edgeNames(s)
+	list := edgeNames(s)
 	if s.DNS != nil {
-		names = append(names, sharedName{ListenerType, dnsListenerName})
+		list = append(list, sharedName{ListenerType, names.DNSListener})
 	}
-	return names
+	return list
 }
 
 // findDNSListener returns the listener that answers lookups.
@@ -26,7 +24,7 @@ func findDNSListener(w *World, v View) (push.Subject, bool) {
 		return nil, false
 	}
 	v.single = false // it says nothing of routes
-	return dnsListener{proxySlot{ListenerType, dnsListenerName, v}, w.definitions}, true
+	return dnsListener{proxySlot{ListenerType, names.DNSListener, v}, w.definitions}, true
 }
 
 // dnsListener answers lookups of the hosts that a view sees.

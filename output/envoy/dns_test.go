@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -124,7 +125,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 	ipv6["a.b"] = []string{unroutableIPv6} // requests name the host
 	bound := map[string][]string{}         // newer.com and vip.com share a port with an older one
 	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "block.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b", "db.com", "web.c.svc.cluster.local"} {
-		bound[host] = []string{localIPv4}
+		bound[host] = []string{names.LocalIPv4}
 	}
 	for name, test := range map[string]struct {
 		namespace string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 )
 
 // A host is answered only with an address at which a call of it reaches the service. All
@@ -51,12 +52,12 @@ func (a answering) answers(h *namedHost, domains []string) (addresses, names []s
 
 // reaching keeps the names by which calls reach a service without addresses: where the
 // handshake says who is called, it has to say the host.
-func reaching(h *namedHost, names []string) []string {
+func reaching(h *namedHost, list []string) []string {
 	if !slices.ContainsFunc(h.Ports, func(p model.Port) bool { return trafficOf(p) == tlsOnly }) {
-		return names
+		return list
 	}
-	host, _ := sniOf(h.Key.Host)
-	return slices.DeleteFunc(names, func(name string) bool { return name != host })
+	host, _ := names.SNI(h.Key.Host)
+	return slices.DeleteFunc(list, func(name string) bool { return name != host })
 }
 
 // instead is what is answered for services without addresses.
@@ -119,12 +120,12 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 	if !hasCluster(s, port.Number) || !slices.Contains(listens, shared) || a.view.proxy.follows(s.Definition, port) || a.view.proxy.stays(s.Definition, port) {
 		return false
 	}
-	at, cluster := a.arrivals(port.Number), ClusterName(s.Key.Host, port.Number)
+	at, cluster := a.arrivals(port.Number), names.Cluster(s.Key.Host, port.Number)
 	switch kind {
 	case httpOnly: // requests name the host
 		return at.requests
 	case tlsOnly:
-		name, ok := sniOf(s.Key.Host)
+		name, ok := names.SNI(s.Key.Host)
 		return ok && at.bySNI[name] == cluster
 	case sniffed: // it is called in both ways
 		return at.requests && at.other == cluster

@@ -13,7 +13,7 @@ import (
 // names are those under which applications may look services up: the domains of their
 // virtual hosts, whatever the ports, and the same service has one that several claim. It
 // is made once for all views, from the one before, and is immutable.
-type names struct {
+type lookups struct {
 	claims claimIndex
 	hosts  immutable.Map[catalog.ServiceKey, *namedHost]
 }
@@ -27,7 +27,7 @@ type namedHost struct {
 }
 
 // namesOf are the names of all services of a snapshot.
-func namesOf(s *catalog.Snapshot, domain string) *names {
+func lookupsOf(s *catalog.Snapshot, domain string) *lookups {
 	n := naming{domain: domain, claims: immutable.New[claim, *portHost](claim.compare).Edit(), hosts: immutable.New[catalog.ServiceKey, *namedHost](compareKeys).Edit()}
 	for service := range s.Services() {
 		n.enter(service.ServiceDefinition)
@@ -36,7 +36,7 @@ func namesOf(s *catalog.Snapshot, domain string) *names {
 }
 
 // after are the names after a change.
-func (n *names) after(c catalog.Change, domain string) *names {
+func (n *lookups) after(c catalog.Change, domain string) *lookups {
 	next := naming{domain: domain, claims: n.claims.Edit(), hosts: n.hosts.Edit()}
 	for key := range c.Services { // all go before any comes, whose claims may equal theirs
 		next.drop(key)
@@ -50,7 +50,7 @@ func (n *names) after(c catalog.Change, domain string) *names {
 }
 
 // named yields the services by host.
-func (n *names) named(yield func(*namedHost) bool) {
+func (n *lookups) named(yield func(*namedHost) bool) {
 	for _, h := range n.hosts.All() {
 		if !yield(h) {
 			return
@@ -96,11 +96,11 @@ func (n *naming) set(h *portHost) {
 	}
 }
 
-func (n *naming) done() *names {
+func (n *naming) done() *lookups {
 	for _, h := range otherwiseContested(n.claims.View(), n.changed) {
 		n.set(h)
 	}
-	return &names{n.claims.Map(), n.hosts.Map()}
+	return &lookups{n.claims.Map(), n.hosts.Map()}
 }
 
 // names lists those domains that are names, in lower case. Virtual hosts have addresses,

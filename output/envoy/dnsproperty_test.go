@@ -11,6 +11,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -155,7 +156,7 @@ func (c *caller) allReach(s catalog.ServiceDefinition, address, name string) (al
 			}
 		}
 		for _, says := range ways {
-			if c.reaches(call{address, port.Number, says, host}) != ClusterName(s.Key.Host, port.Number) {
+			if c.reaches(call{address, port.Number, says, host}) != names.Cluster(s.Key.Host, port.Number) {
 				return false
 			}
 			all = true

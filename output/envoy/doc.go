@@ -22,7 +22,7 @@
 //
 // Package policy has the configuration: how hosts are called, and where Envoys listen. A
 // [Translator] translates under it. The settings do not change, and are part of each view.
-// Messages are written here, by functions over a policy. Secrets serve TLS to endpoints, and
+// Package wire makes the messages, from values and a policy. Secrets serve TLS to endpoints, and
 // name files on the Envoy's machine. Only clients whose clusters name a secret are sent its
 // paths.
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
 // draft is a load assignment in the making: the endpoints that are served, and
@@ -16,40 +17,22 @@ import (
 // endpoints and then written out by another over the places, so that a service
 // of 20,000 endpoints costs a handful of allocations.
 type draft struct {
-	name   string
+	wire.Assignment
 	of     *policy.Selector // nil for all endpoints
 	from   standpoint       // of the client
 	order  order
 	avoids avoided
 	via    *policy.RemoteGateways // to endpoints of other networks; nil if all are reached directly
-	places []place                // by address and port
 	zones  []*zone                // by locality and distance
-	groups []*group               // by locality as written
-	size   int                    // of the encoded assignment
 	// digits are those of weights in each locality, if these are groups of their own; else nil.
 	digits map[model.Locality]int
 	// resolves says that endpoints are names; only others have further addresses.
 	resolves bool
 }
 
-// place is one endpoint as the assignment carries it.
-type place struct {
-	address string // an IP address, a name, or the path of a socket if port is 0
-	port    uint32
-	weight  uint32
-	group   *group
-	also    []string // further addresses, of the same port
-}
-
-// newDraft takes in the endpoints that should be served. Those that should not
+// fill takes in the endpoints that should be served. Those that should not
 // are left out rather than marked, so that Envoy, which in a panic sends
 // traffic to everything it knows, does not know them.
-func newDraft(name string, endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) *draft {
-	d := &draft{name: name}
-	d.fill(endpoints, address)
-	return d
-}
-
 func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
 	if endpoints != nil {
 		d.take(endpoints, address)
@@ -57,12 +40,11 @@ func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 	d.balance()
 	d.tellAddressesApart()
 	d.gather()
-	d.measure()
 }
 
 func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
 	if d.of == nil {
-		d.places = make([]place, 0, endpoints.Healthy)
+		d.Endpoints = make([]wire.Endpoint, 0, endpoints.Healthy)
 	}
 	rewritten := false
 	var last *zone
@@ -85,7 +67,7 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 			continue
 		}
 		rewritten = rewritten || written != e.Address && e.Port != 0
-		d.places = append(d.places, place{written, e.Port, weight, last.groupOf(weight), d.alsoAt(e, written)})
+		d.Endpoints = append(d.Endpoints, wire.Endpoint{Address: written, Port: e.Port, Weight: weight, Group: &last.groupOf(weight).Group, Also: d.alsoAt(e, written)})
 	}
 	if rewritten {
 		d.unite()
@@ -113,18 +95,18 @@ func (d *draft) tellAddressesApart() {
 		address string
 		port    uint32
 	}
-	if !slices.ContainsFunc(d.places, func(p place) bool { return len(p.also) > 0 }) {
+	if !slices.ContainsFunc(d.Endpoints, func(e wire.Endpoint) bool { return len(e.Also) > 0 }) {
 		return
 	}
-	taken := make(map[socket]struct{}, 2*len(d.places))
-	for i := range d.places {
-		taken[socket{d.places[i].address, d.places[i].port}] = struct{}{}
+	taken := make(map[socket]struct{}, 2*len(d.Endpoints))
+	for i := range d.Endpoints {
+		taken[socket{d.Endpoints[i].Address, d.Endpoints[i].Port}] = struct{}{}
 	}
-	for i := range d.places {
-		p := &d.places[i]
-		p.also = slices.DeleteFunc(p.also, func(address string) bool {
-			_, is := taken[socket{address, p.port}]
-			taken[socket{address, p.port}] = struct{}{}
+	for i := range d.Endpoints {
+		p := &d.Endpoints[i]
+		p.Also = slices.DeleteFunc(p.Also, func(address string) bool {
+			_, is := taken[socket{address, p.Port}]
+			taken[socket{address, p.Port}] = struct{}{}
 			return is
 		})
 	}
@@ -134,12 +116,12 @@ func (d *draft) tellAddressesApart() {
 // were brought into canonical form. Of two that turn out to be the same the
 // first counts.
 func (d *draft) unite() {
-	slices.SortStableFunc(d.places, comparePlaces)
-	d.places = slices.CompactFunc(d.places, func(a, b place) bool { return a.address == b.address && a.port == b.port })
+	slices.SortStableFunc(d.Endpoints, compareEndpoints)
+	d.Endpoints = slices.CompactFunc(d.Endpoints, func(a, b wire.Endpoint) bool { return a.Address == b.Address && a.Port == b.Port })
 }
 
-func comparePlaces(a, b place) int {
-	return cmp.Or(strings.Compare(a.address, b.address), cmp.Compare(a.port, b.port))
+func compareEndpoints(a, b wire.Endpoint) int {
+	return cmp.Or(strings.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
 }
 
 // balance sums up the weights of localities. Clients reject an assignment if
@@ -148,8 +130,8 @@ func comparePlaces(a, b place) int {
 // number, at which it stays at least 1.
 func (d *draft) balance() {
 	var total uint64
-	for i := range d.places {
-		total += uint64(d.places[i].weight)
+	for i := range d.Endpoints {
+		total += uint64(d.Endpoints[i].Weight)
 	}
 	for _, z := range d.zones {
 		for _, foreign := range z.foreign {
@@ -159,28 +141,32 @@ func (d *draft) balance() {
 	scale, gateways := d.scaleFor(total)
 	divisor := uint64(1)
 	if most := math.MaxUint32 - gateways; total > most {
-		room := most - uint64(len(d.places))
+		room := most - uint64(len(d.Endpoints))
 		divisor = (total + room - 1) / room
 	}
-	for i := range d.places {
-		p := &d.places[i]
-		p.weight = uint32(max(uint64(p.weight)*scale/divisor, 1)) //nolint:gosec // all of them together fit
-		p.group.weight += uint64(p.weight)
+	for i := range d.Endpoints {
+		p := &d.Endpoints[i]
+		p.Weight = uint32(max(uint64(p.Weight)*scale/divisor, 1)) //nolint:gosec // all of them together fit
+		p.Group.Weight += uint64(p.Weight)
 	}
 	d.enter(scale, divisor)
 }
 
-// gather puts the groups in order, without those of which no endpoint is served.
+// gather puts the groups in order, without those that have no served endpoint.
 func (d *draft) gather() {
+	var groups []*group
 	for _, z := range d.zones {
 		for _, g := range z.groups {
-			if g.weight > 0 {
-				d.groups = append(d.groups, g)
+			if g.Weight > 0 {
+				groups = append(groups, g)
 			}
 		}
 	}
-	d.rank()
-	slices.SortFunc(d.groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), compareLocalities(&a.Locality, &b.Locality))
+	rank(groups)
+	slices.SortFunc(groups, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), compareLocalities(&a.Locality, &b.Locality))
 	})
+	for _, g := range groups {
+		d.Groups = append(d.Groups, &g.Group)
+	}
 }

@@ -4,11 +4,10 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -20,7 +19,7 @@ import (
 // pointer while none of them changes.
 type definitions struct {
 	byPort iter.Seq[*catalog.PortServices]
-	names  *names       // nil if lookups are not answered
+	names  *lookups     // nil if lookups are not answered
 	web    *webServices // nil if no port of the edge takes requests
 
 	secured *securedServices // nil if no host has TLS
@@ -31,7 +30,7 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *policy.P
 	if d == nil {
 		first := &definitions{byPort: now.Ports(), secured: securedIn(s, now)}
 		if s.DNS != nil {
-			first.names = namesOf(now, s.Domain)
+			first.names = lookupsOf(now, s.Domain)
 		}
 		if s.TakesRequestsAtEdge() {
 			first.web = first.web.after(now, c)
@@ -71,7 +70,7 @@ type edgeMember struct {
 	place int // among the ports that would do: less is better
 }
 
-func (m edgeMember) cluster() string { return ClusterName(m.Key.Host, m.at) }
+func (m edgeMember) cluster() string { return names.Cluster(m.Key.Host, m.at) }
 
 // members lists the exposed services that a view of the edge leads to from a port, owners
 // first: of names, or of the port if nothing else says which service is meant. One is
@@ -135,27 +134,12 @@ func edgeTakes(p *policy.EdgePort, port model.Port) (place int, ok bool) {
 	}
 }
 
-// edgeRoutesPrefix begins the names of route configurations of the edge, as Istio has them.
-const edgeRoutesPrefix = "http."
-
-func edgeRoutesName(p *policy.EdgePort) string { return edgeRoutesPrefix + strconv.Itoa(p.Number) }
-
-// parseEdgeRoutes accepts exactly what routes writes.
-func parseEdgeRoutes(name string) (number uint32, ok bool) {
-	digits, ok := strings.CutPrefix(name, edgeRoutesPrefix)
-	if !ok {
-		return 0, false
-	}
-	number, ok = parsePort(digits)
-	return number, ok && number > 0 && number <= highestPort
-}
-
 // edgeListenerNames yields the listeners of Envoys at the edge, and edgeRouteNames
 // their route configurations.
 func edgeListenerNames(s *policy.Prepared, p proxy) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, port := range s.Edge {
-			if p.opens(port.Port()) && !yield(socketName(p.everywhere(), port.Port())) {
+			if p.opens(port.Port()) && !yield(names.Socket(p.everywhere(), port.Port())) {
 				return
 			}
 		}
@@ -165,7 +149,7 @@ func edgeListenerNames(s *policy.Prepared, p proxy) iter.Seq[string] {
 func edgeRouteNames(s *policy.Prepared, single bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, port := range s.Edge {
-			if port.Protocol == policy.EdgeHTTP && (!yield(edgeRoutesName(port)) || single && !yield(edgeHostRoutesName(port))) {
+			if port.Protocol == policy.EdgeHTTP && (!yield(names.EdgeRoutes(port.Port())) || single && !yield(names.EdgeHostRoutes(port.Port()))) {
 				return
 			}
 		}
@@ -173,24 +157,24 @@ func edgeRouteNames(s *policy.Prepared, single bool) iter.Seq[string] {
 }
 
 // edgeNames are the resources of the edge that any service may be part of.
-func edgeNames(s *policy.Prepared) (names []sharedName) {
+func edgeNames(s *policy.Prepared) (list []sharedName) {
 	for _, port := range s.Edge {
 		switch port.Protocol {
 		case policy.EdgeHTTP:
-			names = append(names, sharedName{RouteType, edgeRoutesName(port)})
+			list = append(list, sharedName{RouteType, names.EdgeRoutes(port.Port())})
 			continue
 		case policy.EdgeAutoPassthrough: // of no service
 			continue
 		}
-		for _, address := range []string{anyIPv4, anyIPv6} {
-			names = append(names, sharedName{ListenerType, socketName(address, port.Port())})
+		for _, address := range []string{names.AnyIPv4, names.AnyIPv6} {
+			list = append(list, sharedName{ListenerType, names.Socket(address, port.Port())})
 		}
 	}
-	return names
+	return list
 }
 
 func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
-	address, number, ok := parseSocketName(name)
+	address, number, ok := names.ParseSocket(name)
 	if !ok || address != v.proxy.everywhere() {
 		return nil, false
 	}
@@ -214,7 +198,7 @@ func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
 		return hosts, true
 	}
 	v.single = false // the rest is the same for all
-	number, ok := parseEdgeRoutes(name)
+	number, ok := names.ParseEdgeRoutes(name)
 	if !ok {
 		return nil, false
 	}

@@ -7,13 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -111,16 +110,10 @@ func edgeCalledAt(p *policy.EdgePort, s catalog.ServiceDefinition) (best edgeMem
 	return best, ok
 }
 
-// edgeHostRoutesName is the name of the route configuration of a port of the edge that takes
-// single hosts, and edgeHostName the name of one of these.
-func edgeHostRoutesName(p *policy.EdgePort) string { return edgeRoutesName(p) + singleHosts }
-
-func edgeHostName(p *policy.EdgePort, host string) string { return edgeHostRoutesName(p) + "/" + host }
-
 // edgeHostPort returns the port of the edge of such a route configuration.
 func edgeHostPort(s *policy.Prepared, routes string) (*policy.EdgePort, bool) {
-	whole, single := strings.CutSuffix(routes, singleHosts)
-	number, ok := parseEdgeRoutes(whole)
+	whole, single := strings.CutSuffix(routes, names.HostsSuffix)
+	number, ok := names.ParseEdgeRoutes(whole)
 	if !ok || !single {
 		return nil, false
 	}
@@ -148,7 +141,7 @@ func (h edgeHost) Slot() any { return h.edgeHostSlot }
 
 // Refers implements [push.Referrer].
 func (h edgeHost) Refers(to string) iter.Seq[string] {
-	if to == clusterURL {
+	if to == wire.ClusterURL {
 		return one(h.member.cluster())
 	}
 	return nothing
@@ -157,8 +150,8 @@ func (h edgeHost) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject]. Envoy ignores the removal of a host whose name is not
 // that of the resource.
 func (h edgeHost) Encode() push.Encoded {
-	p := h.view.policyFor(h.member.Key.Host, h.member.Traffic.Affinity)
-	return encode(h.name, virtualHostURL, virtualHost(h.name, strings.Split(h.domains, "\n"), h.member.cluster(), p))
+	p := h.view.settings.OrIstio().For(h.member.Key.Host, h.member.Traffic.Affinity)
+	return encode(h.name, wire.VirtualHostURL, wire.VirtualHost(h.name, strings.Split(h.domains, "\n"), wire.Target{Cluster: h.member.cluster(), Policy: p}))
 }
 
 // hostOf returns the virtual host of a service that a view sees; ok is false if there is
@@ -184,7 +177,7 @@ func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefini
 	if len(domains) == 0 {
 		return h, false
 	}
-	slot := edgeHostSlot{edgeHostName(p, s.Key.Host), s.Key, v.settings, strings.Join(domains, "\n")}
+	slot := edgeHostSlot{names.EdgeVirtualHost(p.Port(), s.Key.Host), s.Key, v.settings, strings.Join(domains, "\n")}
 	return edgeHost{slot, member, View{settings: v.settings}}, true
 }
 
@@ -250,7 +243,7 @@ type edgeHostRoutes struct {
 
 // Refers implements [push.Referrer].
 func (r edgeHostRoutes) Refers(to string) iter.Seq[string] {
-	if to != virtualHostURL {
+	if to != wire.VirtualHostURL {
 		return nothing
 	}
 	return r.services.edgeHostNames(r.view, r.port)
@@ -258,9 +251,7 @@ func (r edgeHostRoutes) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (r edgeHostRoutes) Encode() push.Encoded {
-	return encode(r.name, routeURL, &routev3.RouteConfiguration{
-		Name: r.name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true, Vhds: &routev3.Vhds{ConfigSource: fromADS()},
-	})
+	return encode(r.name, wire.RouteURL, wire.Routes(r.name, true))
 }
 
 // findEdgeHostRoutes returns it for each port that takes requests, however few services there
@@ -289,18 +280,18 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 			if p.Protocol != policy.EdgeHTTP {
 				continue
 			}
-			noted.add(sharedName{RouteType, edgeHostRoutesName(p)}, namespaces)
-			noted.add(sharedName{VirtualHostType, edgeHostName(p, key.Host)}, namespaces)
+			noted.add(sharedName{RouteType, names.EdgeHostRoutes(p.Port())}, namespaces)
+			noted.add(sharedName{VirtualHostType, names.EdgeVirtualHost(p.Port(), key.Host)}, namespaces)
 			for other := range d.web.alike(key.Host) {
-				noted.add(sharedName{VirtualHostType, edgeHostName(p, other.Key.Host)}, namespaces)
+				noted.add(sharedName{VirtualHostType, names.EdgeVirtualHost(p.Port(), other.Key.Host)}, namespaces)
 			}
 		}
 	}
 	if (d.web.was >= s.LargePort) != d.web.areMany(s) {
 		for _, p := range s.Edge {
 			if p.Protocol == policy.EdgeHTTP {
-				noted.add(sharedName{ListenerType, socketName(anyIPv4, p.Port())}, nil)
-				noted.add(sharedName{ListenerType, socketName(anyIPv6, p.Port())}, nil)
+				noted.add(sharedName{ListenerType, names.Socket(names.AnyIPv4, p.Port())}, nil)
+				noted.add(sharedName{ListenerType, names.Socket(names.AnyIPv6, p.Port())}, nil)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -64,7 +65,7 @@ func TestSingleHostsOfTheEdgeFoldToItsRoutes(t *testing.T) {
 			if !ok {
 				rt.Fatal("the edge has no listener")
 			}
-			now := reachedThrough(message(t, listener.Encode().Joined().Body).(*listenerv3.Listener), routeURL)[0]
+			now := reachedThrough(message(t, listener.Encode().Joined().Body).(*listenerv3.Listener), wire.RouteURL)[0]
 			moved := slices.ContainsFunc(u.Changed, func(c push.Changed) bool { return c.Row == ListenerType && c.Name == "0.0.0.0_8080" })
 			if leads != "" && now != leads && !moved {
 				rt.Fatalf("the listener leads to %s and no longer to %s, and the step does not name it", now, leads)

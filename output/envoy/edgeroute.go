@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -22,7 +23,7 @@ type edgeRoutes struct {
 
 // Refers implements [push.Referrer].
 func (r edgeRoutes) Refers(to string) iter.Seq[string] {
-	if to != clusterURL {
+	if to != wire.ClusterURL {
 		return nothing
 	}
 	return func(yield func(string) bool) {
@@ -37,9 +38,7 @@ func (r edgeRoutes) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject]. A domain may occur only once, whatever its case:
 // the oldest service has it.
 func (r edgeRoutes) Encode() push.Encoded {
-	m := &routev3.RouteConfiguration{
-		Name: r.name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
-	}
+	m := wire.Routes(r.name, false)
 	taken := claims{}
 	for _, member := range r.services.members(r.view, r.port) {
 		if host := r.virtualHost(member, taken); host != nil {
@@ -47,7 +46,7 @@ func (r edgeRoutes) Encode() push.Encoded {
 		}
 	}
 	slices.SortFunc(m.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return encode(m.GetName(), routeURL, m)
+	return encode(m.GetName(), wire.RouteURL, m)
 }
 
 // virtualHost leads requests to a service; nil if its domains are taken. Short names and
@@ -58,5 +57,5 @@ func (r edgeRoutes) virtualHost(m edgeMember, taken claims) *routev3.VirtualHost
 	if len(domains) == 0 {
 		return nil
 	}
-	return virtualHost(ListenerName(host, r.port.Port()), domains, m.cluster(), r.view.policyFor(host, m.Traffic.Affinity))
+	return wire.VirtualHost(names.Listener(host, r.port.Port()), domains, wire.Target{Cluster: m.cluster(), Policy: r.view.settings.OrIstio().For(host, m.Traffic.Affinity)})
 }

@@ -1,25 +1,18 @@
 package envoy
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // translator is part of every version. It is changed when the meaning of the
 // same bytes changes; different bytes have a different version anyway.
 const translator = "envoy/1"
-
-// Fields of google.protobuf.Any.
-const (
-	anyTypeURL = 1
-	anyValue   = 2
-)
 
 // slot tells a resource from every other through all its revisions. The form
 // is that of clusters, which differ by the kind of client; the name alone
@@ -45,43 +38,19 @@ func (s slot) common() slot {
 
 func (s slot) clusterName() string {
 	if s.entered {
-		name, _ := meshName(s.key.Host, s.port, s.subset)
+		name, _ := names.Mesh(s.key.Host, s.port, s.subset.String())
 		return name
 	}
-	return SubsetName(s.key.Host, s.port, s.subset.String())
+	return names.Subset(s.key.Host, s.port, s.subset.String())
 }
 
-// encode wraps a message as a resource. Marshalling is deterministic, so that
-// replicas of one build agree on the version.
+// encode encodes a message as a resource.
 func encode(name, url string, m proto.Message) push.Encoded {
-	size := proto.Size(m)
-	body := make([]byte, 0, anyHeadSize(url, size)+size)
-	body, err := proto.MarshalOptions{Deterministic: true, UseCachedSize: true}.MarshalAppend(appendAnyHead(body, url, size), m)
-	if err != nil {
-		panic(invariant(name, err))
-	}
+	return resourceOf(name, wire.Any(name, url, m))
+}
+
+func resourceOf(name string, body []byte) push.Encoded {
 	return push.Encoded{Name: name, Version: versionOf(body), Body: body}
 }
 
 func versionOf(body []byte) push.Version { return push.VersionOf([]byte(translator), body) }
-
-func appendAnyHead(b []byte, url string, size int) []byte {
-	return appendHead(appendString(b, anyTypeURL, url), anyValue, size)
-}
-
-func anyHeadSize(url string, size int) int { return sizeBytes(len(url)) + sizeBytes(size) - size }
-
-// packed returns a message as the configuration of an extension.
-func packed(m proto.Message) *anypb.Any {
-	a := &anypb.Any{}
-	if err := anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}); err != nil {
-		panic(invariant(string(m.ProtoReflect().Descriptor().FullName()), err))
-	}
-	return a
-}
-
-// invariant explains a failure that cannot happen: marshalling fails on text
-// that is not UTF-8 alone, and no such text gets past offer and address.
-func invariant(name string, err error) string {
-	return fmt.Sprintf("envoy: %s cannot be encoded: %v", name, err)
-}

@@ -8,7 +8,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
 // gatewaysTo are the gateways through which clients of a view reach the endpoints of a port
@@ -19,7 +21,7 @@ func (v View) gatewaysTo(s *catalog.Service, port uint32, of *policy.Selector, p
 	if v.via == nil || s.Endpoints(port).Counts().Networked == 0 {
 		return nil
 	}
-	_, named := meshName(s.Key.Host, port, of)
+	_, named := names.Mesh(s.Key.Host, port, of.String())
 	if v.Kind != KindEnvoy || !p.TLS.OfMesh() || !named || s.Location == model.MeshExternal || s.Traffic.ClusterLocal {
 		return v.via.Closed
 	}
@@ -85,20 +87,20 @@ func (d *draft) scaleFor(total uint64) (scale, gateways uint64) {
 	if gateways == 0 {
 		return 1, 0
 	}
-	room := math.MaxUint32 - uint64(len(d.places)) - gateways
+	room := math.MaxUint32 - uint64(len(d.Endpoints)) - gateways
 	return max(min(d.via.Scale, room/total), 1), gateways
 }
 
 // enter adds the gateways to the places, in order.
 func (d *draft) enter(scale, divisor uint64) {
 	for _, e := range d.entrances(scale) {
-		p := place{address: e.gateway.Addr().String(), port: uint32(e.gateway.Port()), weight: uint32(max(e.weight/divisor, 1))} //nolint:gosec // all weights together fit
-		i, taken := slices.BinarySearchFunc(d.places, p, comparePlaces)
+		p := wire.Endpoint{Address: e.gateway.Addr().String(), Port: uint32(e.gateway.Port()), Weight: uint32(max(e.weight/divisor, 1))} //nolint:gosec // all weights together fit
+		i, taken := slices.BinarySearchFunc(d.Endpoints, p, compareEndpoints)
 		if taken { // an endpoint is where a gateway is
 			continue
 		}
-		p.group = e.zone.groupOf(p.weight)
-		p.group.weight += uint64(p.weight)
-		d.places = slices.Insert(d.places, i, p)
+		p.Group = &e.zone.groupOf(p.Weight).Group
+		p.Group.Weight += uint64(p.Weight)
+		d.Endpoints = slices.Insert(d.Endpoints, i, p)
 	}
 }

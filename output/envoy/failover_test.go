@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -107,7 +108,8 @@ func TestRetriesLeaveNearEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var config prioritiesv3.PreviousPrioritiesConfig
-			if packed := retryPolicy(&test.policy).GetRetryPriority(); packed != nil {
+			host := wire.VirtualHost("h:80", nil, wire.Target{Cluster: "c", Policy: &test.policy})
+			if packed := host.GetRoutes()[0].GetRoute().GetRetryPolicy().GetRetryPriority(); packed != nil {
 				if err := packed.GetTypedConfig().UnmarshalTo(&config); err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -70,7 +71,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 				}
 				for _, also := range l.GetAdditionalAddresses() {
 					at := also.GetAddress().GetSocketAddress()
-					name += " " + socketName(at.GetAddress(), at.GetPortValue())
+					name += " " + names.Socket(at.GetAddress(), at.GetPortValue())
 				}
 				got = append(got, name)
 			}
@@ -79,7 +80,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 				t.Errorf("its listeners are (- want, + got):\n%s", diff)
 			}
 			var sources []string
-			if to := (&clusterv3.Cluster{}); test.sources != nil && readInto(t, w, ClusterType, c, inboundPassthrough, to) {
+			if to := (&clusterv3.Cluster{}); test.sources != nil && readInto(t, w, ClusterType, c, names.InboundPassthrough, to) {
 				bind := to.GetUpstreamBindConfig()
 				sources = append(sources, bind.GetSourceAddress().GetAddress())
 				for _, extra := range bind.GetExtraSourceAddresses() {

@@ -6,13 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -116,16 +114,5 @@ func (s fileSecret) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (s fileSecret) Encode() push.Encoded {
-	m := &tlsv3.Secret{Name: string(s)}
-	if path, ok := policy.AuthorityFile(m.Name); ok {
-		m.Type = &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: file(path)}}
-	} else {
-		certificate, key := policy.CertificateFiles(m.Name)
-		m.Type = &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: file(certificate), PrivateKey: file(key)}}
-	}
-	return encode(m.Name, secretURL, m)
-}
-
-func file(path string) *corev3.DataSource {
-	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
+	return encode(string(s), wire.SecretURL, wire.FileSecret(string(s)))
 }

@@ -2,13 +2,11 @@ package envoy
 
 import (
 	"iter"
-	"slices"
 	"sync"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -22,31 +20,9 @@ type fragment struct {
 	version push.Version
 }
 
-// fieldVirtualHosts is that of RouteConfiguration.
-const fieldVirtualHosts = 2
-
 func newFragment(m *routev3.VirtualHost) *fragment {
-	text := appendMessage(nil, fieldVirtualHosts, m)
+	text := wire.Fragment(m)
 	return &fragment{text, versionOf(text)}
-}
-
-// named is a message with a name.
-type named interface {
-	proto.Message
-	GetName() string
-}
-
-// appendMessage writes a message as a field of the one that it is part of.
-func appendMessage(b []byte, field protowire.Number, m named) []byte {
-	size := proto.Size(m)
-	b = slices.Grow(b, protowire.SizeTag(field)+protowire.SizeBytes(size))
-	b = protowire.AppendTag(b, field, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(size)) //nolint:gosec // it is not negative
-	b, err := proto.MarshalOptions{Deterministic: true, UseCachedSize: true}.MarshalAppend(b, m)
-	if err != nil {
-		panic(invariant(m.GetName(), err))
-	}
-	return b
 }
 
 // lazily is a fragment that is made when it is first asked for, and again after a panic.
@@ -115,12 +91,6 @@ func (p *pieces) All() iter.Seq[[]byte] {
 // encodeRoutes puts a route configuration together. Its version is a sum, so it does
 // not depend on the order of the virtual hosts.
 func encodeRoutes(m *routev3.RouteConfiguration, hosts *pieces) push.Encoded {
-	head, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		panic(invariant(m.GetName(), err))
-	}
-	size := len(head) + hosts.size
-	body := make([]byte, 0, anyHeadSize(routeURL, size)+len(head))
-	body = append(appendAnyHead(body, routeURL, size), head...)
+	body, head := wire.AnyHead(m.GetName(), wire.RouteURL, m, hosts.size)
 	return push.Encoded{Name: m.GetName(), Version: versionOf(head).Plus(hosts.sum), Body: body, Tail: hosts}
 }

@@ -17,13 +17,15 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // plainRoutes is the route configuration of a port, made directly of all services that
 // a viewer sees: the owner has a domain, whatever its case.
 func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfiguration {
-	m := &routev3.RouteConfiguration{Name: portRoutes(number), ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true}
+	m := &routev3.RouteConfiguration{Name: names.PortRoutes(number), ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true}
 	var services []catalog.ServiceDefinition
 	for s := range s.Port(number).Visible(v.viewer()) {
 		port, _ := s.Port(number)
@@ -59,10 +61,10 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 			}
 		}
 		if len(domains) > 0 {
-			m.VirtualHosts = append(m.VirtualHosts, virtualHost(ListenerName(s.Key.Host, number), domains, ClusterName(s.Key.Host, number), v.policyOf(s.Key.Host)))
+			m.VirtualHosts = append(m.VirtualHosts, wire.VirtualHost(names.Listener(s.Key.Host, number), domains, wire.Target{Cluster: names.Cluster(s.Key.Host, number), Policy: v.settings.OrIstio().Of(s.Key.Host)}))
 		}
 	}
-	m.VirtualHosts = append(m.VirtualHosts, otherHosts(v.settings))
+	m.VirtualHosts = append(m.VirtualHosts, wire.OtherHosts(v.settings.OrIstio().RegistryOnly))
 	return m
 }
 
@@ -131,7 +133,7 @@ func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[push.Ve
 	for _, client := range sidecarsOf("n", "m", "other") {
 		v, namespace := of(w.View(RouteType, client)), client.Namespace+" "+client.Cluster
 		for _, number := range []uint32{80, 81} {
-			subject, ok := w.Find(v, RouteType, portRoutes(number))
+			subject, ok := w.Find(v, RouteType, names.PortRoutes(number))
 			if !ok {
 				continue
 			}

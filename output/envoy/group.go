@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
 // zone is the endpoints of one locality, as the registry has it, that are equally far
@@ -27,16 +28,11 @@ type zone struct {
 	foreign []foreign
 }
 
-// group is endpoints that the assignment has under one locality. Clients demand
-// that a locality occurs once.
+// group is a group of an assignment in the making.
 type group struct {
-	model.Locality        // as it is written
-	distance       uint32 // from the client that the assignment is for
-	priority       uint32 // 0 is used first
-	class          uint32 // of weights
-	weight         uint64 // sum of its endpoints' weights
-	size           int    // of its encoded endpoints
-	at             int    // where the next of them is written
+	wire.Group
+	distance uint32 // from the client that the assignment is for
+	class    uint32 // of weights
 }
 
 const (
@@ -104,7 +100,7 @@ func (z *zone) groupOf(weight uint32) *group {
 	}
 	at, found := slices.BinarySearchFunc(z.groups, class, func(g *group, class uint32) int { return cmp.Compare(g.class, class) })
 	if !found {
-		z.groups = slices.Insert(z.groups, at, &group{Locality: z.written(class), distance: z.distance, class: class})
+		z.groups = slices.Insert(z.groups, at, &group{wire.Group{Locality: z.written(class)}, z.distance, class})
 	}
 	return z.groups[at]
 }
@@ -162,9 +158,9 @@ func plainText(l model.Locality) model.Locality {
 
 // rank gives the groups their priorities by the distance from a client. Priorities
 // follow each other without gaps: clients reject an assignment that leaves one out.
-func (d *draft) rank() {
+func rank(groups []*group) {
 	var inUse [distances]bool
-	for _, g := range d.groups {
+	for _, g := range groups {
 		inUse[g.distance] = true
 	}
 	var priorities [distances]uint32
@@ -175,7 +171,7 @@ func (d *draft) rank() {
 			next++
 		}
 	}
-	for _, g := range d.groups {
-		g.priority = priorities[g.distance]
+	for _, g := range groups {
+		g.Priority = priorities[g.distance]
 	}
 }

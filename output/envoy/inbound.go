@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -48,7 +49,7 @@ func (p inboundPorts) all() iter.Seq2[uint32, traffic] {
 				return
 			}
 			last := len(item) - 1
-			number, _ := parsePort(item[:last])
+			number, _ := names.ParsePort(item[:last])
 			if !yield(number, markedBy(item[last])) {
 				return
 			}
@@ -88,7 +89,7 @@ func (w *World) servedBy(c push.Client, p proxy) map[uint32]traffic {
 	by := map[uint32]catalog.InboundPort{}
 	for _, address := range c.Addresses {
 		for s := range w.snapshot.ServedAt(c.Namespace, catalog.WorkloadAddress{Network: c.Network, Address: address}) {
-			if s.Target == 0 || s.Target > highestPort || p.reserved(s.Target) || inboundTraffic(s) == notTCP {
+			if s.Target == 0 || s.Target > names.HighestPort || p.reserved(s.Target) || inboundTraffic(s) == notTCP {
 				continue
 			}
 			if first, taken := by[s.Target]; !taken || decides(s, first) {

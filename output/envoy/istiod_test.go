@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
@@ -33,7 +34,7 @@ func TestClustersBesideIstiod(t *testing.T) {
 		for i, f := range in.Files {
 			if who, ok := strings.CutPrefix(f.Name, "isthmus@"); ok {
 				out.Files[i].Data = nil
-				for _, body := range clustersFor(t, in, who, DNSCluster) {
+				for _, body := range clustersFor(t, in, who, wire.DNSCluster) {
 					out.Files[i].Data = append(out.Files[i].Data, byField(t, body)...)
 				}
 			}
@@ -126,7 +127,7 @@ var differences = []difference{
 	{"typed names", "those without a type match names of any kind, and are deprecated", withTypedNames},
 }
 
-// ofDNSCluster is besides what Envoys since [DNSCluster] are given.
+// ofDNSCluster is besides what Envoys since [wire.DNSCluster] are given.
 var ofDNSCluster = difference{"settings of DNS", "as fields of the cluster they are deprecated: Envoy warns of each", asDNSCluster}
 
 func without(field string) func(object) bool {
@@ -210,8 +211,8 @@ func TestClustersAreIstiods(t *testing.T) {
 		t.Fatalf("no transcripts: %v", err)
 	}
 	for extension, expected := range map[string][]difference{
-		DNSCluster: append([]difference{ofDNSCluster}, differences...),
-		"none":     differences,
+		wire.DNSCluster: append([]difference{ofDNSCluster}, differences...),
+		"none":          differences,
 	} {
 		used := map[string]bool{}
 		for _, path := range paths {

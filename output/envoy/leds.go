@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -263,7 +264,7 @@ func (e *spreadsEdit) note(at servicePort, was, is *spread, c catalog.ServiceCha
 		return
 	}
 	if was.partitionOf() != is.partitionOf() {
-		e.changed = append(e.changed, push.Changed{Row: EndpointType, Name: ClusterName(at.Host, at.port), Audience: namespaces, Urgent: true})
+		e.changed = append(e.changed, push.Changed{Row: EndpointType, Name: names.Cluster(at.Host, at.port), Audience: namespaces, Urgent: true})
 	}
 	before := map[*collection]struct{}{}
 	for _, c := range was.all() {

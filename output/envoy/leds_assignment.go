@@ -5,11 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -31,12 +27,12 @@ func (a spreadAssignment) Slot() any { return spreadSlot{a.slot} }
 
 // Refers implements [push.Referrer].
 func (a spreadAssignment) Refers(to string) iter.Seq[string] {
-	if to != memberURL {
+	if to != wire.MemberURL {
 		return nothing
 	}
 	return func(yield func(string) bool) {
 		for _, g := range a.partition.groups {
-			if !yield(g.collection) {
+			if !yield(g.Collection) {
 				return
 			}
 		}
@@ -64,17 +60,6 @@ func (a spreadAssignment) EncodeOnce() push.Encoded {
 const never = 365 * 24 * time.Hour
 
 func (a spreadAssignment) encode(time time.Duration) push.Encoded {
-	m := &endpointv3.ClusterLoadAssignment{ClusterName: a.clusterName()}
-	for _, g := range a.partition.groups {
-		source := fromADS()
-		source.InitialFetchTimeout = durationpb.New(never + time)
-		m.Endpoints = append(m.Endpoints, &endpointv3.LocalityLbEndpoints{
-			Locality:            &corev3.Locality{Region: g.Region, Zone: g.Zone, SubZone: g.SubZone},
-			LoadBalancingWeight: wrapperspb.UInt32(g.weight),
-			LbConfig: &endpointv3.LocalityLbEndpoints_LedsClusterLocalityConfig{
-				LedsClusterLocalityConfig: &endpointv3.LedsClusterLocalityConfig{LedsConfig: source, LedsCollectionName: g.collection},
-			},
-		})
-	}
-	return encode(m.GetClusterName(), endpointURL, m)
+	m := &wire.Collections{Name: a.clusterName(), Groups: a.partition.groups}
+	return encode(m.Name, wire.EndpointURL, m.Message(never+time))
 }

@@ -2,12 +2,11 @@ package envoy
 
 import (
 	"encoding/binary"
-	"hash/fnv"
 	"net/netip"
-	"strconv"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -76,12 +75,15 @@ func (m roster) Since(held push.Version) push.Subject {
 // sent all members, and that everything else is gone that was ever among them: Envoy
 // keeps what it had through a new connection, and does not say so.
 func (m roster) Encode() push.Encoded {
-	w := memberWriter{prefix: m.prefix()}
+	room := 0
 	if m.from < 0 {
-		w.body = make([]byte, 0, m.members*(len(w.prefix)+memberRoom))
+		room = m.members
+	}
+	w := wire.NewMembers(m.prefix(), room)
+	if m.from < 0 {
 		for e := range m.endpoints.All() {
 			if at, ok := m.member(e); ok {
-				w.add(at, e)
+				w.Add(at, e.Weight, furtherAddresses(e))
 			}
 		}
 	}
@@ -94,15 +96,12 @@ func (m roster) Encode() push.Encoded {
 		e, there := m.endpoints.Get(at.Addr().String(), uint32(at.Port()))
 		switch _, is := m.member(e); {
 		case !there || !is:
-			w.remove(at)
+			w.Remove(at)
 		case m.from >= 0:
-			w.add(at, e)
+			w.Add(at, e.Weight, furtherAddresses(e))
 		}
 	}
-	if len(w.body) == 0 && m.from < 0 {
-		w.body = appendString(w.body, removedResource, m.glob()) // Envoy would wait for a first member
-	}
-	return push.Encoded{Name: m.glob(), Version: m.Revision(), Body: w.body, Framed: true}
+	return push.Encoded{Name: m.glob(), Version: m.Revision(), Body: w.Body(m.glob(), m.from < 0), Framed: true}
 }
 
 // member returns the address of an endpoint that is in the collection.
@@ -111,55 +110,4 @@ func (c *collection) member(e catalog.Endpoint) (netip.AddrPort, bool) {
 		return netip.AddrPort{}, false
 	}
 	return memberAddress(e)
-}
-
-// memberRoom is what a member takes beside its prefix, if its address is IPv4.
-const memberRoom = 150
-
-// Fields of envoy.service.discovery.v3: DeltaDiscoveryResponse and Resource.
-const (
-	respondedResource = 2
-	removedResource   = 6
-
-	resourceVersion = 1
-	resourceBody    = 2
-	resourceName    = 3
-)
-
-// memberWriter writes members as a response has them. It can write no other endpoint
-// than an IP address with a port.
-type memberWriter struct {
-	prefix string
-	body   []byte
-	name   []byte // of the last, whose room is used again
-	value  []byte // likewise
-}
-
-func (w *memberWriter) named(at netip.AddrPort) string {
-	w.name = at.Addr().AppendTo(append(w.name[:0], w.prefix...))
-	w.name = strconv.AppendUint(append(w.name, '-'), uint64(at.Port()), 10)
-	return string(w.name)
-}
-
-func (w *memberWriter) remove(at netip.AddrPort) {
-	w.body = appendString(w.body, removedResource, w.named(at))
-}
-
-// add writes a member. Of the endpoint it takes nothing but its weight, and IP addresses.
-func (w *memberWriter) add(at netip.AddrPort, e catalog.Endpoint) {
-	p := place{address: at.Addr().String(), port: uint32(at.Port()), weight: max(e.Weight, 1)}
-	for _, ip := range furtherAddresses(e) {
-		if ip != at.Addr() {
-			p.also = append(p.also, ip.String())
-		}
-	}
-	w.value = p.appendMember(appendAnyHead(w.value[:0], memberURL, p.size()))
-	sum := fnv.New32a()
-	_, _ = sum.Write(w.value) // never fails
-	version := strconv.FormatUint(uint64(sum.Sum32()), 36)
-	name := w.named(at)
-	w.body = appendHead(w.body, respondedResource, sizeString(version)+sizeString(name)+sizeBytes(len(w.value)))
-	w.body = appendString(w.body, resourceVersion, version)
-	w.body = appendString(w.body, resourceName, name)
-	w.body = append(appendHead(w.body, resourceBody, len(w.value)), w.value...)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
 )
@@ -222,7 +223,7 @@ func (m *mirror) spreadOr(s push.Subject, r push.Row, c push.Client, name string
 		return s
 	}
 	for e := range plain.endpoints.All() {
-		in := slices.ContainsFunc(spread.partition.groups, func(g partitionGroup) bool { return g.Locality == e.Locality })
+		in := slices.ContainsFunc(spread.partition.groups, func(g wire.CollectionGroup) bool { return g.Locality == e.Locality })
 		if !in && e.Health == model.Healthy {
 			return s
 		}
@@ -294,7 +295,7 @@ func takeAssignment(sent push.Encoded) (push.Encoded, error) {
 		}
 		config.InitialFetchTimeout = durationpb.New(never)
 	}
-	return encode(sent.Name, endpointURL, m), nil
+	return encode(sent.Name, wire.EndpointURL, m), nil
 }
 
 func takeMembers(before, sent push.Encoded) (push.Encoded, error) {

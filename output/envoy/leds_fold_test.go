@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -549,7 +550,7 @@ func deadly(lb *endpointv3.LbEndpoint) string {
 	noAddress := func(a *corev3.Address) bool {
 		socket := a.GetSocketAddress()
 		ip, err := netip.ParseAddr(socket.GetAddress())
-		return err != nil || ip.Zone() != "" || ip.String() != socket.GetAddress() || socket.GetPortValue() == 0 || socket.GetPortValue() > highestPort
+		return err != nil || ip.Zone() != "" || ip.String() != socket.GetAddress() || socket.GetPortValue() == 0 || socket.GetPortValue() > names.HighestPort
 	}
 	switch {
 	case lb.GetEndpointName() != "":

@@ -100,7 +100,7 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 func TestViewsHoldTheLocalityWhereItMatters(t *testing.T) {
 	client := push.Client{Kind: KindEnvoy, Locality: model.Locality{Region: "eu"}}
 	snapshot := catalog.NewBuilder(nil).Snapshot()
-	for name, s := range map[string]*policy.Prepared{"failover": failingOver(), "none": asIstio} {
+	for name, s := range map[string]*policy.Prepared{"failover": failingOver(), "none": policy.Istio} {
 		for r := range rows {
 			w := worldUnder(s, snapshot, true, "istio-system", nil)
 			differs := w.View(push.Row(r), client) != w.View(push.Row(r), push.Client{Kind: KindEnvoy})

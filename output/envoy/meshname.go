@@ -2,52 +2,23 @@ package envoy
 
 import (
 	"iter"
-	"strconv"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // Workloads of a mesh say in a handshake which port they want to reach, or which subset of
 // it, in Istio's form outbound_.PORT_.SUBSET_.HOST. A gateway has clusters of these names.
 
-const (
-	meshNamePrefix    = "outbound_."
-	meshNameSeparator = "_."
-)
-
-// meshName is that name. There is none for a host with a wildcard, or where it would not be
-// read as it was written: Envoys put such names into lower case.
-func meshName(host string, port uint32, of *policy.Selector) (name string, ok bool) {
-	written, ok := sniOf(host)
-	name = meshNamePrefix + strconv.FormatUint(uint64(port), 10) + meshNameSeparator + strings.ToLower(of.String()) + meshNameSeparator + host
-	if !ok || written != host || strings.HasPrefix(host, "*") || strings.Contains(of.String(), meshNameSeparator) ||
-		!policy.IsServerName(name) {
-		return "", false
-	}
-	return name, true
-}
-
-// parseMeshName splits what meshName writes.
-func parseMeshName(name string) (host string, port uint32, subset string, ok bool) {
-	rest, ours := strings.CutPrefix(name, meshNamePrefix)
-	digits, rest, first := strings.Cut(rest, meshNameSeparator)
-	subset, host, second := strings.Cut(rest, meshNameSeparator)
-	if !ours || !first || !second || host == "" {
-		return "", 0, "", false
-	}
-	port, ok = parsePort(digits)
-	return host, port, subset, ok
-}
-
 // entered yields the names of a port and its subsets for whoever comes through a gateway.
 func entered(host string, port uint32, subsets []*policy.Selector) iter.Seq2[*policy.Selector, string] {
 	return func(yield func(*policy.Selector, string) bool) {
 		for _, of := range append([]*policy.Selector{nil}, subsets...) {
-			if name, ok := meshName(host, port, of); ok && !yield(of, name) {
+			if name, ok := names.Mesh(host, port, of.String()); ok && !yield(of, name) {
 				return
 			}
 		}
@@ -91,7 +62,7 @@ func isEntered(s *catalog.Service, port model.Port, of *policy.Selector, p *poli
 // findEntered returns a resource of a gateway. It is without TLS, which passes through, and
 // without endpoints of networks that have gateways of their own.
 func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool) {
-	host, number, subset, ok := parseMeshName(name)
+	host, number, subset, ok := names.ParseMesh(name)
 	if !ok || !leadsOn(w.settings, v) {
 		return nil, false
 	}
@@ -102,7 +73,7 @@ func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool)
 	port, ok := s.Port(number)
 	p := w.settings.Of(host)
 	of, known := w.settings.SubsetFold(p, subset)
-	if written, _ := meshName(host, number, of); !ok || !known || written != name || !isEntered(s, port, of, p) {
+	if written, _ := names.Mesh(host, number, of.String()); !ok || !known || written != name || !isEntered(s, port, of, p) {
 		return nil, false
 	}
 	at := slot{row: r, key: s.Key, port: number, form: subsetForm(of, KindEnvoy, s, port), subset: of, entered: true}
@@ -118,6 +89,6 @@ func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool)
 		return v.variant(assignment{assignmentSlot: assignmentSlot{slot: at.common()}, endpoints: s.Endpoints(number)}), true
 	}
 	c := clusterOf(at, s, port)
-	c.speaks = anyHTTP // which is none: it carries bytes
+	c.speaks = wire.AnyHTTP // which is none: it carries bytes
 	return v.variant(c), true
 }

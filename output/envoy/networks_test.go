@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -57,7 +58,7 @@ func snapshotOf(events []model.Event) *catalog.Snapshot {
 // assigned is what a client is given of the endpoints of a host.
 func assigned(t interface{ Fatal(...any) }, s *Translator, snapshot *catalog.Snapshot, host string, c push.Client) *endpointv3.ClusterLoadAssignment {
 	w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
-	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, ClusterName(host, 80))
+	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, names.Cluster(host, 80))
 	if !ok {
 		t.Fatal("there is no assignment")
 	}
@@ -284,7 +285,7 @@ func TestAssignmentsAreSharedByNetwork(t *testing.T) {
 	}
 	w := worldUnder(acrossNetworks().Prepare(), snapshot, true, "istio-system", nil)
 	slotFor := func(host, network string) any {
-		subject, _ := w.Find(w.View(EndpointType, at(network)), EndpointType, ClusterName(host, 80))
+		subject, _ := w.Find(w.View(EndpointType, at(network)), EndpointType, names.Cluster(host, 80))
 		return subject.Slot()
 	}
 	if slotFor("plain.example", "n1") != slotFor("plain.example", "n2") {
@@ -310,7 +311,7 @@ func TestWorkloadsOfAMeshAreCalledAsIstioCallsThem(t *testing.T) {
 		t.Errorf("without an account, %v is demanded", got)
 	}
 	for host, want := range map[string]string{"a.example": "outbound_.80_.v1_.a.example", "A.example": "", "*.example": "", string(make([]byte, 300)): ""} {
-		if got, ok := meshName(host, 80, &policy.Selector{Name: "V1"}); got != want || ok != (want != "") {
+		if got, ok := names.Mesh(host, 80, "V1"); got != want || ok != (want != "") {
 			t.Errorf("%q is called %q", host, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
@@ -41,7 +42,7 @@ func notEntered(s *policy.Prepared, service *catalog.Service, kind string) strin
 
 // notLedTo says why gateways do not lead clients of a kind to a port; empty if they do.
 func notLedTo(s *policy.Prepared, kind string, service *catalog.Service, port uint32) string {
-	_, named := meshName(service.Key.Host, port, nil)
+	_, named := names.Mesh(service.Key.Host, port, "")
 	switch {
 	case kind == KindEnvoy && !s.Of(service.Key.Host).TLS.OfMesh():
 		return plainTraffic

@@ -4,8 +4,6 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
@@ -127,19 +125,4 @@ func hasCluster(s catalog.ServiceDefinition, number uint32) bool {
 	port, _ := s.Port(number)
 	f, _ := offer(KindEnvoy, &catalog.Service{ServiceDefinition: s}, port)
 	return f != noForm
-}
-
-// socketName is the name of the listener of an address and port.
-func socketName(address string, port uint32) string {
-	return address + "_" + strconv.FormatUint(uint64(port), 10)
-}
-
-// parseSocketName accepts exactly what [socketName] writes.
-func parseSocketName(name string) (address string, port uint32, ok bool) {
-	at := strings.LastIndexByte(name, '_')
-	if at <= 0 {
-		return "", 0, false
-	}
-	port, ok = parsePort(name[at+1:])
-	return name[:at], port, ok
 }

@@ -4,18 +4,13 @@ import (
 	"iter"
 	"slices"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-// virtualOutbound is the listener that connections are redirected to. It hands them
-// over to the listener of the address that they were meant for.
-const virtualOutbound = "virtualOutbound"
 
 // listenerNames yields the listeners of an Envoy that are not of one service port.
 func listenerNames(w *World, v View) iter.Seq[string] {
@@ -23,7 +18,7 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 		return edgeListenerNames(w.settings, v.proxy)
 	}
 	return func(yield func(string) bool) {
-		if v.proxy.mode != none && !yield(virtualOutbound) || v.inbound.taken && !yield(virtualInbound) {
+		if v.proxy.mode != none && !yield(names.VirtualOutbound) || v.inbound.taken && !yield(names.VirtualInbound) {
 			return
 		}
 		for b := range v.inbound.binds.served() {
@@ -31,12 +26,12 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 				return
 			}
 		}
-		if _, answers := findDNSListener(w, v); answers && !yield(dnsListenerName) {
+		if _, answers := findDNSListener(w, v); answers && !yield(names.DNSListener) {
 			return
 		}
 		for index := range w.snapshot.Ports() {
 			for _, address := range listenedAt(w, v, index) {
-				if !v.inbound.binds.claim(address, index.Number) && !yield(socketName(address, index.Number)) {
+				if !v.inbound.binds.claim(address, index.Number) && !yield(names.Socket(address, index.Number)) {
 					return
 				}
 			}
@@ -75,7 +70,7 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	if v.proxy.role != sidecar {
 		return findEdgeListener(w, v, name)
 	}
-	if name == virtualInbound {
+	if name == names.VirtualInbound {
 		return findInboundListener(v)
 	}
 	if own, ok := findBoundListener(v, name); ok {
@@ -83,14 +78,14 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	}
 	binds := v.inbound.binds
 	v.inbound = inbound{} // the rest is the same for all workloads
-	if name == virtualOutbound {
+	if name == names.VirtualOutbound {
 		v.single, v.proxy.cluster = false, ""
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
 	}
-	if name == dnsListenerName {
+	if name == names.DNSListener {
 		return findDNSListener(w, v)
 	}
-	address, number, ok := parseSocketName(name)
+	address, number, ok := names.ParseSocket(name)
 	if !ok || binds.claim(address, number) {
 		return nil, false
 	}
@@ -124,35 +119,16 @@ type capture struct{ proxySlot }
 
 // Refers implements [push.Referrer].
 func (c capture) Refers(to string) iter.Seq[string] {
-	if to == clusterURL {
-		return slices.Values([]string{blackHoleCluster, c.view.unknown()})
+	if to == wire.ClusterURL {
+		return slices.Values([]string{names.BlackHole, unknownCluster(c.view.settings.OrIstio().RegistryOnly)})
 	}
 	return nothing
 }
 
 // Encode implements [push.Subject].
 func (c capture) Encode() push.Encoded {
-	m := &listenerv3.Listener{
-		Name:                c.name,
-		Address:             socketAt(c.view.proxy.everywhere(), policy.OutboundPort),
-		AdditionalAddresses: c.view.proxy.also(c.view.proxy.everywhere(), policy.OutboundPort),
-		UseOriginalDst:      wrapperspb.Bool(true),
-		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
-		FilterChains: []*listenerv3.FilterChain{
-			{
-				// A connection to this very port would be handed over to itself for ever.
-				Name:             virtualOutbound + "-blackhole",
-				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(policy.OutboundPort)},
-				Filters:          c.view.toTCP(blackHoleCluster),
-			},
-			{Name: virtualOutbound + "-catchall-tcp", Filters: c.view.toTCP(c.view.unknown())},
-		},
-	}
-	if c.view.proxy.mode == tproxy {
-		m.Transparent = wrapperspb.Bool(true)
-	}
-	c.view.logUnmatched(m)
-	return encode(c.name, listenerURL, m)
+	p, s := c.view.proxy, c.view.settings.OrIstio()
+	return encode(c.name, wire.ListenerURL, wire.VirtualOutbound(p.everywhere(), p.alsoIPv6(p.everywhere()), p.mode == tproxy, unknownCluster(s.RegistryOnly), s.Defaults))
 }
 
 // socket is the listener of a port for all addresses without one of their own.
@@ -165,8 +141,8 @@ type socket struct {
 func (s socket) layout() layout {
 	services := slices.Collect(members(s.view, s.index, s.address))
 	l := layoutOf(services, s.index.Number, true, s.view)
-	if l.routes == portRoutes(s.index.Number) && s.view.usesHosts(s.index) {
-		l.routes = hostRoutes(s.index.Number)
+	if l.routes == names.PortRoutes(s.index.Number) && s.view.usesHosts(s.index) {
+		l.routes = names.HostRoutes(s.index.Number)
 	}
 	return l
 }
@@ -174,45 +150,50 @@ func (s socket) layout() layout {
 // Refers implements [push.Referrer].
 func (s socket) Refers(to string) iter.Seq[string] {
 	switch to {
-	case routeURL:
+	case wire.RouteURL:
 		if l := s.layout(); l.routes != "" {
 			return one(l.routes)
 		}
-	case virtualHostURL:
-		if l := s.layout(); l.routes == hostRoutes(s.index.Number) {
+	case wire.VirtualHostURL:
+		if l := s.layout(); l.routes == names.HostRoutes(s.index.Number) {
 			v := s.view
-			v.proxy = proxy{domain: v.said().Domain, cluster: v.proxy.cluster} // as in the view of hosts
+			v.proxy = proxy{domain: v.settings.OrIstio().Domain, cluster: v.proxy.cluster} // as in the view of hosts
 			return hostRoutesSubject{proxySlot{view: v}, s.index}.Refers(to)
 		}
-	case clusterURL:
-		return s.layout().clusters(s.view.unknown())
+	case wire.ClusterURL:
+		return s.layout().clusters(unknownCluster(s.view.settings.OrIstio().RegistryOnly))
 	}
 	return nothing
 }
 
 // Encode implements [push.Subject].
 func (s socket) Encode() push.Encoded {
-	return s.layout().encode(s.view, s.address, s.index.Number)
+	return s.layout().encode(s.view.proxy, s.view.settings.OrIstio(), s.address, s.index.Number)
 }
 
-// encode writes the listener of an address and port.
-func (l layout) encode(v View, address string, port uint32) push.Encoded {
-	m := &listenerv3.Listener{
-		Name:                socketName(address, port),
-		Address:             socketAt(address, port),
-		AdditionalAddresses: v.proxy.also(address, port),
-		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
+// encode encodes the listener of an address and port.
+func (l layout) encode(p proxy, s *policy.Prepared, address string, port uint32) push.Encoded {
+	o := &wire.Outbound{
+		Name: names.Socket(address, port), Address: address, Port: port, BothFamilies: p.alsoIPv6(address), Bound: p.mode == none,
+		Routes: l.routes, BySNI: l.targets(l.bySNI, s), ByBlock: l.targets(l.byBlock, s),
+		Rest: targetOf(s, l.other, l.affinity), Defaults: s.Defaults,
 	}
-	if v.proxy.mode != none {
-		m.BindToPort = wrapperspb.Bool(false)
+	if l.other == "" {
+		o.Passthrough, o.Rest = true, targetOf(s, unknownCluster(s.RegistryOnly), "")
 	}
-	l.listener(m, v)
-	v.logUnmatched(m)
-	return encode(m.GetName(), listenerURL, m)
+	return encode(o.Name, wire.ListenerURL, o.Message())
 }
 
-func socketAt(address string, port uint32) *corev3.Address {
-	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-		Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
-	}}}
+// targets returns chains with the policies of their hosts, in order of their matches.
+func (layout) targets(chains []chain, s *policy.Prepared) (list []wire.Chain) {
+	for _, c := range inOrder(chains) {
+		list = append(list, wire.Chain{Match: c.match, Target: targetOf(s, c.cluster, c.affinity), Crowded: c.crowded})
+	}
+	return list
+}
+
+// targetOf returns a cluster with the policy of its host.
+func targetOf(s *policy.Prepared, cluster string, affinity model.Affinity) wire.Target {
+	host, _, _ := names.ParseCluster(cluster)
+	return wire.Target{Cluster: cluster, Policy: s.For(host, affinity)}
 }

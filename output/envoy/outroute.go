@@ -2,20 +2,15 @@ package envoy
 
 import (
 	"iter"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-// portRoutes is the name of the route configuration that all services of a port share.
-func portRoutes(number uint32) string { return strconv.FormatUint(uint64(number), 10) }
 
 // routeNames yields the route configurations of ports, and those of the ports of single
 // hosts that have a listener to themselves.
@@ -28,11 +23,11 @@ func routeNames(w *World, v View) iter.Seq[string] {
 			all := routes{proxySlot{view: v}, "", index}
 			some := false
 			for s := range all.services() {
-				if !some && (!yield(portRoutes(index.Number)) || v.single && !yield(hostRoutes(index.Number))) {
+				if !some && (!yield(names.PortRoutes(index.Number)) || v.single && !yield(names.HostRoutes(index.Number))) {
 					return
 				}
 				some = true
-				if all.alone(s) && !yield(ListenerName(s.Key.Host, index.Number)) {
+				if all.alone(s) && !yield(names.Listener(s.Key.Host, index.Number)) {
 					return
 				}
 			}
@@ -55,16 +50,16 @@ func findRoutes(w *World, v View, name string) (push.Subject, bool) {
 	if v.proxy.role != sidecar {
 		return findEdgeRoutes(w, v, name)
 	}
-	if number, ofHosts := parseHostRoutes(name); ofHosts {
+	if number, ofHosts := names.ParseHostRoutes(name); ofHosts {
 		return findHostRoutes(w, v, name, number)
 	}
 	v.single = false // the rest is the same for all
 	digits, host := name, ""
-	if h, _, one := parseListenerName(name); one {
+	if h, _, one := names.ParseListener(name); one {
 		host, digits = h, name[len(h)+1:]
 	}
-	number, ok := parsePort(digits)
-	if !ok || number > highestPort {
+	number, ok := names.ParsePort(digits)
+	if !ok || number > names.HighestPort {
 		return nil, false
 	}
 	r := routes{proxySlot{RouteType, name, v}, host, w.snapshot.Port(number)}
@@ -85,12 +80,12 @@ type routes struct {
 
 // Refers implements [push.Referrer].
 func (r routes) Refers(to string) iter.Seq[string] {
-	if to != clusterURL {
+	if to != wire.ClusterURL {
 		return nothing
 	}
 	return func(yield func(string) bool) {
 		for s := range r.services() {
-			if !yield(ClusterName(s.Key.Host, r.index.Number)) {
+			if !yield(names.Cluster(s.Key.Host, r.index.Number)) {
 				return
 			}
 		}
@@ -134,20 +129,20 @@ func (r routes) toOnly(h *portHost) push.Encoded {
 	hosts.add(h.fragmentOf([]string{anyDomain}))
 	p := &pieces{}
 	p.add(hosts)
-	return encodeRoutes(routesNamed(r.name), p)
+	return encodeRoutes(wire.Routes(r.name, false), p)
 }
 
 // voidRoutes is a route configuration without services. An Envoy that names one has it
 // from a listener, ours or of its bootstrap, which waits for it whatever its name is. What
 // is named like none of ours leads nowhere: only sidecars have a cluster for all else.
 func voidRoutes(s *policy.Prepared, name string) push.Encoded {
-	if _, atEdge := parseEdgeRoutes(strings.TrimSuffix(name, singleHosts)); atEdge {
+	if _, atEdge := names.ParseEdgeRoutes(strings.TrimSuffix(name, names.HostsSuffix)); atEdge {
 		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
 	}
 	if !utf8.ValidString(name) {
 		return push.Encoded{}
 	}
-	if !isOfPort(name) {
+	if !names.IsOfPort(name) {
 		return completeRoutes(blocking, name, &pieces{})
 	}
 	return completeRoutes(s, name, &pieces{})
@@ -156,60 +151,16 @@ func voidRoutes(s *policy.Prepared, name string) push.Encoded {
 // blocking are settings by which nothing is reached but services.
 var blocking = (&policy.Settings{Outbound: policy.RegistryOutbound}).Prepare()
 
-// isOfPort reports whether a name is one that routes of a port have.
-func isOfPort(name string) bool {
-	digits := strings.TrimSuffix(name, singleHosts)
-	if host, _, one := parseListenerName(name); one {
-		digits = name[len(host)+1:]
-	}
-	number, ok := parsePort(digits)
-	return ok && number <= highestPort
-}
-
 // completeRoutes adds what requests for all other hosts meet.
 func completeRoutes(s *policy.Prepared, name string, hosts *pieces) push.Encoded {
 	rest := &fragments{}
-	rest.add(newFragment(otherHosts(s)))
+	rest.add(newFragment(wire.OtherHosts(s.OrIstio().RegistryOnly)))
 	hosts.add(rest)
-	return encodeRoutes(routesNamed(name), hosts)
+	return encodeRoutes(wire.Routes(name, false), hosts)
 }
 
-// routesNamed is a route configuration without its virtual hosts.
-func routesNamed(name string) *routev3.RouteConfiguration {
-	return &routev3.RouteConfiguration{
-		Name: name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
-	}
-}
-
-// virtualHost leads requests for some domains to a cluster. It is named after a host
-// and its port.
-func virtualHost(name string, domains []string, cluster string, p *policy.Policy) *routev3.VirtualHost {
-	return &routev3.VirtualHost{
-		Name:                       name,
-		Domains:                    domains,
-		IncludeRequestAttemptCount: true,
-		Routes: []*routev3.Route{{
-			Name:      "default",
-			Match:     anyPath(),
-			Decorator: &routev3.Decorator{Operation: name + "/*"},
-			Action:    &routev3.Route_Route{Route: withPolicy(toCluster(cluster), p)},
-		}},
-	}
-}
-
-func anyPath() *routev3.RouteMatch {
-	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
-}
-
-// anyDomain is that of requests which name no other domain.
+// anyDomain matches requests that name no other domain.
 const anyDomain = "*"
-
-// withPolicy adds what is said of a host, and what Istio sets for every route: no limit
-// of time.
-func withPolicy(a *routev3.RouteAction, p *policy.Policy) *routev3.RouteAction {
-	a.RetryPolicy, a.HashPolicy = retryPolicy(p), hashPolicy(p)
-	return unlimitedTime(a)
-}
 
 // domainsOf yields the authorities by which viewers may call a service; own are those of
 // its own namespace, and its addresses are those in a cluster.

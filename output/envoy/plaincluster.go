@@ -4,15 +4,14 @@ import (
 	"iter"
 	"slices"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
-
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // plainClusterNames yields the clusters that stand for no service.
 func plainClusterNames(_ *World, v View) iter.Seq[string] {
-	return slices.Values(append([]string{blackHoleCluster, passthroughCluster}, inboundClusterNames(v)...))
+	return slices.Values(append([]string{names.BlackHole, names.Passthrough}, inboundClusterNames(v)...))
 }
 
 // ownClusterNames yields those, and the clusters of a gateway.
@@ -35,7 +34,7 @@ func findOwnCluster(w *World, v View, name string) (push.Subject, bool) {
 	if own, ok := findInboundCluster(v, name); ok {
 		return own, true
 	}
-	return plainCluster(name), name == blackHoleCluster || name == passthroughCluster
+	return plainCluster(name), name == names.BlackHole || name == names.Passthrough
 }
 
 // plainCluster goes nowhere, or wherever a connection was going.
@@ -46,14 +45,9 @@ func (c plainCluster) Slot() any { return c }
 
 // Encode implements [push.Subject].
 func (c plainCluster) Encode() push.Encoded {
-	m := &clusterv3.Cluster{Name: string(c), ConnectTimeout: durationpb.New(connectTimeout), AltStatName: string(c) + ";"}
-	if c == passthroughCluster {
-		setType(m, clusterv3.Cluster_ORIGINAL_DST)
-		m.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
-		m.TypedExtensionProtocolOptions = asIsSpoken.options()
-		m.CircuitBreakers = noLimits()
-	} else {
-		setType(m, clusterv3.Cluster_STATIC)
+	m := wire.BlackHoleCluster()
+	if c == names.Passthrough {
+		m = wire.PassthroughCluster()
 	}
-	return encode(m.GetName(), clusterURL, m)
+	return encode(m.GetName(), wire.ClusterURL, m)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -95,7 +96,7 @@ func podListeners(c catalog.ServiceChange) iter.Seq[sharedName] {
 		}
 		for at := range c.Workloads() {
 			for _, port := range c.New.Ports {
-				if (proxy{}).follows(c.New.Definition, port) && !yield(sharedName{ListenerType, socketName(at.Address, port.Number)}) {
+				if (proxy{}).follows(c.New.Definition, port) && !yield(sharedName{ListenerType, names.Socket(at.Address, port.Number)}) {
 					return
 				}
 			}
@@ -114,7 +115,7 @@ func allPodListeners(s *catalog.Service) iter.Seq[sharedName] {
 				continue
 			}
 			for address := range s.EndpointAddresses(port.Number) {
-				if !yield(sharedName{ListenerType, socketName(address, port.Number)}) {
+				if !yield(sharedName{ListenerType, names.Socket(address, port.Number)}) {
 					return
 				}
 			}

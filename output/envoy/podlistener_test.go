@@ -14,6 +14,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -52,8 +54,8 @@ func leading(t *testing.T, w *World, c push.Client) map[string]string {
 		if !readInto(t, w, ListenerType, c, name, m) {
 			t.Fatalf("%s is named and not found", name)
 		}
-		if name != virtualOutbound && name != virtualInbound {
-			found[name] = strings.Join(append(reachedThrough(m, routeURL), reachedThrough(m, clusterURL)...), " ")
+		if name != names.VirtualOutbound && name != names.VirtualInbound {
+			found[name] = strings.Join(append(reachedThrough(m, wire.RouteURL), reachedThrough(m, wire.ClusterURL)...), " ")
 		}
 	}
 	return found
@@ -79,7 +81,7 @@ func TestPodsOfHeadlessServicesHaveListeners(t *testing.T) {
 	})
 	mustLead(t, w, sidecarAt("fd00::9"), map[string]string{"fd00::2_5432": zk})
 	mustLead(t, worldOf([]string{"first"}, headless("web.example", requested, "10.0.0.1")...), sidecarAt("10.9.9.9"),
-		map[string]string{"0.0.0.0_5432": "5432 " + passthroughCluster})
+		map[string]string{"0.0.0.0_5432": "5432 " + names.Passthrough})
 	alone := sidecarAt("10.9.9.9")
 	alone.Proxy.Interception, alone.Proxy.Outbound = "NONE", push.AllPorts()
 	mustLead(t, w, alone, map[string]string{"127.0.0.1_5432": "5432 " + db})

@@ -12,7 +12,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -121,16 +123,16 @@ func retriesOfGRPC(t *testing.T, s *Translator, c push.Client) *routev3.RetryPol
 func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 	t.Parallel()
 	for outbound, want := range map[string][]string{
-		policy.AllowOutbound:    {blackHoleCluster, passthroughCluster, passthroughCluster, "allow_any", "allow_any"},
-		policy.RegistryOutbound: {blackHoleCluster, blackHoleCluster, blackHoleCluster, "block_all", "block_all"},
+		policy.AllowOutbound:    {names.BlackHole, names.Passthrough, names.Passthrough, "allow_any", "allow_any"},
+		policy.RegistryOutbound: {names.BlackHole, names.BlackHole, names.BlackHole, "block_all", "block_all"},
 	} {
 		s := NewTranslator()
 		s.Outbound = outbound
 		client := push.Client{Kind: KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}
 		var got []string
-		for _, name := range []string{virtualOutbound, "0.0.0.0_80"} {
+		for _, name := range []string{names.VirtualOutbound, "0.0.0.0_80"} {
 			l := underSettings(t, s, client, ListenerType, name).(*listenerv3.Listener)
-			got = append(got, reachedThrough(l, clusterURL)...)
+			got = append(got, reachedThrough(l, wire.ClusterURL)...)
 		}
 		routes := []proto.Message{
 			underSettings(t, s, client, RouteType, "80"), message(t, s.Types(nil)[RouteType].Void("81").Joined().Body),

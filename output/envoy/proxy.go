@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -117,32 +118,28 @@ func (w *World) proxyOf(c push.Client) proxy {
 	return p
 }
 
-// Addresses that listeners of all services share.
-const (
-	anyIPv4   = "0.0.0.0"
-	anyIPv6   = "::"
-	localIPv4 = "127.0.0.1"
-	localIPv6 = "::1"
-)
-
 // shared is the address on which services listen that have none of their own.
 func (p proxy) shared() string {
 	switch {
 	case p.mode == none && p.family == ipv6:
-		return localIPv6
+		return names.LocalIPv6
 	case p.mode == none:
-		return localIPv4
+		return names.LocalIPv4
 	case p.family == ipv6:
-		return anyIPv6
+		return names.AnyIPv6
 	default:
-		return anyIPv4
+		return names.AnyIPv4
 	}
 }
+
+// alsoIPv6 reports whether a listener on an address is on all IPv6 addresses, too: on all
+// IPv4 addresses, of an Envoy with both families. On loopback the workload may listen itself.
+func (p proxy) alsoIPv6(address string) bool { return p.family == both && address == names.AnyIPv4 }
 
 // everywhere is the address of what is reached on any address.
 func (p proxy) everywhere() string {
 	if p.family == ipv6 {
-		return anyIPv6
+		return names.AnyIPv6
 	}
-	return anyIPv4
+	return names.AnyIPv4
 }

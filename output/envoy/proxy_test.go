@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -20,7 +21,7 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 	settings.DNS.Port = 53
 	var events []model.Event
 	for number := range strings.SplitSeq(httpPorts, " ") {
-		port, _ := parsePort(number)
+		port, _ := names.ParsePort(number)
 		settings.Edge.Ports = append(settings.Edge.Ports, policy.EdgePort{Number: int(port), Protocol: policy.EdgeHTTP, Hosts: []string{"*"}})
 		events = append(events, edgeService("web-"+number+".com", 0, model.ResolutionStatic, model.Port{Number: port, Name: "http", Protocol: "HTTP"}))
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -152,7 +153,7 @@ func (s *stepHosts) note(noted audiences, host string, c catalog.ServiceChange, 
 			continue
 		}
 		for _, port := range ports {
-			noted.add(sharedName{ListenerType, socketName(address, port)}, namespaces)
+			noted.add(sharedName{ListenerType, names.Socket(address, port)}, namespaces)
 		}
 	}
 }
@@ -161,13 +162,13 @@ func (s *stepHosts) note(noted audiences, host string, c catalog.ServiceChange, 
 func (s *stepHosts) noteAll(noted audiences) {
 	for host, h := range s.hosts {
 		for port, namespaces := range h.concerned {
-			noted.join(sharedName{RouteType, portRoutes(port)}, namespaces)
-			noted.join(sharedName{RouteType, ListenerName(host, port)}, namespaces)
-			for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
-				noted.join(sharedName{ListenerType, socketName(address, port)}, namespaces)
+			noted.join(sharedName{RouteType, names.PortRoutes(port)}, namespaces)
+			noted.join(sharedName{RouteType, names.Listener(host, port)}, namespaces)
+			for _, address := range []string{names.AnyIPv4, names.AnyIPv6, names.LocalIPv4, names.LocalIPv6} {
+				noted.join(sharedName{ListenerType, names.Socket(address, port)}, namespaces)
 			}
 			for address := range h.addresses {
-				noted.join(sharedName{ListenerType, socketName(address, port)}, namespaces)
+				noted.join(sharedName{ListenerType, names.Socket(address, port)}, namespaces)
 			}
 		}
 		if h.changed.all || len(h.changed.names) > 0 {

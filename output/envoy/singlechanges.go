@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -42,8 +43,8 @@ func (n *singleChanges) count(host string, c catalog.ServiceChange) {
 // claim the same domains are left to [singleChanges.contested].
 func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []string) {
 	for _, port := range concernedPorts(n.hosts, host, c) {
-		n.note(RouteType, hostRoutes(port), namespaces)
-		n.note(VirtualHostType, hostName(host, port), namespaces)
+		n.note(RouteType, names.HostRoutes(port), namespaces)
+		n.note(VirtualHostType, names.VirtualHost(host, port), namespaces)
 	}
 }
 
@@ -73,7 +74,7 @@ func (n *singleChanges) contested() {
 	}
 	for port, search := range searches {
 		for host, namespaces := range search.found() {
-			n.audiences.join(sharedName{VirtualHostType, hostName(host, port)}, namespaces)
+			n.audiences.join(sharedName{VirtualHostType, names.VirtualHost(host, port)}, namespaces)
 		}
 	}
 }
@@ -85,7 +86,7 @@ func (n *singleChanges) note(r push.Row, name string, namespaces []string) {
 // view is one under which virtual hosts are made.
 func (n *singleChanges) view() View {
 	v := View{proxy: proxy{domain: n.settings.Domain}}
-	if n.settings != asIstio {
+	if n.settings != policy.Istio {
 		v.settings = n.settings
 	}
 	return v
@@ -97,8 +98,8 @@ func (n *singleChanges) crossed() {
 		if is := n.now.Port(port).Len(); is < n.settings.LargePort-moved || is-moved > n.settings.LargePort {
 			continue
 		}
-		for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
-			n.note(ListenerType, socketName(address, port), nil)
+		for _, address := range []string{names.AnyIPv4, names.AnyIPv6, names.LocalIPv4, names.LocalIPv6} {
+			n.note(ListenerType, names.Socket(address, port), nil)
 		}
 	}
 }

@@ -5,11 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -22,47 +20,9 @@ func takesHosts(c push.Client) bool {
 	return c.Increments && slices.Compare(c.Release[:], []uint32{hostsFromMajor, hostsFromMinor}) >= 0
 }
 
-// said are the settings of a view.
-func (v View) said() *policy.Prepared {
-	if v.settings == nil {
-		return asIstio
-	}
-	return v.settings
-}
-
 // usesHosts reports whether a view's listeners lead to them.
 func (v View) usesHosts(index *catalog.PortServices) bool {
-	return v.single && index.Len() >= v.said().LargePort
-}
-
-// hostRoutes is the name of the route configuration of a port that takes single hosts.
-func hostRoutes(number uint32) string { return portRoutes(number) + singleHosts }
-
-const singleHosts = ".hosts"
-
-func parseHostRoutes(name string) (number uint32, ok bool) {
-	digits, ok := strings.CutSuffix(name, singleHosts)
-	if !ok {
-		return 0, false
-	}
-	number, ok = parsePort(digits)
-	return number, ok && number <= highestPort
-}
-
-// hostName is the name of a single host. Envoy demands that it begins with that of the
-// route configuration.
-func hostName(host string, number uint32) string { return hostRoutes(number) + "/" + host }
-
-// routesOfHost is the name of the route configuration that a single host is in.
-func routesOfHost(name string) string {
-	routes, _, _ := strings.Cut(name, "/")
-	return routes
-}
-
-func parseHostName(name string) (host string, number uint32, ok bool) {
-	routes, host, _ := strings.Cut(name, "/")
-	number, ok = parseHostRoutes(routes)
-	return host, number, ok && host != ""
+	return v.single && index.Len() >= v.settings.OrIstio().LargePort
 }
 
 // hostRoutesSubject is the route configuration of a port that takes single hosts. It has
@@ -99,7 +59,7 @@ func (r hostRoutesSubject) hosts() iter.Seq[singleHost] {
 
 // Refers implements [push.Referrer].
 func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
-	if to != virtualHostURL {
+	if to != wire.VirtualHostURL {
 		return nothing
 	}
 	return func(yield func(string) bool) {
@@ -114,13 +74,10 @@ func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (r hostRoutesSubject) Encode() push.Encoded {
 	rest := &fragments{}
-	rest.add(newFragment(otherHosts(r.view.settings)))
+	rest.add(newFragment(wire.OtherHosts(r.view.settings.OrIstio().RegistryOnly)))
 	p := &pieces{}
 	p.add(rest)
-	return encodeRoutes(&routev3.RouteConfiguration{
-		Name: r.name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
-		Vhds: &routev3.Vhds{ConfigSource: fromADS()},
-	}, p)
+	return encodeRoutes(wire.Routes(r.name, true), p)
 }
 
 // singleHost is the virtual host of a service at a large port, as some viewers see it.
@@ -146,7 +103,7 @@ func (a *portHosts) single(v View, s catalog.ServiceDefinition) (is singleHost, 
 	return is, true
 }
 
-func (h singleHost) name() string { return hostName(h.Key.Host, h.number) }
+func (h singleHost) name() string { return names.VirtualHost(h.Key.Host, h.number) }
 
 // singleSlot tells a single host from every other, as others see it as well.
 type singleSlot struct {
@@ -162,8 +119,8 @@ func (h singleHost) Slot() any { return singleSlot{h.Key, h.number, h.in, h.own,
 
 // Refers implements [push.Referrer].
 func (h singleHost) Refers(to string) iter.Seq[string] {
-	if to == clusterURL {
-		return one(ClusterName(h.Key.Host, h.number))
+	if to == wire.ClusterURL {
+		return one(names.Cluster(h.Key.Host, h.number))
 	}
 	return nothing
 }
@@ -177,7 +134,7 @@ func (h singleHost) Encode() push.Encoded {
 	}
 	m := h.virtualHost(domains)
 	m.Name = h.name()
-	return encode(m.GetName(), virtualHostURL, m)
+	return encode(m.GetName(), wire.VirtualHostURL, m)
 }
 
 // findSingleHost finds one by its name.
@@ -185,7 +142,7 @@ func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
 	if v.proxy.role == edge {
 		return w.findEdgeHost(v, name)
 	}
-	host, number, ok := parseHostName(name)
+	host, number, ok := names.ParseVirtualHost(name)
 	index := w.snapshot.Port(number)
 	if !ok || !v.single || index == nil {
 		return nil, false

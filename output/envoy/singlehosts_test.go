@@ -12,7 +12,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -191,11 +193,11 @@ func TestWhoTakesSingleHosts(t *testing.T) {
 	} {
 		client := sidecarIn("ns-7")
 		client.Increments, client.Release = c.increments, c.release
-		listener, ok := w.Find(w.View(ListenerType, client), ListenerType, socketName(anyIPv4, 80))
+		listener, ok := w.Find(w.View(ListenerType, client), ListenerType, names.Socket(names.AnyIPv4, 80))
 		if !ok {
 			t.Fatal("there is no listener")
 		}
-		if got := slices.Collect(listener.(push.Referrer).Refers(routeURL)); !slices.Equal(got, []string{c.routes}) { //nolint:forcetypeassert // it is one
+		if got := slices.Collect(listener.(push.Referrer).Refers(wire.RouteURL)); !slices.Equal(got, []string{c.routes}) { //nolint:forcetypeassert // it is one
 			t.Errorf("%d.%d, increments %t: led to %v, want %s", c.release[0], c.release[1], c.increments, got, c.routes)
 		}
 		if _, ok := w.Find(w.View(RouteType, client), RouteType, "80.hosts"); ok != (c.routes == "80.hosts") {

@@ -65,7 +65,7 @@ func TestNodeLocalServicesAreCalledOnTheNode(t *testing.T) {
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, placed("local.example", model.Traffic{NodeLocal: true},
 		on("10.0.0.1", "node-1", ""), on("10.0.0.2", "node-1", "east"), on("10.0.0.3", "node-1", "west"), on("10.0.0.4", "node-2", "east"), on("10.0.0.5", "", "")))
-	w := worldUnder(asIstio, builder.Snapshot(), true, "istio-system", nil)
+	w := worldUnder(policy.Istio, builder.Snapshot(), true, "istio-system", nil)
 	for name, test := range map[string]struct {
 		client push.Client
 		want   map[string]uint32
@@ -116,7 +116,7 @@ func TestPreferredEndpointsComeFirst(t *testing.T) {
 		}
 		builder := catalog.NewBuilder(nil)
 		builder.Apply(1, placed("near.example", model.Traffic{Prefer: prefer}, endpoints...))
-		w := worldUnder(asIstio, builder.Snapshot(), true, "istio-system", nil)
+		w := worldUnder(policy.Istio, builder.Snapshot(), true, "istio-system", nil)
 		client := push.Client{
 			Kind: rapid.SampledFrom([]string{KindEnvoy, KindGRPC}).Draw(t, "kind"), Locality: drawLocality(t), Node: rapid.SampledFrom([]string{"node-1", "node-3"}).Draw(t, "on"),
 			Network: rapid.SampledFrom([]string{"", "m"}).Draw(t, "in"),
@@ -179,7 +179,7 @@ func TestBytesAreSharedByNode(t *testing.T) {
 		publish := func(events []model.Event) {
 			revision++
 			change := builder.Apply(revision, events)
-			p.Publish(stepOf(asIstio, builder.Snapshot(), change, true, "istio-system", nil))
+			p.Publish(stepOf(policy.Istio, builder.Snapshot(), change, true, "istio-system", nil))
 			synctest.Wait()
 		}
 		var endpoints []model.Endpoint

@@ -5,6 +5,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
@@ -32,7 +33,7 @@ func (r *row) named(host string, port uint32, subsets []*policy.Selector) iter.S
 			return
 		}
 		for _, s := range subsets {
-			if !yield(s, SubsetName(host, port, s.Name)) {
+			if !yield(s, names.Subset(host, port, s.Name)) {
 				return
 			}
 		}

@@ -18,9 +18,6 @@ type Translator struct {
 // NewTranslator returns a translator with the default settings.
 func NewTranslator() *Translator { return &Translator{*policy.New()} }
 
-// asIstio are the default settings.
-var asIstio = policy.New().Prepare()
-
 // Types is [Types] for the settings.
 func (t *Translator) Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
 	specs, prepared := Types(debounce), t.Prepare()

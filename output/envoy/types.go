@@ -4,11 +4,11 @@ import (
 	"iter"
 	"slices"
 
-	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
-	"google.golang.org/protobuf/types/known/structpb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -31,18 +31,6 @@ const (
 	// KindGRPCNode is gRPC that has to be answered otherwise about listeners that do
 	// not exist: see [absentListener]. It sees what KindGRPC sees.
 	KindGRPCNode = "grpc-node"
-)
-
-// Names of the types in the protocol.
-const (
-	clusterURL     = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	endpointURL    = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	listenerURL    = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	routeURL       = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-	runtimeURL     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
-	memberURL      = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
-	virtualHostURL = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
-	secretURL      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 // row is all that differs between types. A type is added by adding its row, and
@@ -81,14 +69,14 @@ type ownResources struct {
 var rows = [...]row{
 	ClusterType: {
 		TypeSpec: push.TypeSpec{
-			Name: clusterURL,
+			Name: wire.ClusterURL,
 			// To a state-of-the-world client a cluster that is missing from a
 			// response is a deleted cluster.
 			Whole:    true,
-			Brings:   []string{endpointURL, secretURL},
+			Brings:   []string{wire.EndpointURL, wire.SecretURL},
 			Audience: audienceOf,
 		},
-		name: ClusterName, parse: parseClusterName,
+		name: names.Cluster, parse: names.ParseCluster,
 		offered: func(f form, _ string) bool { return f != noForm },
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject { return clusterOf(at, s, port) },
 		own:     &ownResources{names: ownClusterNames, find: findOwnCluster},
@@ -97,15 +85,15 @@ var rows = [...]row{
 	},
 	EndpointType: {
 		TypeSpec: push.TypeSpec{
-			Name: endpointURL,
+			Name: wire.EndpointURL,
 			// Envoy warms a cluster whenever it is added or updated, and waits
 			// for its assignment even if the endpoints are the same.
 			Awaited: true,
-			Brings:  []string{memberURL},
+			Brings:  []string{wire.MemberURL},
 			// An assignment without endpoints, rather than silence: Envoy waits for it.
-			Void: func(name string) push.Encoded { return encodeAssignment(name, nil) },
+			Void: func(name string) push.Encoded { return resourceOf(name, (&wire.Assignment{Name: name}).Any()) },
 		},
-		name: ClusterName, parse: parseClusterName,
+		name: names.Cluster, parse: names.ParseCluster,
 		offered: func(f form, _ string) bool { return f == eds },
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject {
 			return assignment{assignmentSlot: assignmentSlot{slot: at.common()}, endpoints: s.Endpoints(port.Number)}
@@ -118,50 +106,49 @@ var rows = [...]row{
 	},
 	ListenerType: {
 		TypeSpec: push.TypeSpec{
-			Name:      listenerURL,
+			Name:      wire.ListenerURL,
 			Aggregate: isEnvoy, // one socket may be of many services
 			Whole:     true,    // as for clusters: absence is deletion
-			Brings:    []string{routeURL},
+			Brings:    []string{wire.RouteURL},
 			// A listener that comes to lead to a route configuration which Envoy still has
 			// opens at once, with the single hosts that are there.
-			Needs:    []string{clusterURL, virtualHostURL},
+			Needs:    []string{wire.ClusterURL, wire.VirtualHostURL},
 			Audience: audienceOf,
 			Absent:   absentListener,
 			Void:     voidListener,
 		},
-		name: ListenerName, parse: parseListenerName,
+		name: names.Listener, parse: names.ParseListener,
 		offered: gRPCOnly,
 		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return listener{at.common()} },
 		own:     &ownResources{names: listenerNames, find: findListener},
 	},
 	RouteType: {
 		TypeSpec: push.TypeSpec{
-			Name: routeURL,
+			Name: wire.RouteURL,
 			// A route must not lead to a cluster that the client does not have.
-			Needs:     []string{clusterURL},
-			Brings:    []string{virtualHostURL},
+			Needs:     []string{wire.ClusterURL},
+			Brings:    []string{wire.VirtualHostURL},
 			Aggregate: isEnvoy,
 			Absent:    absentRoute,
-			Void:      func(name string) push.Encoded { return voidRoutes(asIstio, name) },
+			Void:      func(name string) push.Encoded { return voidRoutes(policy.Istio, name) },
 		},
-		name: ClusterName, parse: parseClusterName,
+		name: names.Cluster, parse: names.ParseCluster,
 		offered: gRPCOnly,
 		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject {
-			return route{slot: at.common(), policy: asIstio.Defaults}
+			return route{slot: at.common(), policy: policy.Istio.Defaults}
 		},
 		own: &ownResources{names: routeNames, find: findRoutes},
 	},
 	RuntimeType: nobodys(push.TypeSpec{
-		Name: runtimeURL,
-		// Envoy NACKs a response without a layer, so it gets one in which nothing is set.
+		Name: wire.RuntimeURL,
 		Void: func(name string) push.Encoded {
-			return encode(name, runtimeURL, &runtimev3.Runtime{Name: name, Layer: &structpb.Struct{}})
+			return encode(name, wire.RuntimeURL, wire.Runtime(name))
 		},
 	}),
-	SecretType: nobodys(push.TypeSpec{Name: secretURL}), // but for those of findSecret
+	SecretType: nobodys(push.TypeSpec{Name: wire.SecretURL}), // but for those of findSecret
 	// It has no rows of single service ports: see [World.Find].
 	MemberType: nobodys(push.TypeSpec{
-		Name:       memberURL,
+		Name:       wire.MemberURL,
 		Increments: true,
 		// Envoy waits anew for the members that an assignment leads to.
 		Awaited: true,
@@ -171,10 +158,10 @@ var rows = [...]row{
 	}),
 	// Likewise: see [World.findSingleHost].
 	VirtualHostType: nobodys(push.TypeSpec{
-		Name:  virtualHostURL,
-		Needs: []string{clusterURL},
+		Name:  wire.VirtualHostURL,
+		Needs: []string{wire.ClusterURL},
 		// Envoy asks for all, and takes those of its route configurations.
-		Within: routesOfHost,
+		Within: names.RoutesOf,
 		// Each is of one service port, and so leads to one cluster for ever. One that
 		// loses a domain does not wait, so that whoever gains it comes no earlier.
 		Fixed: true,
@@ -191,7 +178,7 @@ var rows = [...]row{
 // asks for one starts at once when it is answered as any name that does not
 // exist, and else only after 15 s (initial_fetch_timeout).
 func nobodys(spec push.TypeSpec) row {
-	return row{TypeSpec: spec, name: ClusterName, parse: parseClusterName, offered: func(form, string) bool { return false }}
+	return row{TypeSpec: spec, name: names.Cluster, parse: names.ParseCluster, offered: func(form, string) bool { return false }}
 }
 
 // gRPCOnly is of service ports that Envoys get no such resource of: theirs are of

@@ -1,6 +1,9 @@
 package envoy
 
-import "github.com/isthmus-mesh/isthmus/push"
+import (
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+	"github.com/isthmus-mesh/isthmus/push"
+)
 
 // variant is what the clients of a view get for a subject: those of equal views
 // share one. What does not matter to a client is not part of its variant.
@@ -11,7 +14,7 @@ func (v View) variant(subject push.Subject) push.Subject {
 	case assignment:
 		return s.variantFor(v)
 	case route:
-		s.policy = v.policyOf(s.key.Host)
+		s.policy = v.settings.OrIstio().Of(s.key.Host)
 		return s
 	default:
 		return subject
@@ -19,13 +22,13 @@ func (v View) variant(subject push.Subject) push.Subject {
 }
 
 func (c cluster) variantFor(v View) cluster {
-	c.policy = v.policyFor(c.key.Host, c.affinity)
+	c.policy = v.settings.OrIstio().For(c.key.Host, c.affinity)
 	c.sockets = c.sockets && c.policy.TCPKeepalive != nil && !isGRPC(v.Kind)
 	switch {
 	case isGRPC(v.Kind):
 		c.grpc, c.external = true, false
-		if c.speaks == asIsSpoken {
-			c.speaks = anyHTTP
+		if c.speaks == wire.Downstream {
+			c.speaks = wire.AnyHTTP
 		}
 	case c.resolves():
 		c.resolver = v.resolver

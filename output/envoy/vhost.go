@@ -8,6 +8,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
 // portHost is the virtual host of a service at a port. It is the same for all viewers
@@ -55,8 +57,8 @@ func (h *portHost) fragmentFor(namespace string) *fragment {
 
 // virtualHost is the virtual host with some domains.
 func (h *portHost) virtualHost(domains []string) *routev3.VirtualHost {
-	p := View{settings: h.in.settings}.policyFor(h.Key.Host, h.Traffic.Affinity)
-	return virtualHost(ListenerName(h.Key.Host, h.number), domains, ClusterName(h.Key.Host, h.number), p)
+	p := h.in.settings.OrIstio().For(h.Key.Host, h.Traffic.Affinity)
+	return wire.VirtualHost(names.Listener(h.Key.Host, h.number), domains, wire.Target{Cluster: names.Cluster(h.Key.Host, h.number), Policy: p})
 }
 
 // fragmentOf is the virtual host with some of its domains.

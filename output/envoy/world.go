@@ -6,6 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -27,7 +28,7 @@ var _ push.World = (*World)(nil)
 // has been listed. The scopes of the namespace root hold for workloads that
 // have none of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return worldUnder(asIstio, snapshot, complete, root, nil)
+	return worldUnder(policy.Istio, snapshot, complete, root, nil)
 }
 
 // worldUnder is [NewWorld] for some settings. Known are the definitions of the snapshot.
@@ -45,7 +46,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	if r == EndpointType {
 		v.via = w.settings.Networks.RemoteTo(c.Network, c.Addresses)
 	}
-	if w.settings != asIstio {
+	if w.settings != policy.Istio {
 		v.settings = w.settings
 	}
 	if c.Kind != KindEnvoy {
@@ -179,7 +180,7 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 	}
 	whole, subset := name, ""
 	if rows[r].subsets {
-		whole, subset = cutSubset(name)
+		whole, subset = names.CutSubset(name)
 	}
 	host, number, ok := rows[r].parse(whole)
 	if !ok {
@@ -220,7 +221,7 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 	}
 	subject := rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f, subset: of}, s, port)
 	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy {
-		subject = c.securedBy(p.TLS, s, w.settings.TrustDomain)
+		subject = securedBy(c, p.TLS, s, w.settings.TrustDomain)
 	}
 	return v.variant(subject), true
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -142,7 +143,7 @@ func TestVoidListenersLeadNowhere(t *testing.T) {
 	if err := validate(m); err != nil {
 		t.Error(err)
 	}
-	if got := refersIn(ListenerType, void("h:81").Body, routeURL); len(got) > 0 {
+	if got := refersIn(ListenerType, void("h:81").Body, wire.RouteURL); len(got) > 0 {
 		t.Errorf("it leads to %q", got)
 	}
 }

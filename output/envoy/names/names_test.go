@@ -1,4 +1,4 @@
-package envoy
+package names
 
 import (
 	"testing"
@@ -7,14 +7,14 @@ import (
 func TestNamesRoundTrip(t *testing.T) {
 	for _, host := range []string{"a", "reviews.shop.svc", "*.example.com", "*", "A.Upper", "with|bar", "a||b", "fd00::1", ":", "|", "ü"} {
 		for _, port := range []uint32{0, 1, 9, 10, 80, 65535, 4294967295} {
-			if h, p, ok := parseClusterName(ClusterName(host, port)); h != host || p != port || !ok {
+			if h, p, ok := ParseCluster(Cluster(host, port)); h != host || p != port || !ok {
 				t.Errorf("cluster name of %q %d is read as %q %d %t", host, port, h, p, ok)
 			}
-			if h, p, ok := parseListenerName(ListenerName(host, port)); h != host || p != port || !ok {
+			if h, p, ok := ParseListener(Listener(host, port)); h != host || p != port || !ok {
 				t.Errorf("listener name of %q %d is read as %q %d %t", host, port, h, p, ok)
 			}
-			if got, want := clusterNameSize(host, port), len(ClusterName(host, port)); got != want {
-				t.Errorf("size of %q is %d, want %d", ClusterName(host, port), got, want)
+			if got, want := clusterSize(host, port), len(Cluster(host, port)); got != want {
+				t.Errorf("size of %q is %d, want %d", Cluster(host, port), got, want)
 			}
 		}
 	}
@@ -27,12 +27,12 @@ func TestNamesThatNothingHas(t *testing.T) {
 		"outbound|0x50||h", "outbound|4294967296||h", "outbound|||h", "inbound|80||h", "Outbound|80||h", "outbound|80|h",
 		"xoutbound|80||h",
 	} {
-		if h, p, ok := parseClusterName(name); ok {
+		if h, p, ok := ParseCluster(name); ok {
 			t.Errorf("%q is read as %q %d", name, h, p)
 		}
 	}
 	for _, name := range []string{"", ":", ":80", "h", "h:", "h:080", "h:+80", "h:http", "h:80:", "h:4294967296", "h: 80"} {
-		if h, p, ok := parseListenerName(name); ok {
+		if h, p, ok := ParseListener(name); ok {
 			t.Errorf("%q is read as %q %d", name, h, p)
 		}
 	}
@@ -43,16 +43,16 @@ func FuzzNames(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if host, port, ok := parseClusterName(name); ok && (host == "" || ClusterName(host, port) != name) {
+		if host, port, ok := ParseCluster(name); ok && (host == "" || Cluster(host, port) != name) {
 			t.Errorf("cluster %q is read as %q %d", name, host, port)
 		}
-		if host, port, ok := parseListenerName(name); ok && (host == "" || ListenerName(host, port) != name) {
+		if host, port, ok := ParseListener(name); ok && (host == "" || Listener(host, port) != name) {
 			t.Errorf("listener %q is read as %q %d", name, host, port)
 		}
-		if host, port, ok := parseClusterName(ClusterName(name, 80)); name != "" && (!ok || host != name || port != 80) {
+		if host, port, ok := ParseCluster(Cluster(name, 80)); name != "" && (!ok || host != name || port != 80) {
 			t.Errorf("host %q of a cluster is read as %q %d", name, host, port)
 		}
-		if host, port, ok := parseListenerName(ListenerName(name, 80)); name != "" && (!ok || host != name || port != 80) {
+		if host, port, ok := ParseListener(Listener(name, 80)); name != "" && (!ok || host != name || port != 80) {
 			t.Errorf("host %q of a listener is read as %q %d", name, host, port)
 		}
 	})

@@ -1,4 +1,4 @@
-package envoy
+package wire
 
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -8,32 +8,33 @@ import (
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// httpVersion is what an Envoy that carries HTTP speaks with endpoints.
-type httpVersion uint8
+// HTTPVersion is the version of HTTP between Envoys and endpoints.
+type HTTPVersion uint8
 
+// The versions.
 const (
-	anyHTTP    httpVersion = iota // HTTP/1.1, Envoy's own choice
-	http2                         // HTTP/2
-	asIsSpoken                    // what the client speaks with Envoy
+	AnyHTTP    HTTPVersion = iota // HTTP/1.1, Envoy's own choice
+	HTTP2                         // HTTP/2
+	Downstream                    // the version of the downstream request
 )
 
-// httpVersionOf follows istiod, also for a protocol that Istio does not know: it
-// is as if there were none.
-func httpVersionOf(protocol string) httpVersion {
+// HTTPVersionOf returns the version for a protocol, as istiod does. It treats an unknown
+// protocol like a missing one.
+func HTTPVersionOf(protocol string) HTTPVersion {
 	switch protocol {
 	case "HTTP2", "GRPC", "GRPC-WEB":
-		return http2
+		return HTTP2
 	case "HTTP", "HTTP_PROXY", "HTTPS", "TLS", "TCP", "UDP", "MONGO", "REDIS", "MYSQL", "HBONE":
-		return anyHTTP
+		return AnyHTTP
 	default:
-		return asIsSpoken
+		return Downstream
 	}
 }
 
-func (v httpVersion) options() map[string]*anypb.Any {
+func (v HTTPVersion) options() map[string]*anypb.Any {
 	options := &httpv3.HttpProtocolOptions{}
 	switch v {
-	case http2:
+	case HTTP2:
 		options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_ExplicitHttpConfig_{
 			ExplicitHttpConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 				ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
@@ -41,14 +42,14 @@ func (v httpVersion) options() map[string]*anypb.Any {
 				},
 			},
 		}
-	case asIsSpoken:
+	case Downstream:
 		options.UpstreamProtocolOptions = &httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
 			UseDownstreamProtocolConfig: &httpv3.HttpProtocolOptions_UseDownstreamHttpConfig{
 				HttpProtocolOptions:  &corev3.Http1ProtocolOptions{},
 				Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
 			},
 		}
-	case anyHTTP:
+	case AnyHTTP:
 		return nil
 	}
 	return map[string]*anypb.Any{httpOptions: packed(options)}

@@ -1,4 +1,4 @@
-package envoy
+package wire
 
 import (
 	"time"
@@ -10,41 +10,19 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// leastRing is Istio's, of which a balancer by hash makes shares of the endpoints.
+// leastRing is Istio's minimum size of a hash ring.
 const leastRing = 1024
 
-// mergeWindow is how often an Envoy at most has its workers follow ejections, after the
-// first one. Its own second leaves them that long with endpoints that are known to fail;
-// without any window each ejection of a large service would be work for all workers.
+// mergeWindow is the interval in which an Envoy merges ejections for its workers, after the
+// first one. Its default of a second keeps failing endpoints in use that long. Without a
+// window each ejection of a large service would be work for all workers.
 const mergeWindow = 100 * time.Millisecond
 
-// policyOf is the policy of a host for the clients of a view.
-func (v View) policyOf(host string) *policy.Policy {
-	if v.settings == nil {
-		return asIstio.Defaults
-	}
-	return v.settings.Of(host)
-}
-
-// policyFor is the policy of a host whose registry says something of affinity. What the
-// configuration says of its load balancer counts before that.
-func (v View) policyFor(host string, affinity model.Affinity) *policy.Policy {
-	p, from := v.policyOf(host), v.settings
-	if from == nil {
-		from = asIstio
-	}
-	if affinity == model.ClientIP {
-		return from.BySource(p)
-	}
-	return p
-}
-
-// limitsOf are what clients of all kinds stop at.
-func limitsOf(p *policy.Policy) *clusterv3.CircuitBreakers {
+// circuitBreakers returns the limits for clients of all kinds.
+func circuitBreakers(p *policy.Policy) *clusterv3.CircuitBreakers {
 	c := p.CircuitBreakers
 	if c == nil {
 		return noLimits()
@@ -57,11 +35,11 @@ func limitsOf(p *policy.Policy) *clusterv3.CircuitBreakers {
 	}}}
 }
 
-// count writes a number that is validated.
+// count wraps a validated number.
 func count(n int) *wrapperspb.UInt32Value { return wrapperspb.UInt32(uint32(n)) } //nolint:gosec // see above
 
-// applyPolicy has a cluster of Envoys be as the policy says. Sockets says that some of its
-// endpoints are unix sockets, which do not take the options of TCP.
+// applyPolicy applies a policy to a cluster of Envoys. With sockets, some endpoints are unix
+// sockets, which reject the options of TCP.
 func applyPolicy(p *policy.Policy, m *clusterv3.Cluster, sockets bool) {
 	if p.ConnectTimeout != nil {
 		m.ConnectTimeout = durationpb.New(*p.ConnectTimeout)
@@ -88,7 +66,7 @@ func applyLoadBalancer(l *policy.LoadBalancer, m *clusterv3.Cluster) {
 	}
 }
 
-// applyOutlierDetection sets every number: those of Envoy may change.
+// applyOutlierDetection sets every number, since Envoy's defaults may change.
 func applyOutlierDetection(o *policy.OutlierDetection, m *clusterv3.Cluster) {
 	if o == nil {
 		return
@@ -107,8 +85,8 @@ func applyOutlierDetection(o *policy.OutlierDetection, m *clusterv3.Cluster) {
 	m.CommonLbConfig.UpdateMergeWindow = durationpb.New(mergeWindow)
 }
 
-// enforced is the share of cases in which an endpoint is taken out that failed n times
-// in a row. Envoy does not take zero for n.
+// enforced is the percentage of ejections after n consecutive failures. Envoy rejects zero
+// for n.
 func enforced(n int) *wrapperspb.UInt32Value {
 	if n == 0 {
 		return wrapperspb.UInt32(0)
@@ -130,8 +108,7 @@ func keepaliveOption(k *policy.TCPKeepalive) *corev3.TcpKeepalive {
 	return m
 }
 
-// hashPolicy is what tells requests apart that go to different endpoints; nil if nothing
-// does.
+// hashPolicy returns the hash of requests for a consistent hash; nil without one.
 func hashPolicy(p *policy.Policy) []*routev3.RouteAction_HashPolicy {
 	if p.LoadBalancer == nil || p.LoadBalancer.ConsistentHash == nil {
 		return nil

@@ -1,4 +1,4 @@
-package envoy
+package wire
 
 import (
 	"strings"
@@ -12,11 +12,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// hostAttempts is Istio's: how often an Envoy chooses an endpoint for a further attempt until
-// it is another one.
+// hostAttempts is Istio's limit of choices until a retry has another endpoint.
 const hostAttempts = 5
 
-// retryPolicy is how an Envoy tries again; nil for not at all.
+// retryPolicy returns the retries of an Envoy; nil for none.
 func retryPolicy(p *policy.Policy) *routev3.RetryPolicy {
 	r := p.EffectiveRetries()
 	if r.Attempts == 0 {
@@ -34,7 +33,7 @@ func retryPolicy(p *policy.Policy) *routev3.RetryPolicy {
 		HostSelectionRetryMaxAttempts: hostAttempts,
 	}
 	if p.FailsOver() {
-		m.RetryPriority = elsewhereAfter(min(r.Attempts, nearAttempts))
+		m.RetryPriority = fartherAfter(min(r.Attempts, nearAttempts))
 	}
 	if r.PerTryTimeout > 0 {
 		m.PerTryTimeout = durationpb.New(r.PerTryTimeout)
@@ -42,14 +41,13 @@ func retryPolicy(p *policy.Policy) *routev3.RetryPolicy {
 	return m
 }
 
-// nearAttempts is how many attempts are made near the client before the next one is made
-// farther away. It is Istio's, of retryRemoteLocalities.
+// nearAttempts is the number of attempts near the client before attempts farther away. It is
+// that of Istio's retryRemoteLocalities.
 const nearAttempts = 2
 
-// elsewhereAfter has the endpoints of a priority left out of further attempts once so
-// many were made. An Envoy that has not noticed yet that all of them are gone would try
-// them to the end.
-func elsewhereAfter(attempts int) *routev3.RetryPolicy_RetryPriority {
+// fartherAfter excludes the endpoints of a priority from retries after some attempts there.
+// Otherwise an Envoy would keep trying a priority whose endpoints are gone.
+func fartherAfter(attempts int) *routev3.RetryPolicy_RetryPriority {
 	config := &prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: int32(attempts)} //nolint:gosec // it is small
 	return &routev3.RetryPolicy_RetryPriority{
 		Name:       "envoy.retry_priorities.previous_priorities",
@@ -57,8 +55,8 @@ func elsewhereAfter(attempts int) *routev3.RetryPolicy_RetryPriority {
 	}
 }
 
-// grpcRetryPolicy is how gRPC clients try again; nil if nothing is said of it. They NACK
-// a policy without attempts, and ignore conditions that they do not know.
+// grpcRetryPolicy returns the retries of gRPC clients; nil for none. They NACK a policy
+// without attempts, and ignore unknown conditions.
 func grpcRetryPolicy(p *policy.Policy) *routev3.RetryPolicy {
 	if p.Retries == nil || p.Retries.Attempts == 0 {
 		return nil
