@@ -69,6 +69,12 @@ var rooms = []room{
 	{"output", 2, nil}, // one interface of all outputs, which speaks of the catalog, the engine and the sources
 	// The messages of Envoys, from plain values: neither the catalog nor the engine.
 	{"output/envoy/wire", 2, anything},
+	// Pure decisions over the catalog: the Envoy of a client, the services that it reaches, the
+	// endpoints that it uses, and the owners of domains.
+	{"output/envoy/node", 2, nil},
+	{"output/envoy/reach", 2, nil},
+	{"output/envoy/lb", 2, nil},
+	{"output/envoy/vhost", 2, anything},
 	// Objects of other APIs, for whoever reads or writes them. It does no
 	// I/O, so it has the types of an API and nothing that could speak to one.
 	{"convert/istio", 2, []string{
@@ -97,6 +103,14 @@ var rooms = []room{
 
 // neighbours are the imports allowed between rooms of one floor.
 var neighbours = []struct{ from, to string }{
+	// The inner walls of output/envoy: decisions use the Envoy of a client and each other, and
+	// encode through wire.
+	{"output/envoy/reach", "output/envoy/node"},
+	{"output/envoy/lb", "output/envoy/node"},
+	{"output/envoy/lb", "output/envoy/reach"},
+	{"output/envoy/lb", "output/envoy/wire"},
+	{"output/envoy/vhost", "output/envoy/reach"},
+	{"output/envoy/vhost", "output/envoy/wire"},
 	// The top floor is a short stair: main calls the commands, and the commands
 	// start the application, which alone knows every concrete type.
 	{"cmd/*", "internal/cli"},

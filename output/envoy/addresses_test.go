@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -155,15 +156,15 @@ func TestViewsOfClustersAreAsManyAsMatter(t *testing.T) {
 		}
 		return len(seen)
 	}
-	for r := range rows {
+	for r := range resourceTypes() {
 		if got := views(push.Row(r)); got != 1 {
-			t.Errorf("%s: %d views where one cluster has addresses", rows[r].Name, got)
+			t.Errorf("%s: %d views where one cluster has addresses", resourceTypes()[r].Name, got)
 		}
 	}
 	change := b.Apply(2, []model.Event{inCluster("westward", "mail", tcp, "10.0.7.1")})
 	for r, want := range map[push.Row]int{ListenerType: 3, RouteType: 3, ClusterType: 1, EndpointType: 1} {
 		if got := views(r); got != want {
-			t.Errorf("%s: %d views, not %d", rows[r].Name, got, want)
+			t.Errorf("%s: %d views, not %d", resourceTypes()[r].Name, got, want)
 		}
 	}
 	if got := Step(b.Snapshot(), change, true, "istio-system").Reviewed; !slices.Contains(got, "*") {
@@ -258,8 +259,8 @@ func checkAddress(t *rapid.T, w *World, c push.Client, index *catalog.PortServic
 	v := w.View(ListenerType, c).(View)
 	var owners, others, called []catalog.ServiceDefinition
 	for s := range index.Visible(v.viewer()) {
-		switch has := slices.Contains(slices.Collect(s.OwnAddressesIn(v.proxy.cluster)), address); {
-		case has && s.ForeignIn(v.proxy.cluster):
+		switch has := slices.Contains(slices.Collect(s.OwnAddressesIn(v.proxy.Cluster)), address); {
+		case has && s.ForeignIn(v.proxy.Cluster):
 			others = append(others, s)
 		case has:
 			owners = append(owners, s)
@@ -271,14 +272,14 @@ func checkAddress(t *rapid.T, w *World, c push.Client, index *catalog.PortServic
 	first := true // who owns the address, and if requests do there is no listener of it
 	for _, s := range slices.SortedFunc(slices.Values(owners), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(v.Namespace, a, b) }) {
 		port, _ := s.Port(index.Number)
-		kind := trafficOf(port)
-		if !hasCluster(s, index.Number) || kind == notTCP {
+		kind := reach.TrafficOf(port)
+		if !reach.HasCluster(s, index.Number) || kind == reach.NotTCP {
 			continue
 		}
-		if kind == httpOnly && first {
+		if kind == reach.HTTP && first {
 			break
 		}
-		if first = false; kind != httpOnly {
+		if first = false; kind != reach.HTTP {
 			called = append(called, s)
 		}
 	}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -16,7 +18,7 @@ import (
 type addressListener struct {
 	address  string
 	number   uint32
-	mode     interception
+	mode     node.Interception
 	settings *policy.Prepared // nil if nothing is said
 	layoutKey
 }
@@ -30,8 +32,8 @@ type layoutKey struct {
 }
 
 func addressListenerOf(v View, address string, number uint32, services []catalog.ServiceDefinition) addressListener {
-	l := layoutOf(services, number, false, v)
-	return addressListener{address, number, v.proxy.mode, v.settings, layoutKey{l.routes, l.other, l.affinity, writeChains(l)}}
+	l := reach.LayoutOf(services, number, false, v.client())
+	return addressListener{address, number, v.proxy.Mode, v.settings, layoutKey{l.Routes, l.Other, l.Affinity, writeChains(l)}}
 }
 
 // Slot implements [push.Subject].
@@ -41,7 +43,7 @@ func (a addressListener) Slot() any { return a }
 func (a addressListener) Refers(to string) iter.Seq[string] {
 	switch {
 	case to == wire.ClusterURL:
-		return a.layout().clusters(unknownCluster(a.settings.OrIstio().RegistryOnly))
+		return a.layout().Clusters(unknownCluster(a.settings.OrIstio().RegistryOnly))
 	case to == wire.RouteURL && a.routes != "":
 		return one(a.routes)
 	default:
@@ -51,12 +53,12 @@ func (a addressListener) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (a addressListener) Encode() push.Encoded {
-	return a.layout().encode(proxy{role: sidecar, mode: a.mode}, a.settings.OrIstio(), a.address, a.number)
+	return encodeLayout(a.layout(), node.Proxy{Role: node.Sidecar, Mode: a.mode}, a.settings.OrIstio(), a.address, a.number)
 }
 
 // layout is the layout that the key was made of.
-func (k layoutKey) layout() layout {
-	l := layout{routes: k.routes, other: k.other, affinity: k.affinity}
+func (k layoutKey) layout() reach.Layout {
+	l := reach.Layout{Routes: k.routes, Other: k.other, Affinity: k.affinity}
 	for rest := k.chains; rest != ""; {
 		var fields [3]string
 		for i := range fields {
@@ -64,19 +66,19 @@ func (k layoutKey) layout() layout {
 			rest = rest[len(quoted):]
 			fields[i], _ = strconv.Unquote(quoted)
 		}
-		l.bySNI = append(l.bySNI, chain{match: fields[0], cluster: fields[1], affinity: model.Affinity(fields[2])})
+		l.BySNI = append(l.BySNI, reach.Chain{Match: fields[0], Cluster: fields[1], Affinity: model.Affinity(fields[2])})
 	}
 	return l
 }
 
 // writeChains writes the chains of a layout in their order, as quoted texts. The listener of
 // an address has none for blocks of addresses.
-func writeChains(l layout) string {
+func writeChains(l reach.Layout) string {
 	var b []byte
-	for _, c := range inOrder(l.bySNI) {
-		b = strconv.AppendQuote(b, c.match)
-		b = strconv.AppendQuote(b, c.cluster)
-		b = strconv.AppendQuote(b, string(c.affinity))
+	for _, c := range reach.InOrder(l.BySNI) {
+		b = strconv.AppendQuote(b, c.Match)
+		b = strconv.AppendQuote(b, c.Cluster)
+		b = strconv.AppendQuote(b, string(c.Affinity))
 	}
 	return string(b)
 }

@@ -2,7 +2,9 @@ package envoy
 
 import (
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -11,16 +13,16 @@ import (
 type assignment struct {
 	assignmentSlot
 	endpoints *catalog.Endpoints
-	order     order
+	order     lb.Order
 }
 
 // assignmentSlot tells the variants of a load assignment apart.
 type assignmentSlot struct {
 	slot
 	byWeight bool                   // the weights of endpoints are those of localities
-	from     standpoint             // of the clients, as far as it matters in the order
+	from     lb.Location            // of the clients, as far as it matters in the order
 	via      *policy.RemoteGateways // to endpoints of other networks; nil if there are none
-	avoids   avoided                // by the client, which is an edge
+	avoids   lb.Avoided             // by the client, which is an edge
 }
 
 // Slot implements [push.Subject].
@@ -28,11 +30,11 @@ func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (a assignment) Encode() push.Encoded {
-	d := &draft{of: a.subset, from: a.from, order: a.order, via: a.via, avoids: a.avoids}
+	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids}
 	d.Name = a.clusterName()
 	if a.byWeight {
-		d.tellWeightsApart(a.endpoints)
+		d.TellWeightsApart(a.endpoints)
 	}
-	d.fill(a.endpoints, reachable)
+	d.Fill(a.endpoints, reach.IPAddress)
 	return resourceOf(d.Name, d.Any())
 }

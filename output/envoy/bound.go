@@ -10,6 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -36,7 +38,7 @@ func (b bound) port() uint32 { return uint32(b.at.Port()) }
 // name is that of the listener, which is Istio's.
 func (b bound) name() string { return names.Socket(b.at.Addr().String(), b.port()) }
 
-func writeBinds(binds []push.Bind, kinds map[uint32]traffic) boundPorts {
+func writeBinds(binds []push.Bind, kinds map[uint32]reach.Traffic) boundPorts {
 	var b []byte
 	for _, bind := range binds {
 		mark := byte(unserved)
@@ -101,7 +103,7 @@ func (p boundPorts) claim(address string, number uint32) bool {
 func findBoundListener(v View, name string) (push.Subject, bool) {
 	for b := range v.inbound.binds.served() {
 		if b.name() == name {
-			return boundListener{View{settings: v.settings, proxy: proxy{role: v.proxy.role}}, b}, true
+			return boundListener{View{settings: v.settings, proxy: node.Proxy{Role: v.proxy.Role}}, b}, true
 		}
 	}
 	return nil, false
@@ -150,8 +152,8 @@ func (c boundCluster) Encode() push.Encoded {
 func Notices(now *catalog.Snapshot, root string) func(push.Client) []output.Notice {
 	known := map[View][]output.Notice{}
 	return func(c push.Client) []output.Notice {
-		p := proxyOf(c)
-		if c.Kind != KindEnvoy || p.role != sidecar || p.mode != none {
+		p := node.ProxyOf(c)
+		if c.Kind != reach.KindEnvoy || p.Role != node.Sidecar || p.Mode != node.None {
 			return nil
 		}
 		v := View{Namespace: c.Namespace, scope: now.ScopeOf(c.Namespace, c.Labels, root), proxy: p}
@@ -176,16 +178,16 @@ func unopened(now *catalog.Snapshot, v View) (list []output.Notice) {
 	var unlisted, unprivileged, own []string
 	for index := range now.Ports() {
 		number := index.Number
-		if v.proxy.opens(number) || !isCalled(v, index) {
+		if v.proxy.Opens(number) || !isCalled(v, index) {
 			continue
 		}
 		text := strconv.FormatUint(uint64(number), 10)
-		switch v.proxy.obstructs(number) {
-		case unbindable:
+		switch v.proxy.Obstructs(number) {
+		case node.Unbindable:
 			unprivileged = append(unprivileged, text)
-		case envoysOwn:
+		case node.EnvoysOwn:
 			own = append(own, text)
-		case unobstructed:
+		case node.Unobstructed:
 			unlisted = append(unlisted, text)
 		}
 	}
@@ -209,7 +211,7 @@ func unopened(now *catalog.Snapshot, v View) (list []output.Notice) {
 // isCalled reports whether a view has a service at a port that connections are made to.
 func isCalled(v View, index *catalog.PortServices) bool {
 	for s := range index.Visible(v.viewer()) {
-		if port, _ := s.Port(index.Number); trafficOf(port) != notTCP && hasCluster(s, index.Number) {
+		if port, _ := s.Port(index.Number); reach.TrafficOf(port) != reach.NotTCP && reach.HasCluster(s, index.Number) {
 			return true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -116,7 +117,7 @@ func TestPortsWithoutAListenerOfLoopbackAreNoticed(t *testing.T) {
 		"edge":       {"b", push.Proxy{Role: "router", Interception: "NONE"}, nil},
 	} {
 		var got []string
-		for _, n := range notices(push.Client{Kind: KindEnvoy, Namespace: test.namespace, Proxy: test.proxy}) {
+		for _, n := range notices(push.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy}) {
 			got = append(got, n.Object+" at "+n.Where)
 			if n.Where == outboundField && !strings.Contains(n.Text, "add the ports to ISTHMUS_OUTBOUND in the node metadata, or write all") {
 				t.Errorf("%s: there is no remedy in %q", name, n.Text)

@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -40,7 +40,7 @@ func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
 func changesOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	var list []push.Changed
 	hosts := newStepHosts(now)
-	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.Services), reach.CompareKeys) {
 		list = appendChanges(s, list, hosts, key.Host, c.Services[key])
 	}
 	return appendShared(s, list, hosts, c)
@@ -57,10 +57,6 @@ func Reviewed(c catalog.Change, root string) []string {
 	return append(slices.Sorted(maps.Keys(c.Scopes)), workloads...)
 }
 
-func compareKeys(a, b catalog.ServiceKey) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace))
-}
-
 func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, host string, c catalog.ServiceChange) []push.Changed {
 	namespaces, seen := audience(c.Old, c.New)
 	if !seen {
@@ -68,11 +64,11 @@ func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, ho
 	}
 	lost, p := losses(hosts, host, c), s.Of(host)
 	all := s.Subsets(p)
-	note := func(port uint32, subsets []*policy.Selector, changed ...push.Row) {
-		for _, r := range changed {
-			for of, name := range namesAt(s, r, host, port, subsets, p) {
-				urgent := rows[r].locates && (lost[port] || leftSubset(of, c))
-				list = append(list, push.Changed{Row: r, Name: name, Audience: namespaces, Urgent: urgent})
+	note := func(port uint32, subsets []*policy.Selector, changed ...serviceType) {
+		for _, t := range changed {
+			for of, name := range namesAt(s, t, host, port, subsets, p) {
+				urgent := t.locates && (lost[port] || leftSubset(of, c))
+				list = append(list, push.Changed{Row: t.Row, Name: name, Audience: namespaces, Urgent: urgent})
 			}
 		}
 	}
@@ -81,24 +77,20 @@ func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, ho
 		return list
 	}
 	for _, port := range concernedPorts(hosts, host, c) {
-		for r := range rows {
-			if rows[r].subject != nil {
-				note(port, all, push.Row(r))
-			}
-		}
+		note(port, all, serviceTypes()...)
 	}
 	return list
 }
 
 // namesAt yields the names of a resource and of its subsets, those for gateways included.
-func namesAt(s *policy.Prepared, r push.Row, host string, port uint32, subsets []*policy.Selector, p *policy.Policy) iter.Seq2[*policy.Selector, string] {
+func namesAt(s *policy.Prepared, t serviceType, host string, port uint32, subsets []*policy.Selector, p *policy.Policy) iter.Seq2[*policy.Selector, string] {
 	return func(yield func(*policy.Selector, string) bool) {
-		for of, name := range rows[r].named(host, port, subsets) {
+		for of, name := range t.named(host, port, subsets) {
 			if !yield(of, name) {
 				return
 			}
 		}
-		if !s.Gateway || !rows[r].subsets || !p.TLS.OfMesh() {
+		if !s.Gateway || !t.subsets || !p.TLS.OfMesh() {
 			return
 		}
 		for of, name := range entered(host, port, subsets) {
@@ -125,12 +117,12 @@ func sameStanding(a, b *catalog.Service) bool {
 
 // noteEndpoints notes what follows from a change of endpoints alone: for the subsets
 // that they are in, and where it concerns the whole port for all of them.
-func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Selector, note func(uint32, []*policy.Selector, ...push.Row)) {
+func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Selector, note func(uint32, []*policy.Selector, ...serviceType)) {
 	some := touched(all, c)
 	for _, port := range c.New.Ports {
 		old, now := c.Old.Endpoints(port.Number), c.New.Endpoints(port.Number)
 		if p.TLS.FollowsAccounts() && otherIdentities(c, port.Number) {
-			note(port.Number, all, ClusterType)
+			note(port.Number, all, clustersOfServices)
 		}
 		if old == now {
 			continue
@@ -143,14 +135,14 @@ func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Sele
 			if (old.Counts().Sockets > 0) != (now.Counts().Sockets > 0) {
 				// gRPC is offered no service on sockets, which it may now have
 				// become or ceased to be.
-				note(port.Number, all, EndpointType, ClusterType, ListenerType, RouteType)
+				note(port.Number, all, assignmentsOfServices, clustersOfServices, listenersOfServices, routesOfServices)
 			} else {
-				note(port.Number, some, EndpointType)
+				note(port.Number, some, assignmentsOfServices)
 			}
 		case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
 			// The names are part of the cluster, and how many there are decides
 			// whether gRPC is offered the service.
-			note(port.Number, some, ClusterType, ListenerType, RouteType)
+			note(port.Number, some, clustersOfServices, listenersOfServices, routesOfServices)
 		default:
 			// No resource is made of the endpoints.
 		}

@@ -6,7 +6,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -22,7 +25,7 @@ type cluster struct {
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
 	sockets   bool               // some endpoints are unix sockets; of what is not eds or does not matter, false
 	policy    *policy.Policy
-	order     order // of strictDNS
+	order     lb.Order // of strictDNS
 	affinity  model.Affinity
 
 	tls        *policy.UpstreamTLS // nil for none
@@ -33,10 +36,10 @@ type cluster struct {
 type clusterSlot struct {
 	slot
 	grpc     bool
-	resolver resolver // of DNS forms for Envoys
+	resolver node.Resolver // of DNS forms for Envoys
 	// from and avoids are as in assignmentSlot: of strictDNS.
-	from   standpoint
-	avoids avoided
+	from   lb.Location
+	avoids lb.Avoided
 }
 
 // Slot implements [push.Subject].
@@ -46,24 +49,24 @@ func (s clusterSlot) Slot() any { return s }
 func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
 	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: wire.HTTPVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: policy.Istio.Defaults, affinity: s.Traffic.Affinity}
 	switch at.form {
-	case strictDNS, logicalDNS:
+	case reach.StrictDNS, reach.LogicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
-	case originalDST:
+	case reach.OriginalDST:
 		if port.TargetPort != port.Number && !s.Traffic.ClusterLocal { // its address has the port of the service
 			c.target = port.TargetPort
 		}
-	case eds:
+	case reach.EDS:
 		c.sockets = s.Endpoints(port.Number).Counts().Sockets > 0
-	case noForm:
+	case reach.NoForm:
 	}
 	return c
 }
 
-func (c cluster) resolves() bool { return c.form == strictDNS || c.form == logicalDNS }
+func (c cluster) resolves() bool { return c.form == reach.StrictDNS || c.form == reach.LogicalDNS }
 
 // Refers implements [push.Referrer].
 func (c cluster) Refers(to string) iter.Seq[string] {
-	if to == wire.EndpointURL && c.form == eds {
+	if to == wire.EndpointURL && c.form == reach.EDS {
 		return one(c.clusterName())
 	}
 	if to == wire.SecretURL {
@@ -75,14 +78,14 @@ func (c cluster) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (c cluster) Encode() push.Encoded {
 	m := &wire.Cluster{
-		Name: c.clusterName(), Host: c.key.Host, Namespace: c.key.Namespace, GRPC: c.grpc, Discovery: c.form.discovery(),
+		Name: c.clusterName(), Host: c.key.Host, Namespace: c.key.Namespace, GRPC: c.grpc, Discovery: discoveryOf(c.form),
 		PortOverride: c.target, HTTP: c.speaks, External: c.external, Sockets: c.sockets, Policy: c.policy, TLS: c.upstreamTLS(),
 	}
 	if c.resolves() {
-		m.Resolver = wire.Resolver{Family: c.resolver.family.wire(), Outdated: c.resolver.outdated}
-		d := &draft{of: c.subset, from: c.from, order: c.order, avoids: c.avoids, resolves: true}
+		m.Resolver = wire.Resolver{Family: wireFamily(c.resolver.Family), Outdated: c.resolver.Outdated}
+		d := &lb.Draft{Of: c.subset, From: c.from, Order: c.order, Avoids: c.avoids, Resolves: true}
 		d.Name = m.Name
-		d.fill(c.endpoints, resolvable)
+		d.Fill(c.endpoints, reach.NameAddress)
 		m.Names = &d.Assignment
 	}
 	return encode(m.Name, wire.ClusterURL, m.Message())
@@ -97,13 +100,13 @@ func (c cluster) upstreamTLS() *wire.TLS {
 	return &wire.TLS{UpstreamTLS: c.tls, ServerName: serverName(c.slot, c.tls), Identities: identities}
 }
 
-func (f form) discovery() wire.Discovery {
+func discoveryOf(f reach.Form) wire.Discovery {
 	switch f {
-	case strictDNS:
+	case reach.StrictDNS:
 		return wire.StrictDNS
-	case logicalDNS:
+	case reach.LogicalDNS:
 		return wire.LogicalDNS
-	case originalDST:
+	case reach.OriginalDST:
 		return wire.OriginalDst
 	default:
 		return wire.EDS

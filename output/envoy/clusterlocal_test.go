@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -67,7 +68,7 @@ func TestAPIServersAreThoseOfTheClientsCluster(t *testing.T) {
 	} {
 		w := answeringSettings().Begin()(apiServers(test.clusters...), catalog.Change{}, true, "istio-system").World
 		for cluster, want := range test.want {
-			for _, client := range []push.Client{{Kind: KindGRPC, Cluster: cluster}, {Kind: KindEnvoy, Cluster: cluster}, {Kind: KindEnvoy, Cluster: cluster, Node: "node-1"}} {
+			for _, client := range []push.Client{{Kind: reach.KindGRPC, Cluster: cluster}, {Kind: reach.KindEnvoy, Cluster: cluster}, {Kind: reach.KindEnvoy, Cluster: cluster, Node: "node-1"}} {
 				if got := apiServersOf(t, w, client); !slices.Equal(got, want) {
 					t.Errorf("%s, %s of %q: %v, want %v", name, client.Kind, cluster, got, want)
 				}
@@ -126,7 +127,7 @@ func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 	s.Edge.Ports = []policy.EdgePort{{Number: 443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: "AUTO_PASSTHROUGH", Hosts: []string{"*"}}}
 	s.Hosts = []policy.HostPolicy{{Host: "*.cluster.local", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.IstioMutualTLS}}}}
 	w := s.Begin()(apiServers("east"), catalog.Change{}, true, "istio-system").World
-	gateway := push.Client{Kind: KindEnvoy, Cluster: "east", Proxy: push.Proxy{Role: "router"}}
+	gateway := push.Client{Kind: reach.KindEnvoy, Cluster: "east", Proxy: push.Proxy{Role: "router"}}
 	for _, r := range []push.Row{ListenerType, ClusterType} {
 		v := w.View(r, gateway)
 		for name := range w.Names(v, r) {
@@ -146,7 +147,7 @@ func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 			}
 		}
 	}
-	for _, client := range []push.Client{gateway, sidecarOf("east"), {Kind: KindEnvoy, Cluster: "east"}} {
+	for _, client := range []push.Client{gateway, sidecarOf("east"), {Kind: reach.KindEnvoy, Cluster: "east"}} {
 		subject, ok := w.Find(w.View(ClusterType, client), ClusterType, names.Cluster(apiHost, 443))
 		if !ok {
 			t.Fatal("there is no cluster")

@@ -6,6 +6,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
 // inbound finds who else says what a port of the service's workloads carries, and counts.
@@ -18,7 +20,7 @@ func (c conflicts) inbound(s *catalog.Service, number uint32) []catalog.Conflict
 	for e := range s.Endpoints(number).All() {
 		ours := catalog.InboundPort{ServiceDefinition: s.ServiceDefinition, Port: own, Target: e.Port}
 		other := c.decider(ours, catalog.WorkloadAddress{Network: e.Network, Address: e.Address})
-		if marks[inboundTraffic(other)] == marks[inboundTraffic(ours)] {
+		if marks[reach.InboundTraffic(other)] == marks[reach.InboundTraffic(ours)] {
 			continue
 		}
 		return []catalog.Conflict{{
@@ -32,11 +34,11 @@ func (c conflicts) inbound(s *catalog.Service, number uint32) []catalog.Conflict
 
 // decider is the port that says what a port of a workload carries.
 func (c conflicts) decider(ours catalog.InboundPort, at catalog.WorkloadAddress) catalog.InboundPort {
-	if inboundTraffic(ours) == notTCP || (proxy{}).reserved(ours.Target) {
+	if reach.InboundTraffic(ours) == reach.NotTCP || (node.Proxy{}).Reserved(ours.Target) {
 		return ours
 	}
 	best, found := c.first(ours.Key.Namespace, at)[ours.Target]
-	if !found || decides(ours, best) {
+	if !found || reach.DecidesInbound(ours, best) {
 		return ours
 	}
 	return best
@@ -52,7 +54,7 @@ func (c conflicts) first(namespace string, at catalog.WorkloadAddress) map[uint3
 	ports, n := map[uint32]catalog.InboundPort{}, 0
 	for other := range c.now.ServedAt(namespace, at) {
 		n++
-		if best, found := ports[other.Target]; inboundTraffic(other) != notTCP && (!found || decides(other, best)) {
+		if best, found := ports[other.Target]; reach.InboundTraffic(other) != reach.NotTCP && (!found || reach.DecidesInbound(other, best)) {
 			ports[other.Target] = other
 		}
 	}

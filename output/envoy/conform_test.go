@@ -20,6 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
@@ -59,7 +60,7 @@ var conforming = &Translator{policy.Settings{
 
 func drawPushClient(t *rapid.T) push.Client {
 	return push.Client{
-		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC, KindGRPCNode}).Draw(t, "kind of client"),
+		Kind:      rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC, reach.KindGRPCNode}).Draw(t, "kind of client"),
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
 		Locality:  model.Locality{Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: "a"},
@@ -97,10 +98,21 @@ func drawResourceName(t *rapid.T, r push.Row) string {
 		return rapid.SampledFrom([]string{"file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"}).Draw(t, "name")
 	}
 	host, port := rapid.SampledFrom(hosts).Draw(t, "host"), rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port")
-	if rows[r].subsets {
+	if serviceTypeOf(r).subsets {
 		return names.Subset(host, port, rapid.SampledFrom([]string{"", "v1", "v3"}).Draw(t, "subset"))
 	}
-	return rows[r].name(host, port)
+	return serviceTypeOf(r).name(host, port)
+}
+
+// serviceTypeOf is the type of a row; types without resources of service ports have names
+// as clusters.
+func serviceTypeOf(r push.Row) serviceType {
+	for _, t := range serviceTypes() {
+		if t.Row == r {
+			return t
+		}
+	}
+	return serviceType{Row: r}
 }
 
 // mirror is a catalog that is changed at random. What a client sees of it is worked

@@ -6,6 +6,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -19,8 +21,8 @@ func sharedByAll(s *policy.Prepared) []sharedName {
 }
 
 // findDNSListener returns the listener that answers lookups.
-func findDNSListener(w *World, v View) (push.Subject, bool) {
-	if w.settings.DNS == nil || w.definitions == nil || v.proxy.unprivileged && w.settings.DNS.Port < push.FirstUnprivilegedPort {
+func findDNSListener(w *state, v View) (push.Subject, bool) {
+	if w.settings.DNS == nil || w.definitions == nil || v.proxy.Unprivileged && w.settings.DNS.Port < push.FirstUnprivilegedPort {
 		return nil, false
 	}
 	v.single = false // it says nothing of routes
@@ -38,28 +40,28 @@ func (dnsListener) Refers(string) iter.Seq[string] { return nothing }
 
 // Encode implements [push.Subject].
 func (l dnsListener) Encode() push.Encoded {
-	hosts := &pieces{}
-	hosts.add(l.table())
+	hosts := &vhost.Pieces{}
+	hosts.Add(l.table())
 	return l.encode(hosts)
 }
 
 // table is what is answered, by host.
-func (l dnsListener) table() *fragments {
-	a := answering{view: l.view, ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]arrivals{}}
+func (l dnsListener) table() *vhost.Fragments {
+	a := answering{client: l.view.client(), ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]reach.Arrivals{}}
 	for index := range l.services.byPort {
 		a.ports[index.Number] = index
 	}
-	all, table := l.services.names, &fragments{}
-	for h := range all.named {
+	all, table := l.services.names, &vhost.Fragments{}
+	for h := range all.Named {
 		if !a.sees(h.ServiceDefinition) {
 			continue
 		}
-		domains := h.domainsFor(h.ownFor(l.view.Namespace))
-		if h.contested {
-			domains = h.wonBy(all.claims, l.view.Namespace, a.sees)
+		domains := h.DomainsFor(h.OwnFor(l.view.Namespace))
+		if h.Contested {
+			domains = h.WonBy(all.Claims, l.view.Namespace, a.sees)
 		}
 		if addresses, names := a.answers(h, domains); len(names) > 0 {
-			table.add(h.fragmentOf(names, addresses, l.view.settings.DNS.TTL))
+			table.Add(h.FragmentOf(names, addresses, l.view.settings.DNS.TTL))
 		}
 	}
 	return table

@@ -8,6 +8,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 )
 
 // A host is answered only with an address at which a call of it reaches the service. All
@@ -22,9 +25,9 @@ const (
 
 // answering finds the addresses of services for a view.
 type answering struct {
-	view    View
+	client  reach.Client
 	ports   map[uint32]*catalog.PortServices
-	reaches map[uint32]arrivals // at the listeners that services share, as far as they were asked for
+	reaches map[uint32]reach.Arrivals // at the listeners that services share, as far as they were asked for
 }
 
 // sees reports whether whoever names the host of a service means that one.
@@ -33,27 +36,27 @@ func (a answering) sees(s catalog.ServiceDefinition) bool {
 		return false
 	}
 	index := a.ports[s.Ports[0].Number]
-	return index != nil && index.Means(a.view.viewer(), s)
+	return index != nil && index.Means(a.client.Viewer, s)
 }
 
 // answers lists the addresses of a service, and those of some domains that are answered
 // with them; none if no call would reach it.
-func (a answering) answers(h *namedHost, domains []string) (addresses, names []string) {
-	if a.view.proxy.mode != none {
+func (a answering) answers(h *vhost.LookupHost, domains []string) (addresses, names []string) {
+	if a.client.Proxy.Mode != node.None {
 		if own := a.own(h.ServiceDefinition); len(own) > 0 {
-			return own, h.names(domains)
+			return own, h.Names(domains)
 		}
 	}
 	if h.Resolution != model.ResolutionStatic || !a.reached(h.ServiceDefinition) {
 		return nil, nil
 	}
-	return []string{a.instead()}, reaching(h, h.names(domains))
+	return []string{a.instead()}, reaching(h, h.Names(domains))
 }
 
 // reaching keeps the names by which calls reach a service without addresses: where the
 // handshake says who is called, it has to say the host.
-func reaching(h *namedHost, list []string) []string {
-	if !slices.ContainsFunc(h.Ports, func(p model.Port) bool { return trafficOf(p) == tlsOnly }) {
+func reaching(h *vhost.LookupHost, list []string) []string {
+	if !slices.ContainsFunc(h.Ports, func(p model.Port) bool { return reach.TrafficOf(p) == reach.TLS }) {
 		return list
 	}
 	host, _ := names.SNI(h.Key.Host)
@@ -63,9 +66,9 @@ func reaching(h *namedHost, list []string) []string {
 // instead is what is answered for services without addresses.
 func (a answering) instead() string {
 	switch {
-	case a.view.proxy.mode == none:
-		return a.view.proxy.shared()
-	case a.view.proxy.family == ipv6:
+	case a.client.Proxy.Mode == node.None:
+		return a.client.Proxy.Shared()
+	case a.client.Proxy.Family == node.IPv6:
 		return unroutableIPv6
 	default:
 		return unroutableIPv4
@@ -74,10 +77,10 @@ func (a answering) instead() string {
 
 // own lists the addresses of a service itself that the Envoy listens for.
 func (a answering) own(s catalog.ServiceDefinition) (list []string) {
-	foreign := s.ForeignIn(a.view.proxy.cluster)
-	for address := range s.OwnAddressesIn(a.view.proxy.cluster) {
+	foreign := s.ForeignIn(a.client.Proxy.Cluster)
+	for address := range s.OwnAddressesIn(a.client.Proxy.Cluster) {
 		ip, err := netip.ParseAddr(address)
-		if err == nil && !ip.IsUnspecified() && a.view.proxy.family.has(address) && !(foreign && a.taken(s, address)) {
+		if err == nil && !ip.IsUnspecified() && a.client.Proxy.Family.Has(address) && !(foreign && a.taken(s, address)) {
 			list = append(list, ip.Unmap().String())
 		}
 	}
@@ -89,7 +92,7 @@ func (a answering) own(s catalog.ServiceDefinition) (list []string) {
 // else in the client's, at one of the service's ports.
 func (a answering) taken(s catalog.ServiceDefinition, address string) bool {
 	for _, port := range s.Ports {
-		if a.ports[port.Number].TakenIn(a.view.proxy.cluster, address, a.view.viewer()) {
+		if a.ports[port.Number].TakenIn(a.client.Proxy.Cluster, address, a.client.Viewer) {
 			return true
 		}
 	}
@@ -102,8 +105,8 @@ func (a answering) taken(s catalog.ServiceDefinition, address string) bool {
 func (a answering) reached(s catalog.ServiceDefinition) bool {
 	some := false
 	for _, port := range s.Ports {
-		kind := trafficOf(port)
-		if kind == notTCP {
+		kind := reach.TrafficOf(port)
+		if kind == reach.NotTCP {
 			continue
 		}
 		if !a.reachedAt(s, port, kind) {
@@ -114,44 +117,36 @@ func (a answering) reached(s catalog.ServiceDefinition) bool {
 	return some
 }
 
-func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind traffic) bool {
-	shared := a.view.proxy.shared()
-	listens := slices.Collect(a.view.proxy.listensAt(s, a.ports[port.Number]))
-	if !hasCluster(s, port.Number) || !slices.Contains(listens, shared) || a.view.proxy.follows(s.Definition, port) || a.view.proxy.stays(s.Definition, port) {
+func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind reach.Traffic) bool {
+	shared := a.client.Proxy.Shared()
+	listens := slices.Collect(reach.ListensAt(a.client.Proxy, s, a.ports[port.Number]))
+	if !reach.HasCluster(s, port.Number) || !slices.Contains(listens, shared) || reach.Follows(a.client.Proxy, s.Definition, port) || reach.StaysInCluster(a.client.Proxy, s.Definition, port) {
 		return false
 	}
 	at, cluster := a.arrivals(port.Number), names.Cluster(s.Key.Host, port.Number)
 	switch kind {
-	case httpOnly: // requests name the host
-		return at.requests
-	case tlsOnly:
+	case reach.HTTP: // requests name the host
+		return at.Requests
+	case reach.TLS:
 		name, ok := names.SNI(s.Key.Host)
-		return ok && at.bySNI[name] == cluster
-	case sniffed: // it is called in both ways
-		return at.requests && at.other == cluster
+		return ok && at.BySNI[name] == cluster
+	case reach.Detected: // it is called in both ways
+		return at.Requests && at.Other == cluster
 	default:
-		return at.other == cluster
+		return at.Other == cluster
 	}
 }
 
-// arrivals are where a listener that services share leads calls of the address that is
-// answered for those without one.
-type arrivals struct {
-	requests bool              // go to the host that they name
-	bySNI    map[string]string // clusters, by host
-	other    string            // the cluster of all other connections
-}
-
-func (a answering) arrivals(number uint32) arrivals {
+func (a answering) arrivals(number uint32) reach.Arrivals {
 	at, known := a.reaches[number]
 	if known {
 		return at
 	}
-	shared, address := a.view.proxy.shared(), a.instead()
+	shared, address := a.client.Proxy.Shared(), a.instead()
 	if shared == address || !a.isListenedAt(address, number) {
-		rest, requests := apartFromRequests(members(a.view, a.ports[number], shared), number)
-		at = layoutOf(rest, number, true, a.view).arrivals(netip.MustParseAddr(address))
-		at.requests = at.requests || requests
+		rest, requests := apartFromRequests(reach.Members(a.client, a.ports[number], shared), number)
+		at = reach.LayoutOf(rest, number, true, a.client).Arrivals(netip.MustParseAddr(address))
+		at.Requests = at.Requests || requests
 	}
 	a.reaches[number] = at
 	return at
@@ -162,9 +157,9 @@ func (a answering) arrivals(number uint32) arrivals {
 func apartFromRequests(services iter.Seq[catalog.ServiceDefinition], number uint32) (rest []catalog.ServiceDefinition, requests bool) {
 	for s := range services {
 		switch port, _ := s.Port(number); {
-		case speaksFirst(port):
+		case reach.ServerFirst(port):
 			return slices.Collect(services), false
-		case trafficOf(port) == httpOnly:
+		case reach.TrafficOf(port) == reach.HTTP:
 			requests = true
 		default:
 			rest = append(rest, s)
@@ -175,26 +170,8 @@ func apartFromRequests(services iter.Seq[catalog.ServiceDefinition], number uint
 
 // isListenedAt reports whether services have a listener of an address of their own.
 func (a answering) isListenedAt(address string, number uint32) bool {
-	for range members(a.view, a.ports[number], address) {
+	for range reach.Members(a.client, a.ports[number], address) {
 		return true
 	}
 	return false
-}
-
-// arrivals are those of an address. Of all connections that name no service, the service of
-// the smallest block has those that go into it.
-func (l layout) arrivals(address netip.Addr) arrivals {
-	at, smallest := arrivals{requests: l.routes != "", bySNI: map[string]string{}, other: l.other}, -1
-	for _, c := range l.byBlock {
-		block := netip.MustParsePrefix(c.match)
-		if block.Contains(address) && block.Bits() > smallest {
-			smallest, at.other = block.Bits(), c.cluster
-		}
-	}
-	for _, c := range l.bySNI {
-		if smallest < 0 || !c.crowded {
-			at.bySNI[c.match] = c.cluster
-		}
-	}
-	return at
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -103,16 +104,16 @@ func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Clien
 	}
 	taken, found := map[string]bool{}, map[string][]string{}
 	for _, service := range owners("", v.Namespace, services) { // a lookup is of a name
-		_, home, short := shortName(service.Key.Host, "cluster.local")
+		_, home, short := vhost.ShortName(service.Key.Host, "cluster.local")
 		addresses := calledAt(service, c, isIPv6)
-		for domain := range domainsOf(service, "cluster.local", "", short && home == v.Namespace) {
+		for domain := range vhost.DomainsOf(service, "cluster.local", "", short && home == v.Namespace) {
 			name := strings.ToLower(domain)
 			if taken[name] {
 				continue
 			}
 			taken[name] = true
 			switch {
-			case !isLookedUp(name):
+			case !vhost.IsLookedUp(name):
 			case len(addresses) > 0:
 				found[name] = addresses
 			case service.Resolution == model.ResolutionStatic && calls.allReach(service, nobody, name):

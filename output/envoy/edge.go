@@ -8,7 +8,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -19,8 +22,8 @@ import (
 // pointer while none of them changes.
 type definitions struct {
 	byPort iter.Seq[*catalog.PortServices]
-	names  *lookups     // nil if lookups are not answered
-	web    *webServices // nil if no port of the edge takes requests
+	names  *vhost.Lookups // nil if lookups are not answered
+	web    *webServices   // nil if no port of the edge takes requests
 
 	secured *securedServices // nil if no host has TLS
 }
@@ -30,7 +33,7 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *policy.P
 	if d == nil {
 		first := &definitions{byPort: now.Ports(), secured: securedIn(s, now)}
 		if s.DNS != nil {
-			first.names = lookupsOf(now, s.Domain)
+			first.names = vhost.LookupsOf(now, s.Domain)
 		}
 		if s.TakesRequestsAtEdge() {
 			first.web = first.web.after(now, c)
@@ -43,7 +46,7 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *policy.P
 	}
 	next := &definitions{byPort: now.Ports(), secured: d.secured.after(c, s)}
 	if d.names != nil {
-		next.names = d.names.after(c, s.Domain)
+		next.names = d.names.After(c, s.Domain)
 	}
 	if d.web != nil {
 		next.web = d.web.after(now, c)
@@ -63,83 +66,43 @@ func redefined(all map[catalog.ServiceKey]catalog.ServiceChange) map[catalog.Ser
 	return some
 }
 
-// edgeMember is a service that the edge leads to, and the port that it is called at.
-type edgeMember struct {
-	catalog.ServiceDefinition
-	at    uint32
-	place int // among the ports that would do: less is better
-}
-
-func (m edgeMember) cluster() string { return names.Cluster(m.Key.Host, m.at) }
-
 // members lists the exposed services that a view of the edge leads to from a port, owners
 // first: of names, or of the port if nothing else says which service is meant. One is
 // called at its port of the same number, if that carries what the
 // edge takes there, else at the first that does.
-func (d *definitions) members(v View, p *policy.EdgePort) []edgeMember {
+func (d *definitions) members(v View, p *policy.EdgePort) []reach.EdgeMember {
 	if d == nil {
 		return nil
 	}
-	found := map[catalog.ServiceKey]edgeMember{}
+	found := map[catalog.ServiceKey]reach.EdgeMember{}
 	for index := range d.byPort {
 		for s := range index.Visible(v.viewer()) {
 			if !p.Exposes(s.Key.Host) {
 				continue
 			}
 			port, _ := s.Port(index.Number)
-			place, ok := edgeTakes(p, port)
+			place, ok := reach.EdgeTakes(p, port)
 			// An endpoint that is where the connection was going anyway is the edge itself. What
 			// each cluster has for itself is not for callers from outside.
-			if !ok || s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal || !hasCluster(s, index.Number) {
+			if !ok || s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal || !reach.HasCluster(s, index.Number) {
 				continue
 			}
-			if best, other := found[s.Key]; !other || place < best.place {
-				found[s.Key] = edgeMember{s, index.Number, place}
+			if best, other := found[s.Key]; !other || place < best.Place {
+				found[s.Key] = reach.EdgeMember{ServiceDefinition: s, At: index.Number, Place: place}
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b edgeMember) int {
-		return edgeAskedAt(p).Owner(v.Namespace, a.ServiceDefinition, b.ServiceDefinition)
+	return slices.SortedFunc(maps.Values(found), func(a, b reach.EdgeMember) int {
+		return reach.EdgeAsks(p).Owner(v.Namespace, a.ServiceDefinition, b.ServiceDefinition)
 	})
-}
-
-// edgeAskedAt is the thing that services of a port of the edge ask for.
-func edgeAskedAt(p *policy.EdgePort) catalog.Asked {
-	if p.Protocol == policy.EdgeTCP {
-		return catalog.Address
-	}
-	return catalog.Name
-}
-
-// edgeTakes reports whether what comes to a port of the edge can be led to the port of a
-// service, and how well it does.
-func edgeTakes(p *policy.EdgePort, port model.Port) (place int, ok bool) {
-	const same, certain, perhaps = 0, 1, 2
-	kind := trafficOf(port)
-	switch p.Protocol {
-	case policy.EdgeHTTP:
-		ok = kind == httpOnly || kind == sniffed
-	case policy.EdgeTLS:
-		ok = kind == tlsOnly
-	default: // nothing but the number says which service is meant
-		ok = (kind == tcpOnly || kind == sniffed) && p.Port() == port.Number
-	}
-	switch {
-	case p.Port() == port.Number:
-		return same, ok
-	case kind == sniffed:
-		return perhaps, ok
-	default:
-		return certain, ok
-	}
 }
 
 // edgeListenerNames yields the listeners of Envoys at the edge, and edgeRouteNames
 // their route configurations.
-func edgeListenerNames(s *policy.Prepared, p proxy) iter.Seq[string] {
+func edgeListenerNames(s *policy.Prepared, p node.Proxy) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, port := range s.Edge {
-			if p.opens(port.Port()) && !yield(names.Socket(p.everywhere(), port.Port())) {
+			if p.Opens(port.Port()) && !yield(names.Socket(p.Everywhere(), port.Port())) {
 				return
 			}
 		}
@@ -173,13 +136,13 @@ func edgeNames(s *policy.Prepared) (list []sharedName) {
 	return list
 }
 
-func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
+func findEdgeListener(w *state, v View, name string) (push.Subject, bool) {
 	address, number, ok := names.ParseSocket(name)
-	if !ok || address != v.proxy.everywhere() {
+	if !ok || address != v.proxy.Everywhere() {
 		return nil, false
 	}
 	port, ok := w.settings.EdgePort(number)
-	if !ok || !v.proxy.opens(number) {
+	if !ok || !v.proxy.Opens(number) {
 		return nil, false
 	}
 	v.single = v.single && port.Protocol == policy.EdgeHTTP && w.definitions != nil && w.definitions.web.areMany(w.settings)
@@ -193,7 +156,7 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 	return l, true
 }
 
-func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
+func findEdgeRoutes(w *state, v View, name string) (push.Subject, bool) {
 	if hosts, ok := findEdgeHostRoutes(w, v, name); ok {
 		return hosts, true
 	}

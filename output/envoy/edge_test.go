@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -57,7 +58,7 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		{Number: 9001, Protocol: policy.EdgeTCP, Hosts: []string{"older.com"}},
 	}
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
+	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
 	find := func(r push.Row, name string) any {
 		subject, ok := u.World.Find(u.World.View(r, client), r, name)
 		if !ok {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -33,13 +33,11 @@ type foldedKey struct {
 	catalog.ServiceKey
 }
 
-func foldOf(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
-
 // after are the services after a change; now has all of them.
 func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webServices {
 	if w == nil {
 		all := immutable.New[foldedKey, catalog.ServiceDefinition](func(a, b foldedKey) int {
-			return cmp.Or(strings.Compare(a.fold, b.fold), compareKeys(a.ServiceKey, b.ServiceKey))
+			return cmp.Or(strings.Compare(a.fold, b.fold), reach.CompareKeys(a.ServiceKey, b.ServiceKey))
 		}).Edit()
 		for s := range now.Services() {
 			if isWeb(s.ServiceDefinition) {
@@ -64,7 +62,7 @@ func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webService
 
 // isWeb reports whether a port of an edge that takes requests may lead to a service.
 func isWeb(s catalog.ServiceDefinition) bool {
-	_, ok := edgeCalledAt(&policy.EdgePort{Protocol: policy.EdgeHTTP}, s)
+	_, ok := reach.EdgeCalls(&policy.EdgePort{Protocol: policy.EdgeHTTP}, s)
 	return ok
 }
 
@@ -83,33 +81,6 @@ func (w *webServices) alike(host string) iter.Seq[catalog.ServiceDefinition] {
 // areMany reports whether edges lead to the single hosts of so many services.
 func (w *webServices) areMany(s *policy.Prepared) bool { return w.all.Len() >= s.LargePort }
 
-// edgeMemberOf is a service as a port of the edge leads to it; ok is false if the port does not
-// expose it, or cannot lead to it.
-func edgeMemberOf(p *policy.EdgePort, s catalog.ServiceDefinition) (member edgeMember, ok bool) {
-	if !p.Exposes(s.Key.Host) {
-		return member, false
-	}
-	return edgeCalledAt(p, s)
-}
-
-// edgeCalledAt is a service with the port that fits what a port of the edge takes; ok is false
-// if none does.
-func edgeCalledAt(p *policy.EdgePort, s catalog.ServiceDefinition) (best edgeMember, ok bool) {
-	if s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal {
-		return best, false
-	}
-	for _, port := range s.Ports {
-		place, takes := edgeTakes(p, port)
-		if !takes || !hasCluster(s, port.Number) {
-			continue
-		}
-		if !ok || place < best.place || place == best.place && port.Number < best.at {
-			best, ok = edgeMember{s, port.Number, place}, true
-		}
-	}
-	return best, ok
-}
-
 // edgeHostPort returns the port of the edge of such a route configuration.
 func edgeHostPort(s *policy.Prepared, routes string) (*policy.EdgePort, bool) {
 	whole, single := strings.CutSuffix(routes, names.HostsSuffix)
@@ -124,7 +95,7 @@ func edgeHostPort(s *policy.Prepared, routes string) (*policy.EdgePort, bool) {
 // edgeHost is the virtual host of a service at a port of the edge, as some viewers see it.
 type edgeHost struct {
 	edgeHostSlot
-	member edgeMember
+	member reach.EdgeMember
 	view   View // of which the settings count
 }
 
@@ -142,7 +113,7 @@ func (h edgeHost) Slot() any { return h.edgeHostSlot }
 // Refers implements [push.Referrer].
 func (h edgeHost) Refers(to string) iter.Seq[string] {
 	if to == wire.ClusterURL {
-		return one(h.member.cluster())
+		return one(h.member.Cluster())
 	}
 	return nothing
 }
@@ -151,13 +122,13 @@ func (h edgeHost) Refers(to string) iter.Seq[string] {
 // that of the resource.
 func (h edgeHost) Encode() push.Encoded {
 	p := h.view.settings.OrIstio().For(h.member.Key.Host, h.member.Traffic.Affinity)
-	return encode(h.name, wire.VirtualHostURL, wire.VirtualHost(h.name, strings.Split(h.domains, "\n"), wire.Target{Cluster: h.member.cluster(), Policy: p}))
+	return encode(h.name, wire.VirtualHostURL, wire.VirtualHost(h.name, strings.Split(h.domains, "\n"), wire.Target{Cluster: h.member.Cluster(), Policy: p}))
 }
 
 // hostOf returns the virtual host of a service that a view sees; ok is false if there is
 // none, or if others own its domains.
 func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
-	member, ok := edgeMemberOf(p, s)
+	member, ok := reach.EdgeMemberOf(p, s)
 	if !ok {
 		return h, false
 	}
@@ -197,7 +168,7 @@ func (taken claims) leave(domains []string) (list []string) {
 }
 
 // findEdgeHost finds a single host of the edge by its name.
-func (w *World) findEdgeHost(v View, name string) (push.Subject, bool) {
+func findEdgeHost(w *state, v View, name string) (push.Subject, bool) {
 	routes, host, _ := strings.Cut(name, "/")
 	p, ok := edgeHostPort(w.settings, routes)
 	if !ok || host == "" || !v.single || w.definitions == nil {
@@ -256,7 +227,7 @@ func (r edgeHostRoutes) Encode() push.Encoded {
 
 // findEdgeHostRoutes returns it for each port that takes requests, however few services there
 // are: Envoy goes on to use it while it drains a listener.
-func findEdgeHostRoutes(w *World, v View, name string) (push.Subject, bool) {
+func findEdgeHostRoutes(w *state, v View, name string) (push.Subject, bool) {
 	p, ok := edgeHostPort(w.settings, name)
 	if !ok || !v.single || w.definitions == nil {
 		return nil, false
@@ -302,4 +273,17 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: noted[name].list(), Revoked: name.row == VirtualHostType})
 	}
 	return list
+}
+
+// claims are the matches that a listener has already.
+type claims map[string]struct{}
+
+// add enters a chain, unless the owner of its match is another service.
+func (taken claims) add(list *[]reach.Chain, c reach.Chain) bool {
+	if _, other := taken[c.Match]; other {
+		return false
+	}
+	taken[c.Match] = struct{}{}
+	*list = append(*list, c)
+	return true
 }

@@ -15,15 +15,17 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // edgeIn is an edge of a namespace that takes hosts one by one, or not.
 func edgeIn(namespace string, single bool) push.Client {
-	c := push.Client{Kind: KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "router"}, Increments: single}
-	c.Release = [2]uint32{hostsFromMajor, hostsFromMinor}
+	c := push.Client{Kind: reach.KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "router"}, Increments: single}
+	c.Release = [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
 	return c
 }
 

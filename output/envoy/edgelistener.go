@@ -5,6 +5,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -29,7 +30,7 @@ func (l edgeListener) Refers(to string) iter.Seq[string] {
 	case to == wire.ClusterURL && l.port.Protocol != policy.EdgeHTTP:
 		return func(yield func(string) bool) {
 			for _, c := range l.chains() {
-				if !yield(c.cluster) {
+				if !yield(c.Cluster) {
 					return
 				}
 			}
@@ -47,28 +48,28 @@ func (l edgeListener) routes() string {
 }
 
 // chains lead connections to services, and the last all others.
-func (l edgeListener) chains() []chain {
+func (l edgeListener) chains() []reach.Chain {
 	members := l.services.members(l.view, l.port)
 	if l.port.Protocol == policy.EdgeTCP {
 		if len(members) > 0 {
-			return []chain{{cluster: members[0].cluster(), affinity: members[0].Traffic.Affinity}}
+			return []reach.Chain{{Cluster: members[0].Cluster(), Affinity: members[0].Traffic.Affinity}}
 		}
-		return []chain{{cluster: names.BlackHole}}
+		return []reach.Chain{{Cluster: names.BlackHole}}
 	}
-	var list []chain
+	var list []reach.Chain
 	taken := claims{}
 	for _, m := range members {
 		if name, ok := names.SNI(m.Key.Host); ok {
-			taken.add(&list, chain{match: name, cluster: m.cluster(), affinity: m.Traffic.Affinity})
+			taken.add(&list, reach.Chain{Match: name, Cluster: m.Cluster(), Affinity: m.Traffic.Affinity})
 		}
 	}
-	return append(inOrder(list), chain{cluster: names.BlackHole})
+	return append(reach.InOrder(list), reach.Chain{Cluster: names.BlackHole})
 }
 
 // Encode implements [push.Subject].
 func (l edgeListener) Encode() push.Encoded {
 	p, s := l.view.proxy, l.view.settings.OrIstio()
-	m := &wire.Edge{Name: l.name, Address: p.everywhere(), BothFamilies: p.alsoIPv6(p.everywhere()), Port: l.port, Defaults: s.Defaults}
+	m := &wire.Edge{Name: l.name, Address: p.Everywhere(), BothFamilies: p.AlsoIPv6(p.Everywhere()), Port: l.port, Defaults: s.Defaults}
 	switch l.port.Protocol {
 	case policy.EdgeHTTP:
 		m.Routes = l.routes()
@@ -76,7 +77,7 @@ func (l edgeListener) Encode() push.Encoded {
 	default:
 		chains := l.chains()
 		rest := len(chains) - 1
-		m.BySNI, m.Rest = layout{}.targets(chains[:rest], s), targetOf(s, chains[rest].cluster, chains[rest].affinity)
+		m.BySNI, m.Rest = targetsOf(chains[:rest], s), targetOf(s, chains[rest].Cluster, chains[rest].Affinity)
 	}
 	return encode(l.name, wire.ListenerURL, m.Message())
 }

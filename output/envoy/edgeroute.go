@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -28,7 +29,7 @@ func (r edgeRoutes) Refers(to string) iter.Seq[string] {
 	}
 	return func(yield func(string) bool) {
 		for _, m := range r.services.members(r.view, r.port) {
-			if !yield(m.cluster()) {
+			if !yield(m.Cluster()) {
 				return
 			}
 		}
@@ -51,11 +52,11 @@ func (r edgeRoutes) Encode() push.Encoded {
 
 // virtualHost leads requests to a service; nil if its domains are taken. Short names and
 // addresses are of the mesh, and nobody outside of it calls by them.
-func (r edgeRoutes) virtualHost(m edgeMember, taken claims) *routev3.VirtualHost {
+func (r edgeRoutes) virtualHost(m reach.EdgeMember, taken claims) *routev3.VirtualHost {
 	host := m.Key.Host
 	domains := taken.leave(edgeDomains(host))
 	if len(domains) == 0 {
 		return nil
 	}
-	return wire.VirtualHost(names.Listener(host, r.port.Port()), domains, wire.Target{Cluster: m.cluster(), Policy: r.view.settings.OrIstio().For(host, m.Traffic.Affinity)})
+	return wire.VirtualHost(names.Listener(host, r.port.Port()), domains, wire.Target{Cluster: m.Cluster(), Policy: r.view.settings.OrIstio().For(host, m.Traffic.Affinity)})
 }

@@ -6,13 +6,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-// translator is part of every version. It is changed when the meaning of the
-// same bytes changes; different bytes have a different version anyway.
-const translator = "envoy/1"
 
 // slot tells a resource from every other through all its revisions. The form
 // is that of clusters, which differ by the kind of client; the name alone
@@ -21,7 +19,7 @@ type slot struct {
 	row  push.Row
 	key  catalog.ServiceKey
 	port uint32
-	form form
+	form reach.Form
 
 	subset  *policy.Selector // nil for all endpoints
 	entered bool             // it is of a gateway, to which the port has another name
@@ -32,7 +30,7 @@ func (s slot) Slot() any { return s }
 
 // common is the slot of a resource that is the same in every form.
 func (s slot) common() slot {
-	s.form = noForm
+	s.form = reach.NoForm
 	return s
 }
 
@@ -50,7 +48,5 @@ func encode(name, url string, m proto.Message) push.Encoded {
 }
 
 func resourceOf(name string, body []byte) push.Encoded {
-	return push.Encoded{Name: name, Version: versionOf(body), Body: body}
+	return push.Encoded{Name: name, Version: vhost.VersionOf(body), Body: body}
 }
-
-func versionOf(body []byte) push.Version { return push.VersionOf([]byte(translator), body) }

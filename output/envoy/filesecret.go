@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -37,7 +38,7 @@ func securedIn(s *policy.Prepared, now *catalog.Snapshot) *securedServices {
 		return nil
 	}
 	all := immutable.New[securedKey, struct{}](func(a, b securedKey) int {
-		return cmp.Or(strings.Compare(a.secret, b.secret), compareKeys(a.ServiceKey, b.ServiceKey))
+		return cmp.Or(strings.Compare(a.secret, b.secret), reach.CompareKeys(a.ServiceKey, b.ServiceKey))
 	}).Edit()
 	for service := range now.Services() {
 		enterSecured(s, all, service.ServiceDefinition)
@@ -65,7 +66,7 @@ func (d *securedServices) after(c catalog.Change, s *policy.Prepared) *securedSe
 // enterSecured enters a service under each secret that a cluster of it names.
 func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}], service catalog.ServiceDefinition) {
 	u := tlsFor(s.Of(service.Key.Host).TLS, service)
-	if !slices.ContainsFunc(service.Ports, func(p model.Port) bool { return hasCluster(service, p.Number) }) {
+	if !slices.ContainsFunc(service.Ports, func(p model.Port) bool { return reach.HasCluster(service, p.Number) }) {
 		return
 	}
 	for secret := range u.Secrets() {
@@ -75,8 +76,8 @@ func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}
 
 // findSecret returns a secret that a cluster of the view names. No other client is sent
 // the paths.
-func (w *World) findSecret(v View, name string) (push.Subject, bool) {
-	if v.Kind != KindEnvoy || w.definitions == nil || w.definitions.secured == nil {
+func findSecret(w *state, v View, name string) (push.Subject, bool) {
+	if v.Kind != reach.KindEnvoy || w.definitions == nil || w.definitions.secured == nil {
 		return nil, false
 	}
 	for key := range w.definitions.secured.all.From(securedKey{secret: name}) {
@@ -91,10 +92,10 @@ func (w *World) findSecret(v View, name string) (push.Subject, bool) {
 }
 
 // secretNames yields the names of the secrets of a view.
-func (w *World) secretNames(v View) iter.Seq[string] {
+func secretNames(w *state, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, name := range w.settings.SecretNames {
-			if _, ok := w.findSecret(v, name); ok && !yield(name) {
+			if _, ok := findSecret(w, v, name); ok && !yield(name) {
 				return
 			}
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -29,9 +31,9 @@ type inboundPorts string
 
 // marks are how inboundPorts writes what the bytes of a port are taken for. A handshake
 // is for the workload itself, so that TLS is a connection like any other.
-var marks = [...]byte{httpOnly: 'h', tlsOnly: 't', tcpOnly: 't', sniffed: 's'}
+var marks = [...]byte{reach.HTTP: 'h', reach.TLS: 't', reach.TCP: 't', reach.Detected: 's'}
 
-func writePorts(kinds map[uint32]traffic) inboundPorts {
+func writePorts(kinds map[uint32]reach.Traffic) inboundPorts {
 	var b []byte
 	for _, number := range slices.Sorted(maps.Keys(kinds)) {
 		if len(b) > 0 {
@@ -42,8 +44,8 @@ func writePorts(kinds map[uint32]traffic) inboundPorts {
 	return inboundPorts(b)
 }
 
-func (p inboundPorts) all() iter.Seq2[uint32, traffic] {
-	return func(yield func(uint32, traffic) bool) {
+func (p inboundPorts) all() iter.Seq2[uint32, reach.Traffic] {
+	return func(yield func(uint32, reach.Traffic) bool) {
 		for item := range strings.SplitSeq(string(p), ",") {
 			if item == "" {
 				return
@@ -57,8 +59,8 @@ func (p inboundPorts) all() iter.Seq2[uint32, traffic] {
 	}
 }
 
-func markedBy(mark byte) traffic {
-	return traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of four
+func markedBy(mark byte) reach.Traffic {
+	return reach.Traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of four
 }
 
 // inboundOf finds what a client takes for its own workload: the ports at which that
@@ -68,64 +70,47 @@ func markedBy(mark byte) traffic {
 // The namespace is that of the client's certificate, if it has one. So a client that
 // lies about its address learns of workloads of its own namespace alone, and a service
 // of another namespace changes nothing about how a workload is spoken to.
-func (w *World) inboundOf(c push.Client) inbound {
-	switch p := proxyOf(c); {
-	case p.role != sidecar:
+func inboundOf(w *state, c push.Client) inbound {
+	switch p := node.ProxyOf(c); {
+	case p.Role != node.Sidecar:
 		return inbound{}
-	case p.mode != none:
-		return inbound{taken: true, both: p.family == both, ports: writePorts(w.servedBy(c, p))}
+	case p.Mode != node.None:
+		return inbound{taken: true, both: p.Family == node.DualStack, ports: writePorts(servedBy(w, c, p))}
 	case len(c.Proxy.Binds) == 0:
 		return inbound{}
 	default:
-		return inbound{binds: writeBinds(c.Proxy.Binds, w.servedBy(c, p))}
+		return inbound{binds: writeBinds(c.Proxy.Binds, servedBy(w, c, p))}
 	}
 }
 
 // servedBy finds the ports of a client's workload, and what their bytes are taken for.
-func (w *World) servedBy(c push.Client, p proxy) map[uint32]traffic {
+func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]reach.Traffic {
 	if c.Namespace == "" {
 		return nil
 	}
 	by := map[uint32]catalog.InboundPort{}
 	for _, address := range c.Addresses {
 		for s := range w.snapshot.ServedAt(c.Namespace, catalog.WorkloadAddress{Network: c.Network, Address: address}) {
-			if s.Target == 0 || s.Target > names.HighestPort || p.reserved(s.Target) || inboundTraffic(s) == notTCP {
+			if s.Target == 0 || s.Target > names.HighestPort || p.Reserved(s.Target) || reach.InboundTraffic(s) == reach.NotTCP {
 				continue
 			}
-			if first, taken := by[s.Target]; !taken || decides(s, first) {
+			if first, taken := by[s.Target]; !taken || reach.DecidesInbound(s, first) {
 				by[s.Target] = s
 			}
 		}
 	}
-	kinds := make(map[uint32]traffic, len(by))
+	kinds := make(map[uint32]reach.Traffic, len(by))
 	for number, s := range by {
-		kinds[number] = inboundTraffic(s)
+		kinds[number] = reach.InboundTraffic(s)
 	}
 	return kinds
-}
-
-// inboundTraffic is what the bytes of a port of a workload are taken for.
-func inboundTraffic(s catalog.InboundPort) traffic {
-	kind := trafficOf(s.Port)
-	if kind == sniffed && serverFirst(s.Target) {
-		return tcpOnly
-	}
-	return kind
-}
-
-// decides reports whether it is a and not b that says what a port is spoken in.
-func decides(a, b catalog.InboundPort) bool {
-	if a.Key == b.Key {
-		return a.Port.Number < b.Port.Number
-	}
-	return catalog.Address.Owner(a.Key.Namespace, a.ServiceDefinition, b.ServiceDefinition) < 0
 }
 
 // audienceOf are the keys through which changes find an Envoy or gRPC client: its
 // namespace, and for one that takes connections to a workload where that is.
 func audienceOf(c push.Client) []string {
 	keys := []string{c.Namespace}
-	if p := proxyOf(c); c.Kind != KindEnvoy || p.role != sidecar || p.mode == none && len(c.Proxy.Binds) == 0 {
+	if p := node.ProxyOf(c); c.Kind != reach.KindEnvoy || p.Role != node.Sidecar || p.Mode == node.None && len(c.Proxy.Binds) == 0 {
 		return keys
 	}
 	for _, text := range c.Addresses {

@@ -17,7 +17,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -65,7 +67,7 @@ func worldBehind(services ...behind) *World {
 
 // sidecarAt is the sidecar of a workload of the namespace a.
 func sidecarAt(addresses ...string) push.Client {
-	return push.Client{Kind: KindEnvoy, Namespace: "a", Addresses: addresses, Proxy: push.Proxy{Role: "sidecar"}}
+	return push.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: addresses, Proxy: push.Proxy{Role: "sidecar"}}
 }
 
 // taken is what a client's inbound listener does with connections, a line for each
@@ -226,7 +228,7 @@ func TestOnlyInterceptingSidecarsTakeConnections(t *testing.T) {
 	explicit := sidecarAt("10.0.0.1")
 	explicit.Proxy.Interception, explicit.Proxy.Outbound = "NONE", push.AllPorts()
 	router, nothing, library := sidecarAt("10.0.0.1"), sidecarAt("10.0.0.1"), sidecarAt("10.0.0.1")
-	router.Proxy.Role, nothing.Proxy.Role, library.Kind = "router", "", KindGRPC
+	router.Proxy.Role, nothing.Proxy.Role, library.Kind = "router", "", reach.KindGRPC
 	for _, c := range []push.Client{explicit, router, nothing, library} {
 		if chains, clusters := taken(t, w, c); chains != nil || clusters != nil {
 			t.Errorf("%+v takes %v and has %v", c, chains, clusters)
@@ -277,11 +279,11 @@ func TestInboundFollowsTheWayConnectionsAreRedirected(t *testing.T) {
 func TestAnyPortsMakeAListener(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		kinds := rapid.MapOf(rapid.Uint32Range(1, names.HighestPort).Filter(func(n uint32) bool { return n != policy.InboundPort }), rapid.SampledFrom([]traffic{httpOnly, tlsOnly, tcpOnly, sniffed})).Draw(rt, "ports")
+		kinds := rapid.MapOf(rapid.Uint32Range(1, names.HighestPort).Filter(func(n uint32) bool { return n != policy.InboundPort }), rapid.SampledFrom([]reach.Traffic{reach.HTTP, reach.TLS, reach.TCP, reach.Detected})).Draw(rt, "ports")
 		listener := func() *listenerv3.Listener {
 			var body anypb.Any
 			m := &listenerv3.Listener{}
-			l := inboundListener{View{proxy: proxy{role: sidecar}, inbound: inbound{taken: true, ports: writePorts(kinds)}}}
+			l := inboundListener{View{proxy: node.Proxy{Role: node.Sidecar}, inbound: inbound{taken: true, ports: writePorts(kinds)}}}
 			if err := proto.Unmarshal(l.Encode().Joined().Body, &body); err != nil {
 				rt.Fatal(err)
 			}
@@ -306,7 +308,7 @@ func TestAnyPortsMakeAListener(t *testing.T) {
 		if len(ports) != len(kinds)+2 { // with that of the listener itself, and no port
 			rt.Fatalf("%d ports are taken, not %d", len(ports)-2, len(kinds))
 		}
-		kinds[rapid.Uint32Range(1, names.HighestPort).Filter(func(n uint32) bool { _, ok := kinds[n]; return !ok && n != policy.InboundPort }).Draw(rt, "new port")] = rapid.SampledFrom([]traffic{httpOnly, tlsOnly, tcpOnly, sniffed}).Draw(rt, "its traffic")
+		kinds[rapid.Uint32Range(1, names.HighestPort).Filter(func(n uint32) bool { _, ok := kinds[n]; return !ok && n != policy.InboundPort }).Draw(rt, "new port")] = rapid.SampledFrom([]reach.Traffic{reach.HTTP, reach.TLS, reach.TCP, reach.Detected}).Draw(rt, "its traffic")
 		after := listener()
 		before.FilterChains, after.FilterChains = nil, nil
 		if !proto.Equal(before, after) {

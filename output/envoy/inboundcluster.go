@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -40,7 +41,7 @@ func findInboundCluster(v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	if name == names.InboundPassthrough {
-		return inboundCluster{0, v.workloadFamily()}, true
+		return inboundCluster{0, workloadFamily(v)}, true
 	}
 	digits, inward := strings.CutPrefix(name, "inbound|")
 	digits, named := strings.CutSuffix(digits, "||")
@@ -50,25 +51,25 @@ func findInboundCluster(v View, name string) (push.Subject, bool) {
 	}
 	for number := range v.inbound.ports.all() {
 		if number == wanted {
-			return inboundCluster{number, v.workloadFamily()}, true
+			return inboundCluster{number, workloadFamily(v)}, true
 		}
 	}
 	return nil, false
 }
 
 // workloadFamily is the family of the addresses of an Envoy's own workload.
-func (v View) workloadFamily() family {
+func workloadFamily(v View) node.Family {
 	if v.inbound.both {
-		return both
+		return node.DualStack
 	}
-	return v.resolver.family
+	return v.resolver.Family
 }
 
 // inboundCluster leads to a port of an Envoy's own workload, or with port 0 to any. It
 // goes where the connection was going, so that nothing of it ever changes.
 type inboundCluster struct {
 	port   uint32
-	family family
+	family node.Family
 }
 
 // Slot implements [push.Subject].
@@ -76,17 +77,17 @@ func (c inboundCluster) Slot() any { return c }
 
 // Encode implements [push.Subject].
 func (c inboundCluster) Encode() push.Encoded {
-	m := wire.InboundCluster(c.port, c.family.sources()...)
+	m := wire.InboundCluster(c.port, sourcesOf(c.family)...)
 	return encode(m.GetName(), wire.ClusterURL, m)
 }
 
 // sources lists the addresses that an Envoy calls its workload from, by the family of the
 // workload's addresses.
-func (f family) sources() []string {
+func sourcesOf(f node.Family) []string {
 	switch f {
-	case ipv6:
+	case node.IPv6:
 		return []string{sourceIPv6}
-	case both:
+	case node.DualStack:
 		return []string{sourceIPv4, sourceIPv6}
 	default:
 		return []string{sourceIPv4}

@@ -5,13 +5,15 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // findInboundListener returns the listener of an Envoy's own workload.
 func findInboundListener(v View) (push.Subject, bool) {
-	own := proxy{role: v.proxy.role, mode: v.proxy.mode, family: v.proxy.family}
+	own := node.Proxy{Role: v.proxy.Role, Mode: v.proxy.Mode, Family: v.proxy.Family}
 	return inboundListener{View{settings: v.settings, proxy: own, inbound: v.inbound}}, v.inbound.taken
 }
 
@@ -44,15 +46,15 @@ func (l inboundListener) Encode() push.Encoded {
 		ports = append(ports, inboundPort(number, kind))
 	}
 	return encode(names.VirtualInbound, wire.ListenerURL,
-		wire.VirtualInbound(p.everywhere(), p.alsoIPv6(p.everywhere()), p.mode == tproxy, ports, serverFirstPorts[:], s.Defaults))
+		wire.VirtualInbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, ports, reach.ServerFirstPorts[:], s.Defaults))
 }
 
-func inboundPort(number uint32, kind traffic) wire.InboundPort {
+func inboundPort(number uint32, kind reach.Traffic) wire.InboundPort {
 	p := wire.InboundPort{Number: number}
 	switch kind {
-	case httpOnly:
+	case reach.HTTP:
 		p.Carries = wire.Requests
-	case sniffed:
+	case reach.Detected:
 		p.Carries = wire.Either
 	default: // connections
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -83,7 +84,7 @@ func (m roster) Encode() push.Encoded {
 	if m.from < 0 {
 		for e := range m.endpoints.All() {
 			if at, ok := m.member(e); ok {
-				w.Add(at, e.Weight, furtherAddresses(e))
+				w.Add(at, e.Weight, reach.FurtherAddresses(e))
 			}
 		}
 	}
@@ -98,7 +99,7 @@ func (m roster) Encode() push.Encoded {
 		case !there || !is:
 			w.Remove(at)
 		case m.from >= 0:
-			w.Add(at, e.Weight, furtherAddresses(e))
+			w.Add(at, e.Weight, reach.FurtherAddresses(e))
 		}
 	}
 	return push.Encoded{Name: m.glob(), Version: m.Revision(), Body: w.Body(m.glob(), m.from < 0), Framed: true}

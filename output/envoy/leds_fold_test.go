@@ -20,6 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -303,7 +304,7 @@ func (e *foldEnvoy) connect() {
 	if e.sub != nil {
 		return
 	}
-	e.folder.connect(push.Client{Kind: KindEnvoy, Namespace: "a", Increments: e.leds})
+	e.folder.connect(push.Client{Kind: reach.KindEnvoy, Namespace: "a", Increments: e.leds})
 	clusters, assignments := map[string]push.Version{}, map[string]push.Version{}
 	e.named, e.asked, e.begun = map[string]bool{}, map[string]bool{}, false
 	var names []string

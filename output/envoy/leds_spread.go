@@ -7,7 +7,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
@@ -48,7 +50,7 @@ func memberAddress(e catalog.Endpoint) (at netip.AddrPort, ok bool) {
 	if err != nil || ip.Zone() != "" || ip.Is4In6() || e.Port == 0 || e.Port > names.HighestPort {
 		return at, false
 	}
-	fits := canonical(ip, e.Address) == e.Address && plainText(e.Locality) == e.Locality
+	fits := reach.Canonical(ip, e.Address) == e.Address && lb.PlainText(e.Locality) == e.Locality
 	return netip.AddrPortFrom(ip, uint16(e.Port)), fits
 }
 
@@ -77,7 +79,7 @@ func (e *spreadsEdit) build(at servicePort, endpoints *catalog.Endpoints) *sprea
 		s.collections = nil
 		return s
 	}
-	slices.SortFunc(s.collections, func(a, b *collection) int { return compareLocalities(&a.locality, &b.locality) })
+	slices.SortFunc(s.collections, func(a, b *collection) int { return lb.CompareLocalities(&a.locality, &b.locality) })
 	s.partition = &partition{}
 	for _, c := range s.collections {
 		e.steps.named++
@@ -159,7 +161,7 @@ func (n *spreadEdit) write(e catalog.Endpoint, at netip.AddrPort, by int) {
 	if n.partition == nil {
 		return
 	}
-	i, found := slices.BinarySearchFunc(n.collections, &e.Locality, func(c *collection, l *model.Locality) int { return compareLocalities(&c.locality, l) })
+	i, found := slices.BinarySearchFunc(n.collections, &e.Locality, func(c *collection, l *model.Locality) int { return lb.CompareLocalities(&c.locality, l) })
 	if !found {
 		n.misfit = true
 		return

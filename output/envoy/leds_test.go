@@ -18,6 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -67,7 +68,7 @@ func (r *largeRig) step(events []model.Event) {
 
 func (r *largeRig) find(t testing.TB, row push.Row, name string, one bool) push.Subject {
 	t.Helper()
-	view := r.world.View(row, push.Client{Kind: KindEnvoy, Namespace: "n", Increments: one})
+	view := r.world.View(row, push.Client{Kind: reach.KindEnvoy, Namespace: "n", Increments: one})
 	subject, ok := r.world.Find(view, row, name)
 	if !ok {
 		t.Fatalf("there is no %s", name)
@@ -175,7 +176,7 @@ func FuzzMembers(f *testing.F) {
 // state of the world Envoy dies of one.
 func (r *largeRig) mustHideFromOthers(t testing.TB, collections map[string]push.Version) {
 	t.Helper()
-	for _, c := range []push.Client{{Kind: KindEnvoy, Namespace: "n"}, {Kind: KindGRPC, Namespace: "n", Increments: true}} {
+	for _, c := range []push.Client{{Kind: reach.KindEnvoy, Namespace: "n"}, {Kind: reach.KindGRPC, Namespace: "n", Increments: true}} {
 		for name := range collections {
 			if is, ok := r.world.Find(r.world.View(MemberType, c), MemberType, name); ok {
 				t.Fatalf("%+v finds %v", c, is)

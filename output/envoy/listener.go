@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -32,20 +34,17 @@ func (l listener) Encode() push.Encoded {
 // it for no change: a service that returned as it was would stay lost to it. Others
 // know better, and grpc-java does not get over an empty listener.
 func absentListener(kind string, m push.Mode) push.Absence {
-	if kind == KindGRPCNode && m == push.WholeState {
+	if kind == reach.KindGRPCNode && m == push.WholeState {
 		return push.Empty
 	}
 	return push.Removal
 }
 
-// longestHost is that of a host in DNS. Nothing longer is worth an empty listener.
-const longestHost = 253
-
 // voidListener returns a listener without any route: calls fail at once. It has to
 // have a virtual host, without which grpc-node ends with an exception.
 func voidListener(name string) push.Encoded {
 	host, _, ok := names.ParseListener(name)
-	if !ok || len(host) > longestHost || !utf8.ValidString(host) {
+	if !ok || len(host) > vhost.LongestHost || !utf8.ValidString(host) {
 		return push.Encoded{}
 	}
 	return encode(name, wire.ListenerURL, wire.VoidListener(name))

@@ -3,6 +3,7 @@ package envoy
 import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 )
 
 // losses returns the ports that have lost an endpoint in some view
@@ -49,7 +50,7 @@ func serves(s *catalog.Service, id catalog.EndpointID) bool {
 func moved(c catalog.ServiceChange, id catalog.EndpointID) bool {
 	was, _ := c.Old.Endpoints(id.ServicePort).Get(id.Address, id.Port)
 	is, _ := c.New.Endpoints(id.ServicePort).Get(id.Address, id.Port)
-	of, _ := was.Labels.Get(clusterLabel)
-	now, _ := is.Labels.Get(clusterLabel)
+	of, _ := was.Labels.Get(lb.ClusterLabel)
+	now, _ := is.Labels.Get(lb.ClusterLabel)
 	return was.Node != is.Node || of != now
 }

@@ -6,7 +6,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -27,11 +29,11 @@ func entered(host string, port uint32, subsets []*policy.Selector) iter.Seq2[*po
 
 // leadsOn reports whether an Envoy of a view is a gateway to this network.
 func leadsOn(s *policy.Prepared, v View) bool {
-	return s.Gateway && v.Kind == KindEnvoy && v.proxy.role == edge
+	return s.Gateway && v.Kind == reach.KindEnvoy && v.proxy.Role == node.Edge
 }
 
 // enteredNames yields the clusters and assignments of a gateway.
-func enteredNames(w *World, v View) iter.Seq[string] {
+func enteredNames(w *state, v View) iter.Seq[string] {
 	if !leadsOn(w.settings, v) {
 		return nothing
 	}
@@ -55,13 +57,13 @@ func enteredNames(w *World, v View) iter.Seq[string] {
 // isEntered reports whether a gateway leads to a port. It leads to nobody who could be
 // called without proof of who calls: what it carries is TLS of the mesh.
 func isEntered(s *catalog.Service, port model.Port, of *policy.Selector, p *policy.Policy) bool {
-	f := subsetForm(of, KindEnvoy, s, port)
-	return f != noForm && f != originalDST && p.TLS.OfMesh() && port.Protocol != "UDP" && s.Location != model.MeshExternal && !s.Traffic.ClusterLocal
+	f := reach.SubsetForm(of, reach.KindEnvoy, s, port)
+	return f != reach.NoForm && f != reach.OriginalDST && p.TLS.OfMesh() && port.Protocol != "UDP" && s.Location != model.MeshExternal && !s.Traffic.ClusterLocal
 }
 
 // findEntered returns a resource of a gateway. It is without TLS, which passes through, and
 // without endpoints of networks that have gateways of their own.
-func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool) {
+func findEntered(w *state, v View, r push.Row, name string) (push.Subject, bool) {
 	host, number, subset, ok := names.ParseMesh(name)
 	if !ok || !leadsOn(w.settings, v) {
 		return nil, false
@@ -76,19 +78,20 @@ func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool)
 	if written, _ := names.Mesh(host, number, of.String()); !ok || !known || written != name || !isEntered(s, port, of, p) {
 		return nil, false
 	}
-	at := slot{row: r, key: s.Key, port: number, form: subsetForm(of, KindEnvoy, s, port), subset: of, entered: true}
-	v.order = orderOf(s.Definition, p)
-	v.avoids = avoidedIn(w.settings, v.proxy, s.Key.Host, s.Endpoints(number))
+	found := portOf{s, port, of, reach.SubsetForm(of, reach.KindEnvoy, s, port), p}
+	at, by := found.slot(r), choiceOf(w, v, found)
+	at.entered = true
 	if r == EndpointType {
-		if at.form != eds {
+		if at.form != reach.EDS {
 			return nil, false
 		}
-		if v.via = v.gatewaysTo(s, number, of, p); v.via != nil && v.via.Closed != nil {
-			v.via = v.via.Closed
+		via := gatewaysTo(v, s, number, of, p)
+		if via != nil && via.Closed != nil {
+			via = via.Closed
 		}
-		return v.variant(assignment{assignmentSlot: assignmentSlot{slot: at.common()}, endpoints: s.Endpoints(number)}), true
+		return assignmentChosen(v.Kind, by, via, assignment{assignmentSlot: assignmentSlot{slot: at.common()}, endpoints: s.Endpoints(number)}), true
 	}
 	c := clusterOf(at, s, port)
 	c.speaks = wire.AnyHTTP // which is none: it carries bytes
-	return v.variant(c), true
+	return clusterChosen(v, by, c), true
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
 // Why gateways do not lead to endpoints.
@@ -44,13 +45,13 @@ func notEntered(s *policy.Prepared, service *catalog.Service, kind string) strin
 func notLedTo(s *policy.Prepared, kind string, service *catalog.Service, port uint32) string {
 	_, named := names.Mesh(service.Key.Host, port, "")
 	switch {
-	case kind == KindEnvoy && !s.Of(service.Key.Host).TLS.OfMesh():
+	case kind == reach.KindEnvoy && !s.Of(service.Key.Host).TLS.OfMesh():
 		return plainTraffic
-	case kind == KindEnvoy && service.Location == model.MeshExternal:
+	case kind == reach.KindEnvoy && service.Location == model.MeshExternal:
 		return outOfMesh
-	case kind == KindEnvoy && !named:
+	case kind == reach.KindEnvoy && !named:
 		return noMeshName
-	case isGRPC(kind):
+	case reach.IsGRPC(kind):
 		return grpcNetwork
 	default:
 		return ""

@@ -7,18 +7,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // listenerNames yields the listeners of an Envoy that are not of one service port.
-func listenerNames(w *World, v View) iter.Seq[string] {
-	if v.proxy.role == edge {
+func listenerNames(w *state, v View) iter.Seq[string] {
+	if v.proxy.Role == node.Edge {
 		return edgeListenerNames(w.settings, v.proxy)
 	}
 	return func(yield func(string) bool) {
-		if v.proxy.mode != none && !yield(names.VirtualOutbound) || v.inbound.taken && !yield(names.VirtualInbound) {
+		if v.proxy.Mode != node.None && !yield(names.VirtualOutbound) || v.inbound.taken && !yield(names.VirtualInbound) {
 			return
 		}
 		for b := range v.inbound.binds.served() {
@@ -40,17 +42,17 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 }
 
 // listenedAt lists the addresses at which a port has listeners.
-func listenedAt(w *World, v View, index *catalog.PortServices) []string {
+func listenedAt(w *state, v View, index *catalog.PortServices) []string {
 	var own, pods []string
 	others := map[string]struct{}{} // addresses that a listener may be taken from
 	for s := range index.Visible(v.viewer()) {
-		if !hasCluster(s, index.Number) {
+		if !reach.HasCluster(s, index.Number) {
 			continue
 		}
-		own = slices.AppendSeq(own, v.proxy.listensAt(s, index))
+		own = slices.AppendSeq(own, reach.ListensAt(v.proxy, s, index))
 		pods = slices.AppendSeq(pods, podAddresses(w, v, s, index))
-		if port, _ := s.Port(index.Number); trafficOf(port) == httpOnly || s.ForeignIn(v.proxy.cluster) {
-			for address := range s.OwnAddressesIn(v.proxy.cluster) {
+		if port, _ := s.Port(index.Number); reach.TrafficOf(port) == reach.HTTP || s.ForeignIn(v.proxy.Cluster) {
+			for address := range s.OwnAddressesIn(v.proxy.Cluster) {
 				others[address] = struct{}{}
 			}
 		}
@@ -58,16 +60,16 @@ func listenedAt(w *World, v View, index *catalog.PortServices) []string {
 	slices.Sort(own)
 	own = slices.DeleteFunc(slices.Compact(own), func(address string) bool {
 		_, doubtful := others[address]
-		return doubtful && len(askingAt(v, index, address).connections()) == 0
+		return doubtful && len(reach.CallableAt(v.client(), index, address).Listened()) == 0
 	})
-	own = slices.Concat(own, slices.DeleteFunc(pods, func(address string) bool { return index.TakenIn(v.proxy.cluster, address, v.viewer()) }))
+	own = slices.Concat(own, slices.DeleteFunc(pods, func(address string) bool { return index.TakenIn(v.proxy.Cluster, address, v.viewer()) }))
 	slices.Sort(own)
 	return slices.Compact(own)
 }
 
 // findListener returns one of them.
-func findListener(w *World, v View, name string) (push.Subject, bool) {
-	if v.proxy.role != sidecar {
+func findListener(w *state, v View, name string) (push.Subject, bool) {
+	if v.proxy.Role != node.Sidecar {
 		return findEdgeListener(w, v, name)
 	}
 	if name == names.VirtualInbound {
@@ -79,8 +81,8 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	binds := v.inbound.binds
 	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == names.VirtualOutbound {
-		v.single, v.proxy.cluster = false, ""
-		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
+		v.single, v.proxy.Cluster = false, ""
+		return capture{proxySlot{ListenerType, name, v}}, v.proxy.Mode != node.None
 	}
 	if name == names.DNSListener {
 		return findDNSListener(w, v)
@@ -90,15 +92,15 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	index := w.snapshot.Port(number)
-	if address != v.proxy.shared() {
-		if services := slices.Collect(members(v, index, address)); len(services) > 0 {
+	if address != v.proxy.Shared() {
+		if services := slices.Collect(reach.Members(v.client(), index, address)); len(services) > 0 {
 			return addressListenerOf(v, address, number, services), true
 		}
 		return findPodListener(w, v, address, number)
 	}
-	v.single = v.usesHosts(index)
-	for range members(v, index, address) {
-		v.proxy.outbound = push.AllPorts() // the other ports of the node are not part of this one
+	v.single = usesHosts(v, index)
+	for range reach.Members(v.client(), index, address) {
+		v.proxy.Outbound = push.AllPorts() // the other ports of the node are not part of this one
 		return socket{proxySlot{ListenerType, name, v}, address, index}, true
 	}
 	return findPodListener(w, v, address, number)
@@ -128,7 +130,7 @@ func (c capture) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (c capture) Encode() push.Encoded {
 	p, s := c.view.proxy, c.view.settings.OrIstio()
-	return encode(c.name, wire.ListenerURL, wire.VirtualOutbound(p.everywhere(), p.alsoIPv6(p.everywhere()), p.mode == tproxy, unknownCluster(s.RegistryOnly), s.Defaults))
+	return encode(c.name, wire.ListenerURL, wire.VirtualOutbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, unknownCluster(s.RegistryOnly), s.Defaults))
 }
 
 // socket is the listener of a port for all addresses without one of their own.
@@ -138,11 +140,11 @@ type socket struct {
 	index   *catalog.PortServices
 }
 
-func (s socket) layout() layout {
-	services := slices.Collect(members(s.view, s.index, s.address))
-	l := layoutOf(services, s.index.Number, true, s.view)
-	if l.routes == names.PortRoutes(s.index.Number) && s.view.usesHosts(s.index) {
-		l.routes = names.HostRoutes(s.index.Number)
+func (s socket) layout() reach.Layout {
+	services := slices.Collect(reach.Members(s.view.client(), s.index, s.address))
+	l := reach.LayoutOf(services, s.index.Number, true, s.view.client())
+	if l.Routes == names.PortRoutes(s.index.Number) && usesHosts(s.view, s.index) {
+		l.Routes = names.HostRoutes(s.index.Number)
 	}
 	return l
 }
@@ -151,49 +153,49 @@ func (s socket) layout() layout {
 func (s socket) Refers(to string) iter.Seq[string] {
 	switch to {
 	case wire.RouteURL:
-		if l := s.layout(); l.routes != "" {
-			return one(l.routes)
+		if l := s.layout(); l.Routes != "" {
+			return one(l.Routes)
 		}
 	case wire.VirtualHostURL:
-		if l := s.layout(); l.routes == names.HostRoutes(s.index.Number) {
+		if l := s.layout(); l.Routes == names.HostRoutes(s.index.Number) {
 			v := s.view
-			v.proxy = proxy{domain: v.settings.OrIstio().Domain, cluster: v.proxy.cluster} // as in the view of hosts
+			v.proxy = node.Proxy{Domain: v.settings.OrIstio().Domain, Cluster: v.proxy.Cluster} // as in the view of hosts
 			return hostRoutesSubject{proxySlot{view: v}, s.index}.Refers(to)
 		}
 	case wire.ClusterURL:
-		return s.layout().clusters(unknownCluster(s.view.settings.OrIstio().RegistryOnly))
+		return s.layout().Clusters(unknownCluster(s.view.settings.OrIstio().RegistryOnly))
 	}
 	return nothing
 }
 
 // Encode implements [push.Subject].
 func (s socket) Encode() push.Encoded {
-	return s.layout().encode(s.view.proxy, s.view.settings.OrIstio(), s.address, s.index.Number)
-}
-
-// encode encodes the listener of an address and port.
-func (l layout) encode(p proxy, s *policy.Prepared, address string, port uint32) push.Encoded {
-	o := &wire.Outbound{
-		Name: names.Socket(address, port), Address: address, Port: port, BothFamilies: p.alsoIPv6(address), Bound: p.mode == none,
-		Routes: l.routes, BySNI: l.targets(l.bySNI, s), ByBlock: l.targets(l.byBlock, s),
-		Rest: targetOf(s, l.other, l.affinity), Defaults: s.Defaults,
-	}
-	if l.other == "" {
-		o.Passthrough, o.Rest = true, targetOf(s, unknownCluster(s.RegistryOnly), "")
-	}
-	return encode(o.Name, wire.ListenerURL, o.Message())
-}
-
-// targets returns chains with the policies of their hosts, in order of their matches.
-func (layout) targets(chains []chain, s *policy.Prepared) (list []wire.Chain) {
-	for _, c := range inOrder(chains) {
-		list = append(list, wire.Chain{Match: c.match, Target: targetOf(s, c.cluster, c.affinity), Crowded: c.crowded})
-	}
-	return list
+	return encodeLayout(s.layout(), s.view.proxy, s.view.settings.OrIstio(), s.address, s.index.Number)
 }
 
 // targetOf returns a cluster with the policy of its host.
 func targetOf(s *policy.Prepared, cluster string, affinity model.Affinity) wire.Target {
 	host, _, _ := names.ParseCluster(cluster)
 	return wire.Target{Cluster: cluster, Policy: s.For(host, affinity)}
+}
+
+// encode encodes the listener of an address and port.
+func encodeLayout(l reach.Layout, p node.Proxy, s *policy.Prepared, address string, port uint32) push.Encoded {
+	o := &wire.Outbound{
+		Name: names.Socket(address, port), Address: address, Port: port, BothFamilies: p.AlsoIPv6(address), Bound: p.Mode == node.None,
+		Routes: l.Routes, BySNI: targetsOf(l.BySNI, s), ByBlock: targetsOf(l.ByBlock, s),
+		Rest: targetOf(s, l.Other, l.Affinity), Defaults: s.Defaults,
+	}
+	if l.Other == "" {
+		o.Passthrough, o.Rest = true, targetOf(s, unknownCluster(s.RegistryOnly), "")
+	}
+	return encode(o.Name, wire.ListenerURL, o.Message())
+}
+
+// targets returns chains with the policies of their hosts, in order of their matches.
+func targetsOf(chains []reach.Chain, s *policy.Prepared) (list []wire.Chain) {
+	for _, c := range reach.InOrder(chains) {
+		list = append(list, wire.Chain{Match: c.Match, Target: targetOf(s, c.Cluster, c.Affinity), Crowded: c.Crowded})
+	}
+	return list
 }

@@ -7,15 +7,18 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // routeNames yields the route configurations of ports, and those of the ports of single
 // hosts that have a listener to themselves.
-func routeNames(w *World, v View) iter.Seq[string] {
-	if v.proxy.role == edge {
+func routeNames(w *state, v View) iter.Seq[string] {
+	if v.proxy.Role == node.Edge {
 		return edgeRouteNames(w.settings, v.single && w.definitions != nil)
 	}
 	return func(yield func(string) bool) {
@@ -37,17 +40,17 @@ func routeNames(w *World, v View) iter.Seq[string] {
 
 // alone reports whether requests for a service come through listeners of its own.
 func (r routes) alone(s catalog.ServiceDefinition) bool {
-	for at := range r.view.proxy.listensAt(s, r.index) {
-		if at != r.view.proxy.shared() {
+	for at := range reach.ListensAt(r.view.proxy, s, r.index) {
+		if at != r.view.proxy.Shared() {
 			return true
 		}
 	}
-	return r.view.proxy.apart(s, r.index)
+	return reach.AtEndpoints(r.view.proxy, s, r.index)
 }
 
 // findRoutes returns the route configuration of a port, or of a port of one host.
-func findRoutes(w *World, v View, name string) (push.Subject, bool) {
-	if v.proxy.role != sidecar {
+func findRoutes(w *state, v View, name string) (push.Subject, bool) {
+	if v.proxy.Role != node.Sidecar {
 		return findEdgeRoutes(w, v, name)
 	}
 	if number, ofHosts := names.ParseHostRoutes(name); ofHosts {
@@ -96,11 +99,11 @@ func (r routes) Refers(to string) iter.Seq[string] {
 func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
 	return func(yield func(catalog.ServiceDefinition) bool) {
 		for s := range r.index.Visible(r.view.viewer()) {
-			if r.host != "" && s.Key.Host != r.host || !hasCluster(s, r.index.Number) {
+			if r.host != "" && s.Key.Host != r.host || !reach.HasCluster(s, r.index.Number) {
 				continue
 			}
 			port, _ := s.Port(r.index.Number)
-			if kind := trafficOf(port); (kind == httpOnly || kind == sniffed) && !yield(s) {
+			if kind := reach.TrafficOf(port); (kind == reach.HTTP || kind == reach.Detected) && !yield(s) {
 				return
 			}
 		}
@@ -110,26 +113,26 @@ func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
 // Encode implements [push.Subject]. A domain may occur only once, whatever its case:
 // the oldest service has it.
 func (r routes) Encode() push.Encoded {
-	all := hostsOf(r.index, r.view)
+	all := vhost.Of(r.index, r.view.hostsIn())
 	if r.host == "" {
-		return completeRoutes(r.view.settings, r.name, all.seenBy(r.view))
+		return completeRoutes(r.view.settings, r.name, all.SeenBy(r.view.viewer()))
 	}
 	for s := range r.services() {
-		if h := all.find(s); h != nil {
+		if h := all.Find(s); h != nil {
 			return r.toOnly(h)
 		}
 	}
-	return completeRoutes(r.view.settings, r.name, &pieces{})
+	return completeRoutes(r.view.settings, r.name, &vhost.Pieces{})
 }
 
 // toOnly leads all requests to a service. They came to its address, so they are for it,
 // whatever host they name.
-func (r routes) toOnly(h *portHost) push.Encoded {
-	hosts := &fragments{}
-	hosts.add(h.fragmentOf([]string{anyDomain}))
-	p := &pieces{}
-	p.add(hosts)
-	return encodeRoutes(wire.Routes(r.name, false), p)
+func (r routes) toOnly(h *vhost.Host) push.Encoded {
+	hosts := &vhost.Fragments{}
+	hosts.Add(h.FragmentOf([]string{vhost.AnyDomain}))
+	p := &vhost.Pieces{}
+	p.Add(hosts)
+	return vhost.EncodeRoutes(wire.Routes(r.name, false), p)
 }
 
 // voidRoutes is a route configuration without services. An Envoy that names one has it
@@ -143,58 +146,18 @@ func voidRoutes(s *policy.Prepared, name string) push.Encoded {
 		return push.Encoded{}
 	}
 	if !names.IsOfPort(name) {
-		return completeRoutes(blocking, name, &pieces{})
+		return completeRoutes(blocking, name, &vhost.Pieces{})
 	}
-	return completeRoutes(s, name, &pieces{})
+	return completeRoutes(s, name, &vhost.Pieces{})
 }
 
 // blocking are settings by which nothing is reached but services.
 var blocking = (&policy.Settings{Outbound: policy.RegistryOutbound}).Prepare()
 
 // completeRoutes adds what requests for all other hosts meet.
-func completeRoutes(s *policy.Prepared, name string, hosts *pieces) push.Encoded {
-	rest := &fragments{}
-	rest.add(newFragment(wire.OtherHosts(s.OrIstio().RegistryOnly)))
-	hosts.add(rest)
-	return encodeRoutes(wire.Routes(name, false), hosts)
-}
-
-// anyDomain matches requests that name no other domain.
-const anyDomain = "*"
-
-// domainsOf yields the authorities by which viewers may call a service; own are those of
-// its own namespace, and its addresses are those in a cluster.
-func domainsOf(s catalog.ServiceDefinition, domain, cluster string, own bool) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		host := s.Key.Host
-		if !yield(host) || host[len(host)-1] != '.' && !yield(host+".") {
-			return
-		}
-		if name, namespace, ok := shortName(host, domain); ok {
-			short := name + "." + namespace
-			if !yield(short) || !yield(short+".svc") || own && !yield(name) {
-				return
-			}
-		}
-		for address := range s.OwnAddressesIn(cluster) {
-			if !yield(authority(address)) {
-				return
-			}
-		}
-	}
-}
-
-// shortName takes apart a host as Kubernetes names them, NAME.NAMESPACE.svc.DOMAIN.
-func shortName(host, domain string) (name, namespace string, ok bool) {
-	rest, own := strings.CutSuffix(host, ".svc."+domain)
-	name, namespace, ok = strings.Cut(rest, ".")
-	return name, namespace, own && ok && name != "" && namespace != "" && !strings.ContainsRune(namespace, '.')
-}
-
-// authority writes an address as requests name it.
-func authority(address string) string {
-	if strings.ContainsRune(address, ':') {
-		return "[" + address + "]"
-	}
-	return address
+func completeRoutes(s *policy.Prepared, name string, hosts *vhost.Pieces) push.Encoded {
+	rest := &vhost.Fragments{}
+	rest.Add(vhost.NewFragment(wire.OtherHosts(s.OrIstio().RegistryOnly)))
+	hosts.Add(rest)
+	return vhost.EncodeRoutes(wire.Routes(name, false), hosts)
 }

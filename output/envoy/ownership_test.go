@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
 // ruled is an order in which sources have every right there is.
@@ -33,7 +34,7 @@ func dated(sources ...string) catalog.Order {
 // owners puts services in the order in which they own a domain for workloads of a namespace.
 func owners(domain, namespace string, services []catalog.ServiceDefinition) []catalog.ServiceDefinition {
 	asked := catalog.Name
-	if isAddress(domain) {
+	if reach.IsAddress(domain) {
 		asked = catalog.Address
 	}
 	return slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return asked.Owner(namespace, a, b) })

@@ -10,12 +10,12 @@ import (
 )
 
 // plainClusterNames yields the clusters that stand for no service.
-func plainClusterNames(_ *World, v View) iter.Seq[string] {
+func plainClusterNames(_ *state, v View) iter.Seq[string] {
 	return slices.Values(append([]string{names.BlackHole, names.Passthrough}, inboundClusterNames(v)...))
 }
 
 // ownClusterNames yields those, and the clusters of a gateway.
-func ownClusterNames(w *World, v View) iter.Seq[string] {
+func ownClusterNames(w *state, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, names := range []iter.Seq[string]{plainClusterNames(w, v), enteredNames(w, v)} {
 			for name := range names {
@@ -27,7 +27,7 @@ func ownClusterNames(w *World, v View) iter.Seq[string] {
 	}
 }
 
-func findOwnCluster(w *World, v View, name string) (push.Subject, bool) {
+func findOwnCluster(w *state, v View, name string) (push.Subject, bool) {
 	if entered, ok := findEntered(w, v, ClusterType, name); ok {
 		return entered, true
 	}

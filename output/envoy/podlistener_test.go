@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -116,9 +117,9 @@ func TestClustersOfHeadlessServicesFollowConnections(t *testing.T) {
 		"TLS":                     {model.Port{Number: 5432, Name: "tls", Protocol: "TLS"}, sidecarAt("10.9.9.9"), clusterv3.Cluster_ORIGINAL_DST},
 		"HTTP":                    {requested, sidecarAt("10.9.9.9"), clusterv3.Cluster_EDS},
 		"TCP without redirection": {database, alone, clusterv3.Cluster_EDS},
-		"TCP of an edge":          {database, push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}, clusterv3.Cluster_EDS},
-		"TCP of any other Envoy":  {database, push.Client{Kind: KindEnvoy, Namespace: "a"}, clusterv3.Cluster_EDS},
-		"TCP of a client of gRPC": {database, push.Client{Kind: KindGRPC, Namespace: "a"}, clusterv3.Cluster_EDS},
+		"TCP of an edge":          {database, push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}, clusterv3.Cluster_EDS},
+		"TCP of any other Envoy":  {database, push.Client{Kind: reach.KindEnvoy, Namespace: "a"}, clusterv3.Cluster_EDS},
+		"TCP of a client of gRPC": {database, push.Client{Kind: reach.KindGRPC, Namespace: "a"}, clusterv3.Cluster_EDS},
 		"TCP with a target port":  {model.Port{Number: 5432, Name: "tcp", Protocol: "TCP", TargetPort: 6000}, sidecarAt("10.9.9.9"), clusterv3.Cluster_ORIGINAL_DST},
 	} {
 		for _, n := range []int{0, 2, catalog.LargeHeadless + 1} { // which does not matter

@@ -15,6 +15,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -67,7 +68,7 @@ func (e *hostEnvoy) turnTo(name string) {
 func (e *hostEnvoy) client() push.Client {
 	c := sidecarIn(e.name)
 	c.Cluster = map[string]string{"n": "west"}[e.name] // the other says none
-	c.Increments, c.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
+	c.Increments, c.Release = true, [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/output/xds"
@@ -152,7 +153,7 @@ func TestFirstHostsAreAllHosts(t *testing.T) {
 	defer cancel()
 	producer.Publish(push.Update{World: worldUnder((&policy.Settings{ClusterDomain: "cluster.local", VHDS: policy.VHDS{From: 500}}).Prepare(), builder.Snapshot(), true, "root", nil)})
 	client := sidecarIn("ns-7")
-	client.Increments, client.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
+	client.Increments, client.Release = true, [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
 	sub := engine.Connect(push.Info{ID: "it"}, client)
 	defer sub.Close()
 	for _, request := range []push.Request{{Type: producer.Type(RouteType), Subscribe: []string{"80.hosts"}}, {Type: producer.Type(VirtualHostType), Wildcard: push.WildcardOn}} {

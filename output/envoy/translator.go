@@ -5,7 +5,9 @@ import (
 	"context"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -51,7 +53,7 @@ func (t *Translator) Begin() func(now *catalog.Snapshot, c catalog.Change, compl
 func (t *Translator) NotOffered() func(*catalog.Service, string) string {
 	p := t.Prepare()
 	return func(service *catalog.Service, kind string) string {
-		return cmp.Or(NotOffered(service, kind), notEntered(p, service, kind))
+		return cmp.Or(reach.NotOffered(service, kind), notEntered(p, service, kind))
 	}
 }
 
@@ -76,7 +78,7 @@ func (t *Translator) LoopbackConflicts(ctx context.Context, now *catalog.Snapsho
 	c := conflicts{ctx: ctx, now: now}
 	return func(s *catalog.Service) (list []catalog.Conflict) {
 		for _, port := range s.Ports {
-			if p := (proxy{mode: none}); p.opens(port.Number) {
+			if p := (node.Proxy{Mode: node.None}); p.Opens(port.Number) {
 				list = append(list, c.at(port.Number, p)[s.Key]...)
 			}
 		}

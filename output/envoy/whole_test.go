@@ -18,6 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -34,7 +35,7 @@ func TestAnEnvoyTakesAllThatItIsGiven(t *testing.T) {
 		builder.Apply(1, rapid.SliceOfN(rapid.Custom(draw), 1, 12).Draw(t, "events"))
 		w := settings.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
 		c := drawPushClient(t)
-		c.Kind = KindEnvoy
+		c.Kind = reach.KindEnvoy
 		c.Proxy.Role = rapid.SampledFrom([]string{"sidecar", "sidecar", "router"}).Draw(t, "role of the Envoy")
 		c.Proxy.Unprivileged = rapid.Bool().Draw(t, "unprivileged")
 		if c.Proxy.Interception != "NONE" || c.Proxy.Role != "sidecar" {

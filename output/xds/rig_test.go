@@ -20,7 +20,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
-	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/store"
@@ -97,7 +96,7 @@ func newRig(t xdsclient.TB, s setup) *rig {
 		r.engine.Produce(s.idle)
 	}
 	r.server = xds.New(r.engine, xds.Options{
-		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{wire.DNSCluster}},
+		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{names.DNSCluster}},
 		Name:  "isthmus/test", Limits: s.limits,
 		Options: streams.Options{
 			PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Log: s.log,

@@ -106,3 +106,7 @@ const InboundPassthrough = "InboundPassthroughCluster"
 func InboundCluster(port uint32) string {
 	return "inbound|" + strconv.FormatUint(uint64(port), 10) + "||"
 }
+
+// DNSCluster is the extension of newer Envoys with the settings of name resolution. In older
+// Envoys they are fields of the cluster. A newer Envoy warns about each of these fields.
+const DNSCluster = "envoy.cluster.dns"

@@ -21,6 +21,10 @@ const (
 	SecretURL      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
+// Translator is part of every version. It changes when the meaning of the same bytes
+// changes; different bytes have different versions anyway.
+const Translator = "envoy/1"
+
 // Fields of google.protobuf.Any.
 const (
 	anyTypeURL = 1

@@ -6,6 +6,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	dnsfamilyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
@@ -14,10 +15,6 @@ const (
 	dnsRefreshRate = 60 * time.Second
 	dnsJitter      = 100 * time.Millisecond
 )
-
-// DNSCluster is the extension of newer Envoys with the settings of name resolution. In older
-// Envoys they are fields of the cluster. A newer Envoy warns about each of these fields.
-const DNSCluster = "envoy.cluster.dns"
 
 // Family is the IP family that names are resolved to.
 type Family uint8
@@ -32,7 +29,7 @@ const (
 // Resolver is how Envoys resolve names.
 type Resolver struct {
 	Family   Family
-	Outdated bool // they lack [DNSCluster]
+	Outdated bool // they lack [names.DNSCluster]
 }
 
 // lookup returns V4_PREFERRED for Envoys without addresses, which istiod would reject: such an
@@ -56,7 +53,7 @@ func (r Resolver) configure(m *clusterv3.Cluster, single bool) {
 		return
 	}
 	m.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
-		Name: DNSCluster,
+		Name: names.DNSCluster,
 		TypedConfig: packed(&dnsv3.DnsCluster{
 			DnsRefreshRate:               durationpb.New(dnsRefreshRate),
 			RespectDnsTtl:                true,
@@ -67,7 +64,7 @@ func (r Resolver) configure(m *clusterv3.Cluster, single bool) {
 	}}
 }
 
-// configureFields is configure for Envoys without [DNSCluster].
+// configureFields is configure for Envoys without [names.DNSCluster].
 func (r Resolver) configureFields(m *clusterv3.Cluster, single bool) {
 	setType(m, clusterv3.Cluster_STRICT_DNS)
 	if single {

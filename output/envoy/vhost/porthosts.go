@@ -1,4 +1,4 @@
-package envoy
+package vhost
 
 import (
 	"hash/fnv"
@@ -8,36 +8,36 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
-// portHosts is every virtual host of a port. It is made once for all views, from the
+// Port is every virtual host of a port. It is made once for all views, from the
 // one before: what did not change is taken over, with its bytes. It is immutable.
-type portHosts struct {
-	index  *catalog.PortServices
-	in     hostsIn
-	claims claimIndex
-	runs   []*run
+type Port struct {
+	Index  *catalog.PortServices
+	In     Key
+	Claims claimIndex
+	Runs   []*run
 }
 
-// hostsIn is the key of what is made of an index: names are short in one domain, addresses
+// Key is the key of what is made of an index: names are short in one domain, addresses
 // are those in a cluster, and routes are as the settings have them.
-type hostsIn struct {
-	domain   string
-	cluster  string
-	settings *policy.Prepared // nil if nothing is said
+type Key struct {
+	Domain   string
+	Cluster  string
+	Settings *policy.Prepared // nil if nothing is said
 }
 
-// hostsOf returns the virtual hosts of a port.
-func hostsOf(index *catalog.PortServices, v View) *portHosts {
-	key := hostsIn{v.proxy.domain, v.proxy.cluster, v.settings}
+// Of returns the virtual hosts of a port.
+func Of(index *catalog.PortServices, key Key) *Port {
 	made := index.Derive(key, func(c catalog.PortChange) any {
-		was, _ := c.Before.(*portHosts)
-		if was == nil || c.Many || len(was.runs) == 0 {
-			return newPortHosts(index, key, was)
+		was, _ := c.Before.(*Port)
+		if was == nil || c.Many || len(was.Runs) == 0 {
+			return NewPort(index, key, was)
 		}
 		return was.after(index, c.Hosts)
 	})
-	all, _ := made.(*portHosts)
+	all, _ := made.(*Port)
 	return all
 }
 
@@ -45,26 +45,27 @@ func hostsOf(index *catalog.PortServices, v View) *portHosts {
 // has no virtual host.
 type member struct {
 	catalog.ServiceDefinition
-	host *portHost
+	Host *Host
 }
 
-func newPortHosts(index *catalog.PortServices, in hostsIn, was *portHosts) *portHosts {
+// NewPort makes the virtual hosts of a port, from those before a change; nil for none.
+func NewPort(index *catalog.PortServices, in Key, was *Port) *Port {
 	if was == nil {
-		was = &portHosts{claims: immutable.New[claim, *portHost](claim.compare)}
+		was = &Port{Claims: immutable.New[Claim, *Host](Claim.compare)}
 	}
-	b := building{index: index, in: in, claims: was.claims.Edit()}
+	b := building{index: index, in: in, claims: was.Claims.Edit()}
 	b.members = b.merge(was.members, index.All())
 	b.contest()
-	return &portHosts{index, in, b.claims.Map(), cut(was.runs, b.members)}
+	return &Port{index, in, b.claims.Map(), cut(was.Runs, b.members)}
 }
 
 // building is a [portHosts] in the making.
 type building struct {
 	index   *catalog.PortServices
-	in      hostsIn
-	claims  *immutable.Editor[claim, *portHost]
+	in      Key
+	claims  *immutable.Editor[Claim, *Host]
 	members []member
-	changed []claim // that came or went
+	changed []Claim // that came or went
 }
 
 // merge enters services, with the virtual hosts of those that did not change.
@@ -73,8 +74,8 @@ func (b *building) merge(was iter.Seq[member], now iter.Seq[catalog.ServiceDefin
 	defer stop()
 	old, more := next()
 	for s := range now {
-		for more && compareKeys(old.Key, s.Key) < 0 {
-			b.drop(old.host)
+		for more && reach.CompareKeys(old.Key, s.Key) < 0 {
+			b.drop(old.Host)
 			old, more = next()
 		}
 		is, kept := member{ServiceDefinition: s}, false
@@ -82,40 +83,40 @@ func (b *building) merge(was iter.Seq[member], now iter.Seq[catalog.ServiceDefin
 			if kept = old.Definition == s.Definition; kept {
 				is = old
 			} else {
-				b.drop(old.host) // before its successor enters, whose claims may equal its own
+				b.drop(old.Host) // before its successor enters, whose claims may equal its own
 			}
 			old, more = next()
 		}
 		if !kept {
-			is.host = b.enter(s)
+			is.Host = b.enter(s)
 		}
 		members = append(members, is)
 	}
 	for ; more; old, more = next() {
-		b.drop(old.host)
+		b.drop(old.Host)
 	}
 	return members
 }
 
 // enter makes the virtual host of a service, if requests are routed to it.
-func (b *building) enter(s catalog.ServiceDefinition) *portHost {
+func (b *building) enter(s catalog.ServiceDefinition) *Host {
 	port, ok := s.Port(b.index.Number)
-	if kind := trafficOf(port); !ok || !hasCluster(s, b.index.Number) || kind != httpOnly && kind != sniffed {
+	if kind := reach.TrafficOf(port); !ok || !reach.HasCluster(s, b.index.Number) || kind != reach.HTTP && kind != reach.Detected {
 		return nil
 	}
-	h := newPortHost(s, b.index.Number, b.in)
-	for c := range h.claims() {
+	h := NewHost(s, b.index.Number, b.in)
+	for c := range h.Claims() {
 		b.claims.Set(c, h)
 		b.changed = append(b.changed, c)
 	}
 	return h
 }
 
-func (b *building) drop(h *portHost) {
+func (b *building) drop(h *Host) {
 	if h == nil {
 		return
 	}
-	for c := range h.claims() {
+	for c := range h.Claims() {
 		b.claims.Delete(c)
 		b.changed = append(b.changed, c)
 	}
@@ -127,8 +128,8 @@ func (b *building) contest() {
 	replaced := otherwiseContested(b.claims.View(), b.changed)
 	for i, m := range b.members {
 		if h := replaced[m.Key]; h != nil {
-			b.members[i].host = h
-			for c := range h.claims() {
+			b.members[i].Host = h
+			for c := range h.Claims() {
 				b.claims.Set(c, h)
 			}
 		}
@@ -144,12 +145,12 @@ func cut(was []*run, all []member) (runs []*run) {
 	}
 	begin := 0
 	for i := range all {
-		if i+1 < len(all) && (all[i+1].Key.Host == all[i].Key.Host || !begins(all[i+1].Key.Host)) {
+		if i+1 < len(all) && (all[i+1].Key.Host == all[i].Key.Host || !Begins(all[i+1].Key.Host)) {
 			continue
 		}
 		members := all[begin : i+1]
 		begin = i + 1
-		if r := before[members[0].Key.Host]; r != nil && slices.Equal(r.members, members) {
+		if r := before[members[0].Key.Host]; r != nil && slices.Equal(r.Members, members) {
 			runs = append(runs, r)
 		} else {
 			runs = append(runs, newRun(slices.Clone(members)))
@@ -161,20 +162,20 @@ func cut(was []*run, all []member) (runs []*run) {
 // runLength is how many hosts a run has on average.
 const runLength = 64
 
-// begins reports whether a run begins with a host.
-func begins(host string) bool {
+// Begins reports whether a run begins with a host.
+func Begins(host string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(host))
 	return h.Sum32()%runLength == 0
 }
 
 // members yields all services by host.
-func (a *portHosts) members(yield func(member) bool) { membersOf(a.runs)(yield) }
+func (a *Port) members(yield func(member) bool) { membersOf(a.Runs)(yield) }
 
 func membersOf(runs []*run) iter.Seq[member] {
 	return func(yield func(member) bool) {
 		for _, r := range runs {
-			for _, m := range r.members {
+			for _, m := range r.Members {
 				if !yield(m) {
 					return
 				}
@@ -183,18 +184,18 @@ func membersOf(runs []*run) iter.Seq[member] {
 	}
 }
 
-// seenBy puts together what a viewer sees.
-func (a *portHosts) seenBy(v View) *pieces {
-	p := &pieces{}
-	for _, r := range a.runs {
-		p.add(r.seenBy(a, v))
+// SeenBy puts together what a viewer sees.
+func (a *Port) SeenBy(v catalog.Viewer) *Pieces {
+	p := &Pieces{}
+	for _, r := range a.Runs {
+		p.Add(r.seenBy(a, v))
 	}
 	return p
 }
 
-// find returns the virtual host of a service; nil if it has none.
-func (a *portHosts) find(s catalog.ServiceDefinition) *portHost {
-	at, found := slices.BinarySearchFunc(a.runs, s.Key.Host, func(r *run, host string) int {
+// Find returns the virtual host of a service; nil if it has none.
+func (a *Port) Find(s catalog.ServiceDefinition) *Host {
+	at, found := slices.BinarySearchFunc(a.Runs, s.Key.Host, func(r *run, host string) int {
 		switch {
 		case r.last() < host:
 			return -1
@@ -207,5 +208,5 @@ func (a *portHosts) find(s catalog.ServiceDefinition) *portHost {
 	if !found {
 		return nil
 	}
-	return a.runs[at].find(s)
+	return a.Runs[at].find(s)
 }

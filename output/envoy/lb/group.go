@@ -1,4 +1,4 @@
-package envoy
+package lb
 
 import (
 	"cmp"
@@ -38,35 +38,35 @@ type group struct {
 const (
 	// mostClasses is how many groups a locality may become. A client has a balancer
 	// of its own for each of them.
-	mostClasses = 64
+	MostClasses = 64
 	// classMark stands between a sub-zone and the weight that a group is named after.
-	classMark = "~weight="
+	ClassMark = "~weight="
 )
 
-// tellWeightsApart makes a group of each weight in a locality, for clients that
+// TellWeightsApart makes a group of each weight in a locality, for clients that
 // obey the weights of localities and ignore those of endpoints. Where that were
 // too many, weights that agree in their leading digits share a group.
-func (d *draft) tellWeightsApart(endpoints *catalog.Endpoints) {
+func (d *Draft) TellWeightsApart(endpoints *catalog.Endpoints) {
 	weights := map[model.Locality][]uint32{}
 	for locality, weight := range endpoints.Weights() {
-		at := plainText(locality)
+		at := PlainText(locality)
 		weights[at] = append(weights[at], weight)
 	}
 	d.digits = make(map[model.Locality]int, len(weights))
 	for locality, list := range weights {
 		slices.Sort(list)
-		d.digits[locality] = digitsFor(slices.Compact(list))
+		d.digits[locality] = DigitsFor(slices.Compact(list))
 	}
 }
 
-// digitsFor returns how many digits tell as many weights apart as may be. Weights
+// DigitsFor returns how many digits tell as many weights apart as may be. Weights
 // have at most 32 of them, so one digit always leaves few enough classes.
-func digitsFor(weights []uint32) int {
+func DigitsFor(weights []uint32) int {
 	if len(weights) < 2 {
 		return 0
 	}
 	digits := 32
-	for classes(weights, digits) > mostClasses {
+	for classes(weights, digits) > MostClasses {
 		digits--
 	}
 	return digits
@@ -76,15 +76,15 @@ func digitsFor(weights []uint32) int {
 func classes(weights []uint32, digits int) (n int) {
 	last := uint32(0)
 	for _, w := range weights {
-		if c := classOf(w, digits); c != last {
+		if c := ClassOf(w, digits); c != last {
 			n, last = n+1, c
 		}
 	}
 	return n
 }
 
-// classOf is the lightest weight with the same leading digits.
-func classOf(weight uint32, digits int) uint32 {
+// ClassOf is the lightest weight with the same leading digits.
+func ClassOf(weight uint32, digits int) uint32 {
 	rest := max(bits.Len32(weight)-digits, 0)
 	return weight >> rest << rest
 }
@@ -93,7 +93,7 @@ func classOf(weight uint32, digits int) uint32 {
 func (z *zone) groupOf(weight uint32) *group {
 	class := uint32(0)
 	if z.digits > 0 {
-		class = classOf(weight, z.digits)
+		class = ClassOf(weight, z.digits)
 	}
 	if len(z.groups) == 1 && z.groups[0].class == class {
 		return z.groups[0]
@@ -112,7 +112,7 @@ func (z *zone) groupOf(weight uint32) *group {
 func (z *zone) written(class uint32) model.Locality {
 	l := z.Locality
 	if class > 1 || z.marked {
-		l.SubZone += classMark + strconv.FormatUint(uint64(class), 10)
+		l.SubZone += ClassMark + strconv.FormatUint(uint64(class), 10)
 	}
 	return l
 }
@@ -121,7 +121,7 @@ func (z *zone) written(class uint32) model.Locality {
 const fewZones = 8
 
 // zoneOf returns the zone of endpoints of a locality at a distance.
-func (d *draft) zoneOf(l *model.Locality, distance uint32) *zone {
+func (d *Draft) zoneOf(l *model.Locality, distance uint32) *zone {
 	if len(d.zones) <= fewZones {
 		for _, z := range d.zones {
 			if z.distance == distance && z.Locality == *l {
@@ -130,25 +130,21 @@ func (d *draft) zoneOf(l *model.Locality, distance uint32) *zone {
 		}
 	}
 	at, found := slices.BinarySearchFunc(d.zones, l, func(z *zone, l *model.Locality) int {
-		return cmp.Or(compareLocalities(&z.Locality, l), cmp.Compare(z.distance, distance))
+		return cmp.Or(CompareLocalities(&z.Locality, l), cmp.Compare(z.distance, distance))
 	})
 	if found {
 		return d.zones[at]
 	}
-	if plain := plainText(*l); plain != *l {
+	if plain := PlainText(*l); plain != *l {
 		return d.zoneOf(&plain, distance)
 	}
-	z := &zone{Locality: *l, distance: distance, digits: d.digits[*l], marked: d.digits != nil && strings.Contains(l.SubZone, classMark)}
+	z := &zone{Locality: *l, distance: distance, digits: d.digits[*l], marked: d.digits != nil && strings.Contains(l.SubZone, ClassMark)}
 	d.zones = slices.Insert(d.zones, at, z)
 	return z
 }
 
-func compareLocalities(a, b *model.Locality) int {
-	return cmp.Or(strings.Compare(a.Region, b.Region), strings.Compare(a.Zone, b.Zone), strings.Compare(a.SubZone, b.SubZone))
-}
-
-// plainText makes a locality fit for a message, which rejects other text.
-func plainText(l model.Locality) model.Locality {
+// PlainText makes a locality fit for a message, which rejects other text.
+func PlainText(l model.Locality) model.Locality {
 	if utf8.ValidString(l.Region) && utf8.ValidString(l.Zone) && utf8.ValidString(l.SubZone) {
 		return l
 	}

@@ -1,4 +1,4 @@
-package envoy
+package vhost
 
 import (
 	"iter"
@@ -20,9 +20,10 @@ type fragment struct {
 	version push.Version
 }
 
-func newFragment(m *routev3.VirtualHost) *fragment {
+// NewFragment encodes a virtual host.
+func NewFragment(m *routev3.VirtualHost) *fragment {
 	text := wire.Fragment(m)
-	return &fragment{text, versionOf(text)}
+	return &fragment{text, VersionOf(text)}
 }
 
 // lazily is a fragment that is made when it is first asked for, and again after a panic.
@@ -35,48 +36,50 @@ func (l *lazily) get(host func() *routev3.VirtualHost) *fragment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.is == nil {
-		l.is = newFragment(host())
+		l.is = NewFragment(host())
 	}
 	return l.is
 }
 
-// fragments are some that follow each other. They are immutable, and shared by all
+// Fragments are some that follow each other. They are immutable, and shared by all
 // views that see the same.
-type fragments struct {
+type Fragments struct {
 	list []*fragment
 	size int
 	sum  push.Version // whatever their order
 }
 
-func (f *fragments) add(more *fragment) {
+// Add appends a fragment.
+func (f *Fragments) Add(more *fragment) {
 	f.list = append(f.list, more)
 	f.size += len(more.text)
 	f.sum = f.sum.Plus(more.version)
 }
 
-// pieces is the end of a route configuration: its virtual hosts.
-type pieces struct {
-	groups []*fragments
+// Pieces is the end of a route configuration: its virtual hosts.
+type Pieces struct {
+	groups []*Fragments
 	size   int
-	sum    push.Version
+	Sum    push.Version
 }
 
-var _ push.Fragments = (*pieces)(nil)
+var _ push.Fragments = (*Pieces)(nil)
 
-func (p *pieces) add(f *fragments) {
+// Add appends fragments.
+func (p *Pieces) Add(f *Fragments) {
 	if len(f.list) == 0 {
 		return
 	}
 	p.groups = append(p.groups, f)
 	p.size += f.size
-	p.sum = p.sum.Plus(f.sum)
+	p.Sum = p.Sum.Plus(f.sum)
 }
 
 // Size implements [push.Fragments].
-func (p *pieces) Size() int { return p.size }
+func (p *Pieces) Size() int { return p.size }
 
 // All implements [push.Fragments].
-func (p *pieces) All() iter.Seq[[]byte] {
+func (p *Pieces) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for _, group := range p.groups {
 			for _, f := range group.list {
@@ -88,9 +91,9 @@ func (p *pieces) All() iter.Seq[[]byte] {
 	}
 }
 
-// encodeRoutes puts a route configuration together. Its version is a sum, so it does
+// EncodeRoutes puts a route configuration together. Its version is a sum, so it does
 // not depend on the order of the virtual hosts.
-func encodeRoutes(m *routev3.RouteConfiguration, hosts *pieces) push.Encoded {
+func EncodeRoutes(m *routev3.RouteConfiguration, hosts *Pieces) push.Encoded {
 	body, head := wire.AnyHead(m.GetName(), wire.RouteURL, m, hosts.size)
-	return push.Encoded{Name: m.GetName(), Version: versionOf(head).Plus(hosts.sum), Body: body, Tail: hosts}
+	return push.Encoded{Name: m.GetName(), Version: VersionOf(head).Plus(hosts.Sum), Body: body, Tail: hosts}
 }

@@ -1,4 +1,4 @@
-package envoy
+package reach
 
 import (
 	"iter"
@@ -29,10 +29,10 @@ const (
 	badPort      = "its port is not between 1 and 65535"
 )
 
-// reachable returns an endpoint's address as a load assignment carries it: an
+// IPAddress returns an endpoint's address as a load assignment carries it: an
 // IP address in canonical form, or the path of a unix socket. If there is none
 // it says why.
-func reachable(e catalog.Endpoint) (address, left string) {
+func IPAddress(e catalog.Endpoint) (address, left string) {
 	if path, ok := strings.CutPrefix(e.Address, unixPrefix); ok {
 		if path == "" || len(path) > longestSocket || !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 {
 			return "", badSocket
@@ -48,12 +48,12 @@ func reachable(e catalog.Endpoint) (address, left string) {
 	case e.Port == 0 || e.Port > names.HighestPort:
 		return "", badPort
 	}
-	return canonical(ip, e.Address), ""
+	return Canonical(ip, e.Address), ""
 }
 
-// furtherAddresses are those that clients can use of the other addresses of an endpoint,
+// FurtherAddresses are those that clients can use of the other addresses of an endpoint,
 // each once.
-func furtherAddresses(e catalog.Endpoint) (list []netip.Addr) {
+func FurtherAddresses(e catalog.Endpoint) (list []netip.Addr) {
 	for text := range e.Also.All() {
 		ip, err := netip.ParseAddr(text)
 		if err == nil && ip.Zone() == "" && !slices.Contains(list, ip) {
@@ -63,9 +63,9 @@ func furtherAddresses(e catalog.Endpoint) (list []netip.Addr) {
 	return list
 }
 
-// canonical returns the one form of an address, without making a new string
+// Canonical returns the one form of an address, without making a new string
 // of one that is in it already. IPv4 is read in no other form.
-func canonical(ip netip.Addr, written string) string {
+func Canonical(ip netip.Addr, written string) string {
 	if ip.Is4() {
 		return written
 	}
@@ -76,8 +76,8 @@ func canonical(ip netip.Addr, written string) string {
 	return written
 }
 
-// resolvable is the same for services whose endpoints are names.
-func resolvable(e catalog.Endpoint) (address, left string) {
+// NameAddress is the same for services whose endpoints are names.
+func NameAddress(e catalog.Endpoint) (address, left string) {
 	switch {
 	case isSocket(e):
 		return "", socketByName
@@ -92,11 +92,11 @@ func resolvable(e catalog.Endpoint) (address, left string) {
 // Unserved yields the endpoints of a service that no client is given although
 // they are healthy, and why, by port and address.
 func Unserved(s *catalog.Service) iter.Seq2[catalog.EndpointID, string] {
-	address := reachable
+	address := IPAddress
 	switch s.Resolution {
 	case model.ResolutionStatic:
 	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
-		address = resolvable
+		address = NameAddress
 	default:
 		return func(func(catalog.EndpointID, string) bool) {} // no endpoint is served, and NotOffered says so
 	}

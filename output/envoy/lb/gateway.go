@@ -1,4 +1,4 @@
-package envoy
+package lb
 
 import (
 	"cmp"
@@ -6,27 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/output/envoy/names"
-	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
-
-// gatewaysTo are the gateways through which clients of a view reach the endpoints of a port
-// in other networks; nil if no endpoint names a network. Gateways lead on by the name in the handshake
-// that Envoys give in the mode ISTIO_MUTUAL alone, and to services inside of the mesh: all
-// others are not given what is behind them.
-func (v View) gatewaysTo(s *catalog.Service, port uint32, of *policy.Selector, p *policy.Policy) *policy.RemoteGateways {
-	if v.via == nil || s.Endpoints(port).Counts().Networked == 0 {
-		return nil
-	}
-	_, named := names.Mesh(s.Key.Host, port, of.String())
-	if v.Kind != KindEnvoy || !p.TLS.OfMesh() || !named || s.Location == model.MeshExternal || s.Traffic.ClusterLocal {
-		return v.via.Closed
-	}
-	return v.via
-}
 
 // entrance is a gateway in an assignment.
 type entrance struct {
@@ -38,11 +19,11 @@ type entrance struct {
 // entrances are the gateways that stand for endpoints of other networks. Each is there
 // once, for an Envoy drops the second of two endpoints with one address. It stands for
 // the nearest zones that it leads to, and is put into the first of these.
-func (d *draft) entrances(scale uint64) (list []entrance) {
+func (d *Draft) entrances(scale uint64) (list []entrance) {
 	at := map[netip.AddrPort]int{}
 	for _, z := range d.zones {
 		for _, foreign := range z.foreign {
-			gateways := d.via.To(foreign.network)
+			gateways := d.Via.To(foreign.network)
 			for _, gateway := range gateways {
 				next := entrance{gateway, z, foreign.weight * scale / uint64(len(gateways))}
 				i, known := at[gateway]
@@ -78,21 +59,21 @@ func (z *zone) leave(network string, weight uint32) {
 
 // scaleFor returns by how much weights are multiplied, and how many gateways there are
 // at most. Where there are none, nothing is multiplied.
-func (d *draft) scaleFor(total uint64) (scale, gateways uint64) {
+func (d *Draft) scaleFor(total uint64) (scale, gateways uint64) {
 	for _, z := range d.zones {
 		for _, foreign := range z.foreign {
-			gateways += uint64(len(d.via.To(foreign.network)))
+			gateways += uint64(len(d.Via.To(foreign.network)))
 		}
 	}
 	if gateways == 0 {
 		return 1, 0
 	}
 	room := math.MaxUint32 - uint64(len(d.Endpoints)) - gateways
-	return max(min(d.via.Scale, room/total), 1), gateways
+	return max(min(d.Via.Scale, room/total), 1), gateways
 }
 
 // enter adds the gateways to the places, in order.
-func (d *draft) enter(scale, divisor uint64) {
+func (d *Draft) enter(scale, divisor uint64) {
 	for _, e := range d.entrances(scale) {
 		p := wire.Endpoint{Address: e.gateway.Addr().String(), Port: uint32(e.gateway.Port()), Weight: uint32(max(e.weight/divisor, 1))} //nolint:gosec // all weights together fit
 		i, taken := slices.BinarySearchFunc(d.Endpoints, p, compareEndpoints)

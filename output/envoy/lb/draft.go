@@ -1,4 +1,4 @@
-package envoy
+package lb
 
 import (
 	"cmp"
@@ -9,31 +9,32 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
-// draft is a load assignment in the making: the endpoints that are served, and
+// Draft is a load assignment in the making: the endpoints that are served, and
 // the localities they are grouped by. It is filled by one walk over the
 // endpoints and then written out by another over the places, so that a service
 // of 20,000 endpoints costs a handful of allocations.
-type draft struct {
+type Draft struct {
 	wire.Assignment
-	of     *policy.Selector // nil for all endpoints
-	from   standpoint       // of the client
-	order  order
-	avoids avoided
-	via    *policy.RemoteGateways // to endpoints of other networks; nil if all are reached directly
+	Of     *policy.Selector // nil for all endpoints
+	From   Location         // of the client
+	Order  Order
+	Avoids Avoided
+	Via    *policy.RemoteGateways // to endpoints of other networks; nil if all are reached directly
 	zones  []*zone                // by locality and distance
 	// digits are those of weights in each locality, if these are groups of their own; else nil.
 	digits map[model.Locality]int
 	// resolves says that endpoints are names; only others have further addresses.
-	resolves bool
+	Resolves bool
 }
 
-// fill takes in the endpoints that should be served. Those that should not
+// Fill takes in the endpoints that should be served. Those that should not
 // are left out rather than marked, so that Envoy, which in a panic sends
 // traffic to everything it knows, does not know them.
-func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
+func (d *Draft) Fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
 	if endpoints != nil {
 		d.take(endpoints, address)
 	}
@@ -42,22 +43,22 @@ func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 	d.gather()
 }
 
-func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
-	if d.of == nil {
+func (d *Draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
+	if d.Of == nil {
 		d.Endpoints = make([]wire.Endpoint, 0, endpoints.Healthy)
 	}
 	rewritten := false
 	var last *zone
 	for e := range endpoints.All() {
-		if e.Health != model.Healthy || !d.of.Selects(e.Labels) || !d.from.sees(e, d.order) || d.avoids.has(e) {
+		if e.Health != model.Healthy || !d.Of.Selects(e.Labels) || !d.From.sees(e, d.Order) || d.Avoids.has(e) {
 			continue
 		}
 		written, left := address(e)
-		foreign := d.via.LeadTo(e.Network)
+		foreign := d.Via.LeadTo(e.Network)
 		if left != "" && !(foreign && e.Address == "") { // who goes through a gateway needs no address
 			continue
 		}
-		distance := d.from.distance(e, d.order)
+		distance := d.From.distance(e, d.Order)
 		if last == nil || last.distance != distance || last.Locality != e.Locality {
 			last = d.zoneOf(&e.Locality, distance)
 		}
@@ -76,11 +77,11 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 
 // alsoAt lists the further addresses of an endpoint. They are of clients that try the one
 // after the other, so an endpoint on a socket or of a name has none.
-func (d *draft) alsoAt(e catalog.Endpoint, written string) (list []string) {
-	if d.resolves || e.Port == 0 {
+func (d *Draft) alsoAt(e catalog.Endpoint, written string) (list []string) {
+	if d.Resolves || e.Port == 0 {
 		return nil
 	}
-	for _, ip := range furtherAddresses(e) {
+	for _, ip := range reach.FurtherAddresses(e) {
 		if text := ip.String(); text != written {
 			list = append(list, text)
 		}
@@ -90,7 +91,7 @@ func (d *draft) alsoAt(e catalog.Endpoint, written string) (list []string) {
 
 // tellAddressesApart leaves out further addresses that something else in the assignment
 // has. gRPC rejects an assignment in which an address occurs twice.
-func (d *draft) tellAddressesApart() {
+func (d *Draft) tellAddressesApart() {
 	type socket struct {
 		address string
 		port    uint32
@@ -115,7 +116,7 @@ func (d *draft) tellAddressesApart() {
 // unite restores the order, and that no endpoint occurs twice, after addresses
 // were brought into canonical form. Of two that turn out to be the same the
 // first counts.
-func (d *draft) unite() {
+func (d *Draft) unite() {
 	slices.SortStableFunc(d.Endpoints, compareEndpoints)
 	d.Endpoints = slices.CompactFunc(d.Endpoints, func(a, b wire.Endpoint) bool { return a.Address == b.Address && a.Port == b.Port })
 }
@@ -128,7 +129,7 @@ func compareEndpoints(a, b wire.Endpoint) int {
 // the weights of a locality's endpoints, or those of all localities, add up to
 // more than 32 bits hold. Past that every weight is divided by the same
 // number, at which it stays at least 1.
-func (d *draft) balance() {
+func (d *Draft) balance() {
 	var total uint64
 	for i := range d.Endpoints {
 		total += uint64(d.Endpoints[i].Weight)
@@ -153,7 +154,7 @@ func (d *draft) balance() {
 }
 
 // gather puts the groups in order, without those that have no served endpoint.
-func (d *draft) gather() {
+func (d *Draft) gather() {
 	var groups []*group
 	for _, z := range d.zones {
 		for _, g := range z.groups {
@@ -164,7 +165,7 @@ func (d *draft) gather() {
 	}
 	rank(groups)
 	slices.SortFunc(groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), compareLocalities(&a.Locality, &b.Locality))
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), CompareLocalities(&a.Locality, &b.Locality))
 	})
 	for _, g := range groups {
 		d.Groups = append(d.Groups, &g.Group)

@@ -1,0 +1,7 @@
+package envoy
+
+import (
+	"strings"
+)
+
+func foldOf(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
