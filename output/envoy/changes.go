@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -193,4 +194,85 @@ func audience(revisions ...*catalog.Service) (namespaces []string, seen bool) {
 	}
 	slices.Sort(namespaces)
 	return slices.Compact(namespaces), len(namespaces) > 0
+}
+
+// losses returns the ports that have lost an endpoint in some view
+// that it had before: it was removed, or is not healthy any more. Clients
+// go on sending there until they know.
+func losses(hosts *stepHosts, host string, c catalog.ServiceChange) map[uint32]bool {
+	lost := map[uint32]bool{}
+	if c.Old != nil && c.New != nil && sameStanding(c.Old, c.New) {
+		for id := range c.Endpoints {
+			if serves(c.Old, id) && (!serves(c.New, id) || confined(c.New) && moved(c, id)) {
+				lost[id.ServicePort] = true
+			}
+		}
+		for _, port := range c.Old.Ports {
+			lost[port.Number] = lost[port.Number] || confined(c.New) && c.New.Traffic != c.Old.Traffic
+		}
+		return lost
+	}
+	// Views change over to another service of the host, or from one.
+	if c.Old != nil {
+		for _, port := range c.Old.Ports {
+			lost[port.Number] = c.Old.Endpoints(port.Number).Counts().Healthy > 0
+		}
+	}
+	for port, others := range hosts.of(host).healthy {
+		if c.New != nil && c.New.Endpoints(port).Counts().Healthy > 0 {
+			others--
+		}
+		lost[port] = lost[port] || others > 0
+	}
+	return lost
+}
+
+// confined reports whether clients use some endpoints of a service, and no other.
+func confined(s *catalog.Service) bool { return s.Traffic.NodeLocal || s.Traffic.ClusterLocal }
+
+// serves reports whether a service has an endpoint and it is healthy.
+func serves(s *catalog.Service, id catalog.EndpointID) bool {
+	e, ok := s.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	return ok && e.Health == model.Healthy
+}
+
+// moved reports whether an endpoint is on another node than before.
+func moved(c catalog.ServiceChange, id catalog.EndpointID) bool {
+	was, _ := c.Old.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	is, _ := c.New.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	of, _ := was.Labels.Get(lb.ClusterLabel)
+	now, _ := is.Labels.Get(lb.ClusterLabel)
+	return was.Node != is.Node || of != now
+}
+
+// touched are the subsets of which endpoints changed.
+func touched(subsets []*policy.Selector, c catalog.ServiceChange) (some []*policy.Selector) {
+	for _, s := range subsets {
+		for id := range c.Endpoints {
+			if holds(s, c.Old, id) || holds(s, c.New, id) {
+				some = append(some, s)
+				break
+			}
+		}
+	}
+	return some
+}
+
+// leftSubset reports whether an endpoint left the subset, even if it still serves others.
+func leftSubset(s *policy.Selector, c catalog.ServiceChange) bool {
+	if s == nil || c.Old == nil || c.New == nil {
+		return false
+	}
+	for id := range c.Endpoints {
+		if holds(s, c.Old, id) && !holds(s, c.New, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether an endpoint of a service is part of the subset.
+func holds(s *policy.Selector, of *catalog.Service, id catalog.EndpointID) bool {
+	e, ok := of.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	return ok && s.Selects(e.Labels)
 }

@@ -2,11 +2,14 @@ package envoy
 
 import (
 	"iter"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
@@ -111,4 +114,174 @@ func discoveryOf(f reach.Form) wire.Discovery {
 	default:
 		return wire.EDS
 	}
+}
+
+// tlsFor is the TLS of connections to a service; nil for none. An API server, which
+// each cluster has for itself, takes no TLS of the mesh.
+func tlsFor(u *policy.UpstreamTLS, s catalog.ServiceDefinition) *policy.UpstreamTLS {
+	if !u.On() || s.Traffic.ClusterLocal && u.OfMesh() {
+		return nil
+	}
+	return u
+}
+
+// identitiesFor are the names of which a certificate must have one: those that are
+// configured, or those of the service and the accounts of its endpoints, or the host.
+// They are one text, by which subjects can be compared.
+func identitiesFor(u *policy.UpstreamTLS, s *catalog.Service, endpoints *catalog.Endpoints, trustDomain string) string {
+	accounts := slices.Clone(u.SubjectAltNames)
+	if len(accounts) == 0 {
+		accounts = s.SubjectAltNames.Slice()
+		for account := range endpoints.Accounts() {
+			accounts = append(accounts, accountName(account, s.Key.Namespace, trustDomain))
+		}
+	}
+	slices.Sort(accounts)
+	return strings.ToValidUTF8(strings.Join(slices.Compact(accounts), "\n"), string(utf8.RuneError))
+}
+
+// otherIdentities reports whether a change may be one of identities: the service has
+// others, or an endpoint of the port came, went or changed with its account.
+func otherIdentities(c catalog.ServiceChange, port uint32) bool {
+	if !c.Old.SubjectAltNames.Equal(c.New.SubjectAltNames) {
+		return true
+	}
+	for id := range c.Endpoints {
+		if id.ServicePort != port {
+			continue
+		}
+		before, was := c.Old.Endpoints(port).Get(id.Address, id.Port)
+		after, is := c.New.Endpoints(port).Get(id.Address, id.Port)
+		var old, now string
+		if was {
+			old = before.ServiceAccount
+		}
+		if is {
+			now = after.ServiceAccount
+		}
+		if old != now {
+			return true
+		}
+	}
+	return false
+}
+
+// accountName is the name of a workload that runs under an account.
+func accountName(account, namespace, trustDomain string) string {
+	if strings.Contains(account, "://") {
+		return account
+	}
+	return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
+}
+
+// serverName is the server name in a handshake. A host with a wildcard has none.
+func serverName(s slot, u *policy.UpstreamTLS) string {
+	switch host := s.key.Host; {
+	case u.OfMesh():
+		name, _ := names.Mesh(host, s.port, s.subset.String())
+		return name
+	case u.SNI != "":
+		return u.SNI
+	case strings.HasPrefix(host, "*"):
+		return ""
+	default:
+		return host
+	}
+}
+
+// securedBy sets the TLS of a cluster by the policy of its host.
+func securedBy(c cluster, u *policy.UpstreamTLS, s *catalog.Service, trustDomain string) cluster {
+	if u = tlsFor(u, s.ServiceDefinition); u != nil {
+		c.tls, c.identities = u, identitiesFor(u, s, s.Endpoints(c.port), trustDomain)
+	}
+	return c
+}
+
+// choice is how the clients of a view choose among the endpoints of a service port.
+type choice struct {
+	order  lb.Order
+	from   lb.Location // as far as it matters in the order
+	avoids lb.Avoided
+}
+
+func choiceOf(w *state, v View, p portOf) choice {
+	o := lb.OrderOf(p.Definition, p.policy)
+	return choice{o, v.place.Within(o), lb.AvoidedIn(w.settings, v.proxy, p.Key.Host, p.Endpoints(p.port.Number))}
+}
+
+// clusterChosen is the cluster for the clients of a view. Clients of equal views share it, so
+// it contains nothing that does not matter to them.
+func clusterChosen(v View, by choice, c cluster) cluster {
+	c.policy = v.settings.OrIstio().For(c.key.Host, c.affinity)
+	c.sockets = c.sockets && c.policy.TCPKeepalive != nil && !reach.IsGRPC(v.Kind)
+	switch {
+	case reach.IsGRPC(v.Kind):
+		c.grpc, c.external = true, false
+		if c.speaks == wire.Downstream {
+			c.speaks = wire.AnyHTTP
+		}
+	case c.resolves():
+		c.resolver = v.resolver
+	}
+	if c.resolves() {
+		c.avoids = by.avoids
+	}
+	if c.avoids != (lb.Avoided{}) {
+		c.form = reach.StrictDNS // which takes less than one name, too
+	}
+	if c.form == reach.StrictDNS {
+		c.from, c.order = by.from, by.order
+	}
+	return c
+}
+
+// assignmentChosen is the load assignment for a kind of clients. gRPC obeys only the weights of
+// localities, so endpoints of other weights get localities of their own. Where all endpoints
+// of a locality have the same weight, kinds share the assignment.
+func assignmentChosen(kind string, by choice, via *policy.RemoteGateways, a assignment) assignment {
+	a.byWeight = reach.IsGRPC(kind) && a.endpoints.Uneven()
+	a.from, a.order, a.via, a.avoids = by.from, by.order, via, by.avoids
+	return a
+}
+
+func wireFamily(f node.Family) wire.Family {
+	switch f {
+	case node.IPv4:
+		return wire.IPv4
+	case node.IPv6:
+		return wire.IPv6
+	default:
+		return wire.AnyFamily
+	}
+}
+
+// assignment is what a ClusterLoadAssignment is made of. The service's
+// definition has no part in it.
+type assignment struct {
+	assignmentSlot
+	endpoints *catalog.Endpoints
+	order     lb.Order
+}
+
+// assignmentSlot tells the variants of a load assignment apart.
+type assignmentSlot struct {
+	slot
+	byWeight bool                   // the weights of endpoints are those of localities
+	from     lb.Location            // of the clients, as far as it matters in the order
+	via      *policy.RemoteGateways // to endpoints of other networks; nil if there are none
+	avoids   lb.Avoided             // by the client, which is an edge
+}
+
+// Slot implements [push.Subject].
+func (s assignmentSlot) Slot() any { return s }
+
+// Encode implements [push.Subject].
+func (a assignment) Encode() push.Encoded {
+	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids}
+	d.Name = a.clusterName()
+	if a.byWeight {
+		d.TellWeightsApart(a.endpoints)
+	}
+	d.Fill(a.endpoints, reach.IPAddress)
+	return resourceOf(d.Name, d.Any())
 }

@@ -14,8 +14,8 @@
 // services, and depend on what the Envoy says it is:
 //
 //   - A sidecar has a listener for each address and port of what its workload calls
-//     (outbound.go, chain.go), with a route configuration for each port, which is put
-//     together from fragments that all views share (fragments.go). For the workload's
+//     (outbound.go), with a route configuration for each port, which is put
+//     together from fragments that all views share (package vhost). For the workload's
 //     own ports it has one listener (inbound.go).
 //   - An edge has the listeners of the configuration (edge.go).
 //   - Any other Envoy has listeners of its own, and is given clusters and assignments.

@@ -287,3 +287,5 @@ func (taken claims) add(list *[]reach.Chain, c reach.Chain) bool {
 	*list = append(*list, c)
 	return true
 }
+
+func foldOf(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }

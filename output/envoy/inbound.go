@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -151,4 +152,182 @@ func reviewedWorkloads(c catalog.Change) (keys []string, all bool) {
 	}
 	slices.Sort(keys)
 	return keys, false
+}
+
+// findInboundListener returns the listener of an Envoy's own workload.
+func findInboundListener(v View) (push.Subject, bool) {
+	own := node.Proxy{Role: v.proxy.Role, Mode: v.proxy.Mode, Family: v.proxy.Family}
+	return inboundListener{View{settings: v.settings, proxy: own, inbound: v.inbound}}, v.inbound.taken
+}
+
+// inboundListener is [virtualInbound]. It says nothing of services, and of the ports of
+// the workload only which there are and what they carry: it hardly ever changes.
+type inboundListener struct {
+	view View // without what does not matter here
+}
+
+// Slot implements [push.Subject].
+func (l inboundListener) Slot() any { return l }
+
+// Refers implements [push.Referrer].
+func (l inboundListener) Refers(to string) iter.Seq[string] {
+	if to != wire.ClusterURL {
+		return nothing
+	}
+	list := []string{names.BlackHole, names.InboundPassthrough}
+	for number := range l.view.inbound.ports.all() {
+		list = append(list, names.InboundCluster(number))
+	}
+	return slices.Values(list)
+}
+
+// Encode implements [push.Subject].
+func (l inboundListener) Encode() push.Encoded {
+	p, s := l.view.proxy, l.view.settings.OrIstio()
+	var ports []wire.InboundPort
+	for number, kind := range l.view.inbound.ports.all() {
+		ports = append(ports, inboundPort(number, kind))
+	}
+	return encode(names.VirtualInbound, wire.ListenerURL,
+		wire.VirtualInbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, ports, reach.ServerFirstPorts[:], s.Defaults))
+}
+
+func inboundPort(number uint32, kind reach.Traffic) wire.InboundPort {
+	p := wire.InboundPort{Number: number}
+	switch kind {
+	case reach.HTTP:
+		p.Carries = wire.Requests
+	case reach.Detected:
+		p.Carries = wire.Either
+	default: // connections
+	}
+	return p
+}
+
+// Addresses that an Envoy calls its workload from. The rules that redirect connections
+// let those from them pass, so that they do not come back to the Envoy.
+const (
+	sourceIPv4 = "127.0.0.6"
+	sourceIPv6 = "::6"
+)
+
+// inboundClusterNames lists the clusters that lead to an Envoy's own workload.
+func inboundClusterNames(v View) (list []string) {
+	for b := range v.inbound.binds.served() {
+		list = append(list, names.InboundCluster(b.port()))
+	}
+	if !v.inbound.taken {
+		return list
+	}
+	list = append(list, names.InboundPassthrough)
+	for number := range v.inbound.ports.all() {
+		list = append(list, names.InboundCluster(number))
+	}
+	return list
+}
+
+func findInboundCluster(v View, name string) (push.Subject, bool) {
+	for b := range v.inbound.binds.served() {
+		if names.InboundCluster(b.port()) == name {
+			return boundCluster{b.port(), b.to}, true
+		}
+	}
+	if !v.inbound.taken {
+		return nil, false
+	}
+	if name == names.InboundPassthrough {
+		return inboundCluster{0, workloadFamily(v)}, true
+	}
+	digits, inward := strings.CutPrefix(name, "inbound|")
+	digits, named := strings.CutSuffix(digits, "||")
+	wanted, ok := names.ParsePort(digits)
+	if !inward || !named || !ok {
+		return nil, false
+	}
+	for number := range v.inbound.ports.all() {
+		if number == wanted {
+			return inboundCluster{number, workloadFamily(v)}, true
+		}
+	}
+	return nil, false
+}
+
+// workloadFamily is the family of the addresses of an Envoy's own workload.
+func workloadFamily(v View) node.Family {
+	if v.inbound.both {
+		return node.DualStack
+	}
+	return v.resolver.Family
+}
+
+// inboundCluster leads to a port of an Envoy's own workload, or with port 0 to any. It
+// goes where the connection was going, so that nothing of it ever changes.
+type inboundCluster struct {
+	port   uint32
+	family node.Family
+}
+
+// Slot implements [push.Subject].
+func (c inboundCluster) Slot() any { return c }
+
+// Encode implements [push.Subject].
+func (c inboundCluster) Encode() push.Encoded {
+	m := wire.InboundCluster(c.port, sourcesOf(c.family)...)
+	return encode(m.GetName(), wire.ClusterURL, m)
+}
+
+// sources lists the addresses that an Envoy calls its workload from, by the family of the
+// workload's addresses.
+func sourcesOf(f node.Family) []string {
+	switch f {
+	case node.IPv6:
+		return []string{sourceIPv6}
+	case node.DualStack:
+		return []string{sourceIPv4, sourceIPv6}
+	default:
+		return []string{sourceIPv4}
+	}
+}
+
+// plainClusterNames yields the clusters that stand for no service.
+func plainClusterNames(_ *state, v View) iter.Seq[string] {
+	return slices.Values(append([]string{names.BlackHole, names.Passthrough}, inboundClusterNames(v)...))
+}
+
+// ownClusterNames yields those, and the clusters of a gateway.
+func ownClusterNames(w *state, v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, names := range []iter.Seq[string]{plainClusterNames(w, v), enteredNames(w, v)} {
+			for name := range names {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func findOwnCluster(w *state, v View, name string) (push.Subject, bool) {
+	if entered, ok := findEntered(w, v, ClusterType, name); ok {
+		return entered, true
+	}
+	if own, ok := findInboundCluster(v, name); ok {
+		return own, true
+	}
+	return plainCluster(name), name == names.BlackHole || name == names.Passthrough
+}
+
+// plainCluster goes nowhere, or wherever a connection was going.
+type plainCluster string
+
+// Slot implements [push.Subject].
+func (c plainCluster) Slot() any { return c }
+
+// Encode implements [push.Subject].
+func (c plainCluster) Encode() push.Encoded {
+	m := wire.BlackHoleCluster()
+	if c == names.Passthrough {
+		m = wire.PassthroughCluster()
+	}
+	return encode(m.GetName(), wire.ClusterURL, m)
 }

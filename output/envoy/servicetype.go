@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"iter"
+	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -9,6 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -226,4 +229,63 @@ func findAnyRoutes(w *state, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	return route{slot: p.slot(RouteType).common(), policy: v.settings.OrIstio().Of(p.Key.Host)}, true
+}
+
+// listener is a gRPC client's way in: it stands for the target the client
+// dialled, and leads to the route configuration.
+type listener struct{ slot }
+
+// Refers implements [push.Referrer].
+func (l listener) Refers(to string) iter.Seq[string] {
+	if to == wire.RouteURL {
+		return one(l.clusterName())
+	}
+	return nothing
+}
+
+// Encode implements [push.Subject].
+func (l listener) Encode() push.Encoded {
+	name := names.Listener(l.key.Host, l.port)
+	return encode(name, wire.ListenerURL, wire.APIListener(name, l.clusterName()))
+}
+
+// absentListener has grpc-node sent an empty listener for one that does not exist.
+// It remembers a listener that was removed, and when the same comes again takes
+// it for no change: a service that returned as it was would stay lost to it. Others
+// know better, and grpc-java does not get over an empty listener.
+func absentListener(kind string, m push.Mode) push.Absence {
+	if kind == reach.KindGRPCNode && m == push.WholeState {
+		return push.Empty
+	}
+	return push.Removal
+}
+
+// voidListener returns a listener without any route: calls fail at once. It has to
+// have a virtual host, without which grpc-node ends with an exception.
+func voidListener(name string) push.Encoded {
+	host, _, ok := names.ParseListener(name)
+	if !ok || len(host) > vhost.LongestHost || !utf8.ValidString(host) {
+		return push.Encoded{}
+	}
+	return encode(name, wire.ListenerURL, wire.VoidListener(name))
+}
+
+// route leads every call of a gRPC client to the cluster of its own name.
+type route struct {
+	slot
+	policy *policy.Policy
+}
+
+// Refers implements [push.Referrer].
+func (r route) Refers(to string) iter.Seq[string] {
+	if to == wire.ClusterURL {
+		return one(r.clusterName())
+	}
+	return nothing
+}
+
+// Encode implements [push.Subject].
+func (r route) Encode() push.Encoded {
+	name := r.clusterName()
+	return encode(name, wire.RouteURL, wire.GRPCRoutes(name, r.key.Host, r.port, wire.Target{Cluster: name, Policy: r.policy}))
 }
