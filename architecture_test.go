@@ -50,6 +50,8 @@ var rooms = []room{
 	{"immutable", 0, []string{"github.com/tidwall/btree"}},
 	{"internal/wait", 0, nil},   // the sleep and the backoff of every floor, floor 1 among them
 	{"internal/*", 0, anything}, // small utilities that know nothing of Isthmus
+	// The names of resources, which are Istio's.
+	{"output/envoy/names", 0, nil},
 
 	// Floor 1: the data path, without any protocol.
 	{"source", 1, floor1},
@@ -71,6 +73,14 @@ var rooms = []room{
 	// gRPC and no protocol, and knows of the engine that it has clients.
 	{"internal/streams", 2, []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sync", "github.com/spiffe/go-spiffe/v2"}},
 	{"output", 2, nil}, // one interface of all outputs, which speaks of the catalog, the engine and the sources
+	// The messages of Envoys, from plain values: neither the catalog nor the engine.
+	{"output/envoy/wire", 2, anything},
+	// Pure decisions over the catalog: the Envoy of a client, the services that it reaches, the
+	// endpoints that it uses, and the owners of domains.
+	{"output/envoy/node", 2, nil},
+	{"output/envoy/reach", 2, nil},
+	{"output/envoy/lb", 2, nil},
+	{"output/envoy/vhost", 2, anything},
 	// Objects of other APIs, for whoever reads or writes them. It does no
 	// I/O, so it has the types of an API and nothing that could speak to one.
 	{"convert/istio", 2, []string{
@@ -126,6 +136,14 @@ var neighbours = []struct{ from, to string }{
 	{"source/supervise", "source/reading"},
 	{"source/supervise", "source/hold"},
 	{"source/supervise", "source/baseline"},
+	// The inner walls of output/envoy: decisions use the Envoy of a client and each other, and
+	// encode through wire.
+	{"output/envoy/reach", "output/envoy/node"},
+	{"output/envoy/lb", "output/envoy/node"},
+	{"output/envoy/lb", "output/envoy/reach"},
+	{"output/envoy/lb", "output/envoy/wire"},
+	{"output/envoy/vhost", "output/envoy/reach"},
+	{"output/envoy/vhost", "output/envoy/wire"},
 	// The top floor is a short stair: main calls the commands, and the commands
 	// start the application, which alone knows every concrete type.
 	{"cmd/*", "internal/cli"},

@@ -6,6 +6,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
+	envoynames "github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/resource"
@@ -42,10 +44,10 @@ func Known() Kinds {
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{
 				Kinds: xds.Kinds{
-					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster},
+					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoynames.DNSCluster},
 					ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 				},
-				Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: envoy.Unserved, Notices: envoy.Notices,
+				Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: reach.Unserved, Notices: envoy.Notices,
 				Configuration: xds.Configuration{
 					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
 					Begin: func(self string) xds.Steps {

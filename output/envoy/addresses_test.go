@@ -14,6 +14,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -79,8 +82,8 @@ func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
 				continue
 			}
 			var led []string
-			for to := range listener.(push.Referrer).Refers(clusterURL) {
-				host, _, _ := parseClusterName(to)
+			for to := range listener.(push.Referrer).Refers(wire.ClusterURL) {
+				host, _, _ := names.ParseCluster(to)
 				service, _, _ := strings.Cut(host, ".")
 				led = append(led, service)
 			}
@@ -153,15 +156,15 @@ func TestViewsOfClustersAreAsManyAsMatter(t *testing.T) {
 		}
 		return len(seen)
 	}
-	for r := range rows {
+	for r := range resourceTypes() {
 		if got := views(push.Row(r)); got != 1 {
-			t.Errorf("%s: %d views where one cluster has addresses", rows[r].Name, got)
+			t.Errorf("%s: %d views where one cluster has addresses", resourceTypes()[r].Name, got)
 		}
 	}
 	change := b.Apply(2, []model.Event{inCluster("westward", "mail", tcp, "10.0.7.1")})
 	for r, want := range map[push.Row]int{ListenerType: 3, RouteType: 3, ClusterType: 1, EndpointType: 1} {
 		if got := views(r); got != want {
-			t.Errorf("%s: %d views, not %d", rows[r].Name, got, want)
+			t.Errorf("%s: %d views, not %d", resourceTypes()[r].Name, got, want)
 		}
 	}
 	if got := Step(b.Snapshot(), change, true, "istio-system").Reviewed; !slices.Contains(got, "*") {
@@ -256,8 +259,8 @@ func checkAddress(t *rapid.T, w *World, c push.Client, index *catalog.PortServic
 	v := w.View(ListenerType, c).(View)
 	var owners, others, called []catalog.ServiceDefinition
 	for s := range index.Visible(v.viewer()) {
-		switch has := slices.Contains(slices.Collect(s.OwnAddressesIn(v.proxy.cluster)), address); {
-		case has && s.ForeignIn(v.proxy.cluster):
+		switch has := slices.Contains(slices.Collect(s.OwnAddressesIn(v.proxy.Cluster)), address); {
+		case has && s.ForeignIn(v.proxy.Cluster):
 			others = append(others, s)
 		case has:
 			owners = append(owners, s)
@@ -269,28 +272,28 @@ func checkAddress(t *rapid.T, w *World, c push.Client, index *catalog.PortServic
 	first := true // who owns the address, and if requests do there is no listener of it
 	for _, s := range slices.SortedFunc(slices.Values(owners), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(v.Namespace, a, b) }) {
 		port, _ := s.Port(index.Number)
-		kind := trafficOf(port)
-		if !hasCluster(s, index.Number) || kind == notTCP {
+		kind := reach.TrafficOf(port)
+		if !reach.HasCluster(s, index.Number) || kind == reach.NotTCP {
 			continue
 		}
-		if kind == httpOnly && first {
+		if kind == reach.HTTP && first {
 			break
 		}
-		if first = false; kind != httpOnly {
+		if first = false; kind != reach.HTTP {
 			called = append(called, s)
 		}
 	}
 	calls := newCaller(t, w, c, "nowhere")
-	if listens := calls.listener(socketName(address, index.Number)) != nil; listens != (len(called) > 0) {
-		t.Fatalf("%s has a listener for %q of %s: %t, and there are %d services", socketName(address, index.Number), c.Cluster, c.Namespace, listens, len(called))
+	if listens := calls.listener(names.Socket(address, index.Number)) != nil; listens != (len(called) > 0) {
+		t.Fatalf("%s has a listener for %q of %s: %t, and there are %d services", names.Socket(address, index.Number), c.Cluster, c.Namespace, listens, len(called))
 	}
 	for s := range index.All() {
 		for _, says := range []string{"GET", "hello", "anything"} {
 			to := calls.reaches(call{address, index.Number, says, s.Key.Host})
-			is := func(s catalog.ServiceDefinition) bool { return ClusterName(s.Key.Host, index.Number) == to }
+			is := func(s catalog.ServiceDefinition) bool { return names.Cluster(s.Key.Host, index.Number) == to }
 			switch {
 			case slices.ContainsFunc(called, is), len(called) == 0:
-			case len(called) > 1 && to == passthroughCluster:
+			case len(called) > 1 && to == names.Passthrough:
 			case says == "GET" && to == "": // by a host that is not that of the service
 			default:
 				t.Fatalf("%s for %s at %s reaches %q from %q of %s, and not %v", says, s.Key.Host, address, to, c.Cluster, c.Namespace, called)

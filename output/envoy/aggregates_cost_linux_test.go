@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -47,7 +48,7 @@ func BenchmarkAggregates(b *testing.B) {
 					w := step(builder.Snapshot(), change, true, "root").World
 					for n := range namespaces {
 						size = encodedFor(b, w, sharedName{of.row, of.resource}, push.Client{
-							Kind: KindEnvoy, Namespace: fmt.Sprintf("ns-%d", n), Proxy: push.Proxy{Role: of.role}, Addresses: []string{"10.9.9.9"},
+							Kind: reach.KindEnvoy, Namespace: fmt.Sprintf("ns-%d", n), Proxy: push.Proxy{Role: of.role}, Addresses: []string{"10.9.9.9"},
 						})
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -15,7 +16,7 @@ func TestListenersOfManyServicesWait(t *testing.T) {
 	listeners := Types(func(changes string, _ push.Mode) push.Debounce { return push.Debounce{Quiet: waits[changes]} })[ListenerType]
 	for name, want := range map[string]time.Duration{
 		"dns": time.Second, "0.0.0.0_443": time.Minute, "::_8443": time.Minute, "127.0.0.1_80": time.Minute, "::1_80": time.Minute,
-		"10.0.0.1_443": 0, "2001:db8::1_443": 0, virtualOutbound: 0, virtualInbound: 0, "0.0.0.0": 0, "reviews.example.com:80": 0,
+		"10.0.0.1_443": 0, "2001:db8::1_443": 0, names.VirtualOutbound: 0, names.VirtualInbound: 0, "0.0.0.0": 0, "reviews.example.com:80": 0,
 	} {
 		got := listeners.Debounce
 		for _, apart := range listeners.Apart {

@@ -20,6 +20,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
 // serviceOf returns a STATIC service of one port with those endpoints.
@@ -47,7 +49,7 @@ func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoad
 	groups := map[model.Locality]*endpointv3.LocalityLbEndpoints{}
 	seen := map[string]bool{}
 	for e := range endpoints.All() {
-		address, left := reachable(e)
+		address, left := reach.IPAddress(e)
 		if e.Health != model.Healthy || left != "" {
 			continue
 		}
@@ -85,7 +87,7 @@ func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoad
 	}
 	slices.SortFunc(cla.Endpoints, func(a, b *endpointv3.LocalityLbEndpoints) int {
 		x, y := localityOf(a.Locality), localityOf(b.Locality)
-		return compareLocalities(&x, &y)
+		return lb.CompareLocalities(&x, &y)
 	})
 	return cla
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -69,7 +71,7 @@ func TestAnEdgeIsNotLedToItself(t *testing.T) {
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	called := func(c push.Client, row push.Row, host string) []string {
 		t.Helper()
-		c.Kind, c.Namespace = KindEnvoy, "a"
+		c.Kind, c.Namespace = reach.KindEnvoy, "a"
 		subject, ok := u.World.Find(u.World.View(row, c), row, "outbound|80||"+host)
 		if !ok {
 			t.Fatalf("there is no cluster of %s", host)
@@ -120,14 +122,14 @@ func TestAnEdgeExposesItsHosts(t *testing.T) {
 	s := NewTranslator()
 	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*.shop.com"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"db.com"}}}
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
+	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
 	for name, want := range map[push.Row][]string{RouteType: {"outbound|80||B.Shop.com", "outbound|80||a.shop.com"}, ListenerType: {"outbound|9000||db.com"}} {
 		resource := map[push.Row]string{RouteType: "http.8080", ListenerType: "0.0.0.0_9000"}[name]
 		subject, ok := u.World.Find(u.World.View(name, client), name, resource)
 		if !ok {
 			t.Fatalf("there is no %s", resource)
 		}
-		got := slices.Sorted(subject.(push.Referrer).Refers(clusterURL))
+		got := slices.Sorted(subject.(push.Referrer).Refers(wire.ClusterURL))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s leads to %v, want %v", resource, got, want)
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
 func manyEndpoints(n int) *catalog.Service {
@@ -35,7 +37,7 @@ func BenchmarkAssignment(b *testing.B) {
 		b.Run(strconv.Itoa(n)+"/messages", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				encode("outbound|80||svc.n", endpointURL, ordinary("outbound|80||svc.n", s.Endpoints(80)))
+				encode("outbound|80||svc.n", wire.EndpointURL, ordinary("outbound|80||svc.n", s.Endpoints(80)))
 			}
 		})
 		m := ordinary("outbound|80||svc.n", s.Endpoints(80))
@@ -70,7 +72,7 @@ func manyServices(n int) *World {
 
 func BenchmarkWorld(b *testing.B) {
 	w := manyServices(28000)
-	for _, kind := range []string{KindEnvoy, KindGRPC} {
+	for _, kind := range []string{reach.KindEnvoy, reach.KindGRPC} {
 		v := View{Kind: kind, Namespace: "n"}
 		b.Run("find/"+kind, func(b *testing.B) {
 			b.ReportAllocs()
@@ -90,7 +92,7 @@ func BenchmarkWorld(b *testing.B) {
 	}
 	b.Run("encode-cluster", func(b *testing.B) {
 		b.ReportAllocs()
-		subject, _ := w.Find(View{Kind: KindEnvoy}, ClusterType, "outbound|8080||service-1.shop.svc.cluster.local")
+		subject, _ := w.Find(View{Kind: reach.KindEnvoy}, ClusterType, "outbound|8080||service-1.shop.svc.cluster.local")
 		for b.Loop() {
 			subject.Encode()
 		}

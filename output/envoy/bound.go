@@ -7,15 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -39,9 +36,9 @@ type bound struct {
 func (b bound) port() uint32 { return uint32(b.at.Port()) }
 
 // name is that of the listener, which is Istio's.
-func (b bound) name() string { return socketName(b.at.Addr().String(), b.port()) }
+func (b bound) name() string { return names.Socket(b.at.Addr().String(), b.port()) }
 
-func writeBinds(binds []push.Bind, kinds map[uint32]traffic) boundPorts {
+func writeBinds(binds []push.Bind, kinds map[uint32]reach.Traffic) boundPorts {
 	var b []byte
 	for _, bind := range binds {
 		mark := byte(unserved)
@@ -106,7 +103,7 @@ func (p boundPorts) claim(address string, number uint32) bool {
 func findBoundListener(v View, name string) (push.Subject, bool) {
 	for b := range v.inbound.binds.served() {
 		if b.name() == name {
-			return boundListener{View{settings: v.settings, proxy: proxy{role: v.proxy.role}}, b}, true
+			return boundListener{View{settings: v.settings, proxy: node.Proxy{Role: v.proxy.Role}}, b}, true
 		}
 	}
 	return nil, false
@@ -123,34 +120,16 @@ func (l boundListener) Slot() any { return l }
 
 // Refers implements [push.Referrer].
 func (l boundListener) Refers(to string) iter.Seq[string] {
-	if to != clusterURL {
+	if to != wire.ClusterURL {
 		return nothing
 	}
-	return one(inboundClusterName(l.port()))
+	return one(names.InboundCluster(l.port()))
 }
 
 // Encode implements [push.Subject].
 func (l boundListener) Encode() push.Encoded {
-	kind := markedBy(l.mark)
-	m := &listenerv3.Listener{
-		Name:             l.name(),
-		Address:          socketAt(l.at.Addr().String(), l.port()),
-		TrafficDirection: corev3.TrafficDirection_INBOUND,
-		FilterChains:     l.view.inboundChains(l.name(), l.port(), kind, true),
-		// As for all other listeners: a client that says nothing yet is not one that
-		// says something else.
-		ListenerFiltersTimeout:           durationpb.New(0),
-		ContinueOnListenerFiltersTimeout: true,
-	}
-	switch kind {
-	case httpOnly:
-		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
-	case sniffed:
-		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector), inspector(httpInspector)}
-	default: // nothing is read: the server may speak first
-	}
-	l.view.logUnmatched(m)
-	return encode(m.GetName(), listenerURL, m)
+	p := inboundPort(l.port(), markedBy(l.mark))
+	return encode(l.name(), wire.ListenerURL, wire.Bound(l.name(), l.at.Addr().String(), p, l.view.settings.OrIstio().Defaults))
 }
 
 // boundCluster leads to where the workload itself listens.
@@ -164,24 +143,7 @@ func (c boundCluster) Slot() any { return c }
 
 // Encode implements [push.Subject].
 func (c boundCluster) Encode() push.Encoded {
-	name := inboundClusterName(c.port)
-	m := &clusterv3.Cluster{
-		Name: name, AltStatName: name + ";", ConnectTimeout: durationpb.New(connectTimeout),
-		// What the client speaks with Envoy is what the workload speaks.
-		TypedExtensionProtocolOptions: asIsSpoken.options(),
-		CircuitBreakers:               noLimits(),
-		LoadAssignment: &endpointv3.ClusterLoadAssignment{
-			ClusterName: name,
-			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
-				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
-					Address: socketAt(c.to.Addr().String(), uint32(c.to.Port())),
-				}},
-				LoadBalancingWeight: wrapperspb.UInt32(1),
-			}}}},
-		},
-	}
-	setType(m, clusterv3.Cluster_STATIC)
-	return encode(name, clusterURL, m)
+	return encode(names.InboundCluster(c.port), wire.ClusterURL, wire.BoundCluster(c.port, c.to))
 }
 
 // Notices returns, for a snapshot, the services' ports at which a sidecar with
@@ -190,8 +152,8 @@ func (c boundCluster) Encode() push.Encoded {
 func Notices(now *catalog.Snapshot, root string) func(push.Client) []output.Notice {
 	known := map[View][]output.Notice{}
 	return func(c push.Client) []output.Notice {
-		p := proxyOf(c)
-		if c.Kind != KindEnvoy || p.role != sidecar || p.mode != none {
+		p := node.ProxyOf(c)
+		if c.Kind != reach.KindEnvoy || p.Role != node.Sidecar || p.Mode != node.None {
 			return nil
 		}
 		v := View{Namespace: c.Namespace, scope: now.ScopeOf(c.Namespace, c.Labels, root), proxy: p}
@@ -216,16 +178,16 @@ func unopened(now *catalog.Snapshot, v View) (list []output.Notice) {
 	var unlisted, unprivileged, own []string
 	for index := range now.Ports() {
 		number := index.Number
-		if v.proxy.opens(number) || !isCalled(v, index) {
+		if v.proxy.Opens(number) || !isCalled(v, index) {
 			continue
 		}
 		text := strconv.FormatUint(uint64(number), 10)
-		switch v.proxy.obstructs(number) {
-		case unbindable:
+		switch v.proxy.Obstructs(number) {
+		case node.Unbindable:
 			unprivileged = append(unprivileged, text)
-		case envoysOwn:
+		case node.EnvoysOwn:
 			own = append(own, text)
-		case unobstructed:
+		case node.Unobstructed:
 			unlisted = append(unlisted, text)
 		}
 	}
@@ -249,7 +211,7 @@ func unopened(now *catalog.Snapshot, v View) (list []output.Notice) {
 // isCalled reports whether a view has a service at a port that connections are made to.
 func isCalled(v View, index *catalog.PortServices) bool {
 	for s := range index.Visible(v.viewer()) {
-		if port, _ := s.Port(index.Number); trafficOf(port) != notTCP && hasCluster(s, index.Number) {
+		if port, _ := s.Port(index.Number); reach.TrafficOf(port) != reach.NotTCP && reach.HasCluster(s, index.Number) {
 			return true
 		}
 	}

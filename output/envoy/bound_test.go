@@ -13,6 +13,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -38,10 +41,10 @@ func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
 		bindAt("127.0.0.1:7000", "127.0.0.1:7001"), // which no service of the workload has
 		bindAt("10.0.0.1:8080", "127.0.0.1:8080"), bindAt("0.0.0.0:9090", "127.0.0.1:9091"),
 	}
-	names := slices.Collect(w.Names(w.View(ListenerType, c), ListenerType))
-	slices.Sort(names)
+	listed := slices.Collect(w.Names(w.View(ListenerType, c), ListenerType))
+	slices.Sort(listed)
 	// At 127.0.0.1:8080 and 7001 the workload listens, and at 7000 its Envoy would.
-	if diff := gocmp.Diff([]string{"0.0.0.0_9090", "10.0.0.1_8080", "127.0.0.1_7002", "127.0.0.1_80", "127.0.0.1_9090"}, names); diff != "" {
+	if diff := gocmp.Diff([]string{"0.0.0.0_9090", "10.0.0.1_8080", "127.0.0.1_7002", "127.0.0.1_80", "127.0.0.1_9090"}, listed); diff != "" {
 		t.Errorf("its listeners are (- want, + got):\n%s", diff)
 	}
 	if _, clusters := taken(t, w, c); !slices.Equal(clusters, []string{"inbound|8080||", "inbound|9090||"}) {
@@ -57,12 +60,12 @@ func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
 		if !readInto(t, w, ListenerType, c, name, l) {
 			t.Fatalf("no listener %s", name)
 		}
-		leads := slices.Compact(reachedThrough(l, clusterURL))
+		leads := slices.Compact(reachedThrough(l, wire.ClusterURL))
 		if len(leads) != 1 || !readInto(t, w, ClusterType, c, leads[0], to) {
 			t.Fatalf("%s leads to %v", name, leads)
 		}
 		at := to.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
-		if got := socketName(at.GetAddress(), at.GetPortValue()); got != strings.ReplaceAll(want.leads, ":", "_") {
+		if got := names.Socket(at.GetAddress(), at.GetPortValue()); got != strings.ReplaceAll(want.leads, ":", "_") {
 			t.Errorf("%s leads to %s", name, got)
 		}
 		if len(l.GetFilterChains()) != want.chains || len(l.GetListenerFilters()) != want.filters || l.GetBindToPort() != nil {
@@ -114,7 +117,7 @@ func TestPortsWithoutAListenerOfLoopbackAreNoticed(t *testing.T) {
 		"edge":       {"b", push.Proxy{Role: "router", Interception: "NONE"}, nil},
 	} {
 		var got []string
-		for _, n := range notices(push.Client{Kind: KindEnvoy, Namespace: test.namespace, Proxy: test.proxy}) {
+		for _, n := range notices(push.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy}) {
 			got = append(got, n.Object+" at "+n.Where)
 			if n.Where == outboundField && !strings.Contains(n.Text, "add the ports to ISTHMUS_OUTBOUND in the node metadata, or write all") {
 				t.Errorf("%s: there is no remedy in %q", name, n.Text)

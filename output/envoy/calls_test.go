@@ -11,6 +11,7 @@ import (
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -39,9 +40,9 @@ type call struct {
 
 // reaches is the cluster that a call goes to; empty if there is no listener.
 func (c *caller) reaches(is call) string {
-	m := c.listener(socketName(is.address, is.port))
+	m := c.listener(names.Socket(is.address, is.port))
 	if m == nil {
-		m = c.listener(socketName(c.everyone, is.port))
+		m = c.listener(names.Socket(c.everyone, is.port))
 	}
 	if m == nil {
 		return ""
@@ -92,11 +93,11 @@ func takes(m *listenerv3.Listener, is call) *listenerv3.FilterChain {
 	reads := func(name string) bool {
 		return slices.ContainsFunc(m.GetListenerFilters(), func(f *listenerv3.ListenerFilter) bool { return f.GetName() == name })
 	}
-	host, transport, protocol := "", rawBuffer, ""
-	if is.says == "hello" && reads(tlsInspector) {
-		host, transport = is.host, tlsBuffer
+	host, transport, protocol := "", "raw_buffer", ""
+	if is.says == "hello" && reads("envoy.filters.listener.tls_inspector") {
+		host, transport = is.host, "tls"
 	}
-	if is.says == "GET" && reads(httpInspector) {
+	if is.says == "GET" && reads("envoy.filters.listener.http_inspector") {
 		protocol = "http/1.1"
 	}
 	left := nearest(m.GetFilterChains(), func(f *listenerv3.FilterChainMatch) (int, bool) { return inPrefixes(f, is.address) })
@@ -161,7 +162,7 @@ func blockOf(t failing, m *hcmv3.HttpConnectionManager) string {
 			t.Fatal(err)
 		}
 		for _, one := range all.GetMutations() {
-			if header := one.GetAppend().GetHeader(); header.GetKey() == blockHeader {
+			if header := one.GetAppend().GetHeader(); header.GetKey() == "x-isthmus-block-cluster" {
 				return header.GetValue()
 			}
 		}

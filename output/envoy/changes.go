@@ -1,14 +1,15 @@
 package envoy
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -16,7 +17,7 @@ import (
 // the one before, and for whom. Now is the snapshot that the change led to; the
 // rest is as in [NewWorld].
 func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
-	return stepOf(asIstio, now, c, complete, root, nil)
+	return stepOf(policy.Istio, now, c, complete, root, nil)
 }
 
 func stepOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) push.Update {
@@ -34,13 +35,13 @@ func stepOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change, complet
 // exported elsewhere hides or uncovers those of the same host in other
 // namespaces, which are not part of the change.
 func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
-	return changesOf(asIstio, now, c)
+	return changesOf(policy.Istio, now, c)
 }
 
 func changesOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	var list []push.Changed
 	hosts := newStepHosts(now)
-	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.Services), reach.CompareKeys) {
 		list = appendChanges(s, list, hosts, key.Host, c.Services[key])
 	}
 	return appendShared(s, list, hosts, c)
@@ -57,10 +58,6 @@ func Reviewed(c catalog.Change, root string) []string {
 	return append(slices.Sorted(maps.Keys(c.Scopes)), workloads...)
 }
 
-func compareKeys(a, b catalog.ServiceKey) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace))
-}
-
 func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, host string, c catalog.ServiceChange) []push.Changed {
 	namespaces, seen := audience(c.Old, c.New)
 	if !seen {
@@ -68,11 +65,11 @@ func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, ho
 	}
 	lost, p := losses(hosts, host, c), s.Of(host)
 	all := s.Subsets(p)
-	note := func(port uint32, subsets []*policy.Selector, changed ...push.Row) {
-		for _, r := range changed {
-			for of, name := range namesAt(s, r, host, port, subsets, p) {
-				urgent := rows[r].locates && (lost[port] || leftSubset(of, c))
-				list = append(list, push.Changed{Row: r, Name: name, Audience: namespaces, Urgent: urgent})
+	note := func(port uint32, subsets []*policy.Selector, changed ...serviceType) {
+		for _, t := range changed {
+			for of, name := range namesAt(s, t, host, port, subsets, p) {
+				urgent := t.locates && (lost[port] || leftSubset(of, c))
+				list = append(list, push.Changed{Row: t.Row, Name: name, Audience: namespaces, Urgent: urgent})
 			}
 		}
 	}
@@ -81,24 +78,20 @@ func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, ho
 		return list
 	}
 	for _, port := range concernedPorts(hosts, host, c) {
-		for r := range rows {
-			if rows[r].subject != nil {
-				note(port, all, push.Row(r))
-			}
-		}
+		note(port, all, serviceTypes()...)
 	}
 	return list
 }
 
 // namesAt yields the names of a resource and of its subsets, those for gateways included.
-func namesAt(s *policy.Prepared, r push.Row, host string, port uint32, subsets []*policy.Selector, p *policy.Policy) iter.Seq2[*policy.Selector, string] {
+func namesAt(s *policy.Prepared, t serviceType, host string, port uint32, subsets []*policy.Selector, p *policy.Policy) iter.Seq2[*policy.Selector, string] {
 	return func(yield func(*policy.Selector, string) bool) {
-		for of, name := range rows[r].named(host, port, subsets) {
+		for of, name := range t.named(host, port, subsets) {
 			if !yield(of, name) {
 				return
 			}
 		}
-		if !s.Gateway || !rows[r].subsets || !p.TLS.OfMesh() {
+		if !s.Gateway || !t.subsets || !p.TLS.OfMesh() {
 			return
 		}
 		for of, name := range entered(host, port, subsets) {
@@ -125,12 +118,12 @@ func sameStanding(a, b *catalog.Service) bool {
 
 // noteEndpoints notes what follows from a change of endpoints alone: for the subsets
 // that they are in, and where it concerns the whole port for all of them.
-func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Selector, note func(uint32, []*policy.Selector, ...push.Row)) {
+func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Selector, note func(uint32, []*policy.Selector, ...serviceType)) {
 	some := touched(all, c)
 	for _, port := range c.New.Ports {
 		old, now := c.Old.Endpoints(port.Number), c.New.Endpoints(port.Number)
 		if p.TLS.FollowsAccounts() && otherIdentities(c, port.Number) {
-			note(port.Number, all, ClusterType)
+			note(port.Number, all, clustersOfServices)
 		}
 		if old == now {
 			continue
@@ -143,14 +136,14 @@ func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Sele
 			if (old.Counts().Sockets > 0) != (now.Counts().Sockets > 0) {
 				// gRPC is offered no service on sockets, which it may now have
 				// become or ceased to be.
-				note(port.Number, all, EndpointType, ClusterType, ListenerType, RouteType)
+				note(port.Number, all, assignmentsOfServices, clustersOfServices, listenersOfServices, routesOfServices)
 			} else {
-				note(port.Number, some, EndpointType)
+				note(port.Number, some, assignmentsOfServices)
 			}
 		case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
 			// The names are part of the cluster, and how many there are decides
 			// whether gRPC is offered the service.
-			note(port.Number, some, ClusterType, ListenerType, RouteType)
+			note(port.Number, some, clustersOfServices, listenersOfServices, routesOfServices)
 		default:
 			// No resource is made of the endpoints.
 		}
@@ -201,4 +194,85 @@ func audience(revisions ...*catalog.Service) (namespaces []string, seen bool) {
 	}
 	slices.Sort(namespaces)
 	return slices.Compact(namespaces), len(namespaces) > 0
+}
+
+// losses returns the ports that have lost an endpoint in some view
+// that it had before: it was removed, or is not healthy any more. Clients
+// go on sending there until they know.
+func losses(hosts *stepHosts, host string, c catalog.ServiceChange) map[uint32]bool {
+	lost := map[uint32]bool{}
+	if c.Old != nil && c.New != nil && sameStanding(c.Old, c.New) {
+		for id := range c.Endpoints {
+			if serves(c.Old, id) && (!serves(c.New, id) || confined(c.New) && moved(c, id)) {
+				lost[id.ServicePort] = true
+			}
+		}
+		for _, port := range c.Old.Ports {
+			lost[port.Number] = lost[port.Number] || confined(c.New) && c.New.Traffic != c.Old.Traffic
+		}
+		return lost
+	}
+	// Views change over to another service of the host, or from one.
+	if c.Old != nil {
+		for _, port := range c.Old.Ports {
+			lost[port.Number] = c.Old.Endpoints(port.Number).Counts().Healthy > 0
+		}
+	}
+	for port, others := range hosts.of(host).healthy {
+		if c.New != nil && c.New.Endpoints(port).Counts().Healthy > 0 {
+			others--
+		}
+		lost[port] = lost[port] || others > 0
+	}
+	return lost
+}
+
+// confined reports whether clients use some endpoints of a service, and no other.
+func confined(s *catalog.Service) bool { return s.Traffic.NodeLocal || s.Traffic.ClusterLocal }
+
+// serves reports whether a service has an endpoint and it is healthy.
+func serves(s *catalog.Service, id catalog.EndpointID) bool {
+	e, ok := s.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	return ok && e.Health == model.Healthy
+}
+
+// moved reports whether an endpoint is on another node than before.
+func moved(c catalog.ServiceChange, id catalog.EndpointID) bool {
+	was, _ := c.Old.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	is, _ := c.New.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	of, _ := was.Labels.Get(lb.ClusterLabel)
+	now, _ := is.Labels.Get(lb.ClusterLabel)
+	return was.Node != is.Node || of != now
+}
+
+// touched are the subsets of which endpoints changed.
+func touched(subsets []*policy.Selector, c catalog.ServiceChange) (some []*policy.Selector) {
+	for _, s := range subsets {
+		for id := range c.Endpoints {
+			if holds(s, c.Old, id) || holds(s, c.New, id) {
+				some = append(some, s)
+				break
+			}
+		}
+	}
+	return some
+}
+
+// leftSubset reports whether an endpoint left the subset, even if it still serves others.
+func leftSubset(s *policy.Selector, c catalog.ServiceChange) bool {
+	if s == nil || c.Old == nil || c.New == nil {
+		return false
+	}
+	for id := range c.Endpoints {
+		if holds(s, c.Old, id) && !holds(s, c.New, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether an endpoint of a service is part of the subset.
+func holds(s *policy.Selector, of *catalog.Service, id catalog.EndpointID) bool {
+	e, ok := of.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	return ok && s.Selects(e.Labels)
 }

@@ -16,7 +16,11 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -32,10 +36,10 @@ var (
 		{Number: 81, Name: "tls", Protocol: "TLS"},
 		{Number: 81, Name: "any", Protocol: ""},
 	}
-	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"), []View{
-		{Kind: KindEnvoy, Namespace: "a", single: true, proxy: proxy{role: sidecar, domain: "cluster.local"}},
-		{Kind: KindEnvoy, Namespace: "a", single: true, proxy: proxy{role: sidecar, domain: "cluster.local", cluster: "west"}},
-		{Kind: KindEnvoy, Namespace: "a", place: standpoint{Locality: model.Locality{Region: "eu", Zone: "a"}, network: "n", node: "node-1"}},
+	views = slices.Concat(viewsOf(reach.KindEnvoy, "", "a", "b", "c"), viewsOf(reach.KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"), []View{
+		{Kind: reach.KindEnvoy, Namespace: "a", single: true, proxy: node.Proxy{Role: node.Sidecar, Domain: "cluster.local"}},
+		{Kind: reach.KindEnvoy, Namespace: "a", single: true, proxy: node.Proxy{Role: node.Sidecar, Domain: "cluster.local", Cluster: "west"}},
+		{Kind: reach.KindEnvoy, Namespace: "a", place: lb.Location{Locality: model.Locality{Region: "eu", Zone: "a"}, Network: "n", Node: "node-1"}},
 	})
 )
 
@@ -95,7 +99,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
 		Address: rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "FD00::1", "unix:///run/s", "name.com"}).Draw(t, "address"),
 		Also:    rapid.SampledFrom([]model.List[string]{{}, {}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1"), model.ListOf("FD01::1", "10.0.0.9")}).Draw(t, "also"),
-		Labels:  model.MapOf(map[string]string{"app": "it", "version": rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version"), clusterLabel: rapid.SampledFrom([]string{"", "east", "west"}).Draw(t, "of cluster")}),
+		Labels:  model.MapOf(map[string]string{"app": "it", "version": rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version"), lb.ClusterLabel: rapid.SampledFrom([]string{"", "east", "west"}).Draw(t, "of cluster")}),
 		Locality: model.Locality{
 			Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"),
 		},
@@ -124,7 +128,7 @@ type found struct {
 func everything(t *rapid.T, w *World) map[resource]found {
 	all := map[resource]found{}
 	for _, v := range views {
-		if w.settings != asIstio {
+		if w.settings != policy.Istio {
 			v.settings = w.settings
 		}
 		for typ := range Types(nil) {
@@ -137,7 +141,7 @@ func everything(t *rapid.T, w *World) map[resource]found {
 			}
 			for _, host := range hosts {
 				for _, port := range []uint32{53, 80, 81} {
-					at := resource{v, push.Row(typ), rows[typ].name(host, port)}
+					at := resource{v, push.Row(typ), serviceTypeOf(push.Row(typ)).name(host, port)}
 					subject, ok := w.Find(v, at.Row, at.name)
 					if _, named := all[at]; ok != named {
 						t.Fatalf("%v: named %t, found %t", at, named, ok)
@@ -152,7 +156,7 @@ func everything(t *rapid.T, w *World) map[resource]found {
 	return all
 }
 
-func TestChangesMissNothing(t *testing.T) { t.Parallel(); checkChanges(t, asIstio) }
+func TestChangesMissNothing(t *testing.T) { t.Parallel(); checkChanges(t, policy.Istio) }
 
 // Nor do they where there are subsets, priorities by locality, and identities.
 func TestChangesUnderSettingsMissNothing(t *testing.T) {
@@ -173,7 +177,7 @@ func checkChanges(t *testing.T, s *policy.Prepared) {
 			now := builder.Snapshot()
 			after := everything(t, worldUnder(s, now, true, "istio-system", nil))
 			checkListed(t, before, after, changesOf(s, now, change))
-			if s == asIstio {
+			if s == policy.Istio {
 				checkClustersRest(t, change, changesOf(s, now, change))
 			}
 			checkLossesAreUrgent(t, before, after, changesOf(s, now, change))
@@ -439,12 +443,12 @@ func withSingleHosts(changes []string) (all []string) {
 		all = append(all, c)
 		name, ofRoutes := strings.CutPrefix(c, fmt.Sprintf("%d ", RouteType))
 		name, audience, _ := strings.Cut(name, " ")
-		host, number, ofOne := parseListenerName(name)
-		switch _, isPort := parsePort(name); {
+		host, number, ofOne := names.ParseListener(name)
+		switch _, isPort := names.ParsePort(name); {
 		case ofRoutes && isPort:
-			all = append(all, fmt.Sprintf("%d %s %s", RouteType, name+singleHosts, audience))
+			all = append(all, fmt.Sprintf("%d %s %s", RouteType, name+names.HostsSuffix, audience))
 		case ofRoutes && ofOne:
-			hosts = append(hosts, fmt.Sprintf("%d %s %s", VirtualHostType, hostName(host, number), audience))
+			hosts = append(hosts, fmt.Sprintf("%d %s %s", VirtualHostType, names.VirtualHost(host, number), audience))
 		}
 	}
 	return append(all, hosts...)

@@ -2,36 +2,33 @@ package envoy
 
 import (
 	"iter"
-	"time"
-
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-// connectTimeout is that of Istio's mesh configuration.
-const connectTimeout = 10 * time.Second
 
 // cluster is what a Cluster is made of. Of a STATIC service that is little: its
 // endpoints arrive as a load assignment, so a change of them, which would make
 // Envoy warm the cluster anew, is none of its business.
 type cluster struct {
 	clusterSlot
-	speaks    httpVersion
+	speaks    wire.HTTPVersion
 	external  bool               // it is outside of the mesh
 	target    uint32             // where originalDST goes instead of the original port; 0 if nowhere else
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
 	sockets   bool               // some endpoints are unix sockets; of what is not eds or does not matter, false
 	policy    *policy.Policy
-	order     order // of strictDNS
+	order     lb.Order // of strictDNS
 	affinity  model.Affinity
 
 	tls        *policy.UpstreamTLS // nil for none
@@ -42,10 +39,10 @@ type cluster struct {
 type clusterSlot struct {
 	slot
 	grpc     bool
-	resolver resolver // of DNS forms for Envoys
+	resolver node.Resolver // of DNS forms for Envoys
 	// from and avoids are as in assignmentSlot: of strictDNS.
-	from   standpoint
-	avoids avoided
+	from   lb.Location
+	avoids lb.Avoided
 }
 
 // Slot implements [push.Subject].
@@ -53,29 +50,29 @@ func (s clusterSlot) Slot() any { return s }
 
 // clusterOf is the cluster for Envoys that say nothing of themselves.
 func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
-	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.Defaults, affinity: s.Traffic.Affinity}
+	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: wire.HTTPVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: policy.Istio.Defaults, affinity: s.Traffic.Affinity}
 	switch at.form {
-	case strictDNS, logicalDNS:
+	case reach.StrictDNS, reach.LogicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
-	case originalDST:
+	case reach.OriginalDST:
 		if port.TargetPort != port.Number && !s.Traffic.ClusterLocal { // its address has the port of the service
 			c.target = port.TargetPort
 		}
-	case eds:
+	case reach.EDS:
 		c.sockets = s.Endpoints(port.Number).Counts().Sockets > 0
-	case noForm:
+	case reach.NoForm:
 	}
 	return c
 }
 
-func (c cluster) resolves() bool { return c.form == strictDNS || c.form == logicalDNS }
+func (c cluster) resolves() bool { return c.form == reach.StrictDNS || c.form == reach.LogicalDNS }
 
 // Refers implements [push.Referrer].
 func (c cluster) Refers(to string) iter.Seq[string] {
-	if to == endpointURL && c.form == eds {
+	if to == wire.EndpointURL && c.form == reach.EDS {
 		return one(c.clusterName())
 	}
-	if to == secretURL {
+	if to == wire.SecretURL {
 		return c.tls.Secrets()
 	}
 	return nothing
@@ -83,75 +80,208 @@ func (c cluster) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (c cluster) Encode() push.Encoded {
-	m := c.common()
-	if c.grpc {
-		c.completeForGRPC(m)
-	} else {
-		c.completeForEnvoy(m)
-	}
-	return encode(m.GetName(), clusterURL, m)
-}
-
-// common is what all kinds of clients are given. All of them stop at 1,024
-// requests under way unless set otherwise. Istio sets it, so nobody expects such a
-// limit here.
-func (c cluster) common() *clusterv3.Cluster {
-	name := c.clusterName()
-	m := &clusterv3.Cluster{
-		Name:                          name,
-		ConnectTimeout:                durationpb.New(connectTimeout),
-		TypedExtensionProtocolOptions: c.speaks.options(),
-		CircuitBreakers:               limitsOf(c.policy),
-	}
-	if c.form == eds {
-		setType(m, clusterv3.Cluster_EDS)
-		m.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: fromADS()}
+	m := &wire.Cluster{
+		Name: c.clusterName(), Host: c.key.Host, Namespace: c.key.Namespace, GRPC: c.grpc, Discovery: discoveryOf(c.form),
+		PortOverride: c.target, HTTP: c.speaks, External: c.external, Sockets: c.sockets, Policy: c.policy, TLS: c.upstreamTLS(),
 	}
 	if c.resolves() {
-		m.LoadAssignment = c.names()
+		m.Resolver = wire.Resolver{Family: wireFamily(c.resolver.Family), Outdated: c.resolver.Outdated}
+		d := &lb.Draft{Of: c.subset, From: c.from, Order: c.order, Avoids: c.avoids, Resolves: true}
+		d.Name = m.Name
+		d.Fill(c.endpoints, reach.NameAddress)
+		m.Names = &d.Assignment
 	}
-	return m
+	return encode(m.Name, wire.ClusterURL, m.Message())
 }
 
-func noLimits() *clusterv3.CircuitBreakers {
-	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
-		MaxConnections:     unlimited(),
-		MaxPendingRequests: unlimited(),
-		MaxRequests:        unlimited(),
-		MaxRetries:         unlimited(),
-	}}}
+// upstreamTLS returns the TLS of the cluster's connections; nil for none.
+func (c cluster) upstreamTLS() *wire.TLS {
+	if c.tls == nil {
+		return nil
+	}
+	identities := strings.FieldsFunc(c.identities, func(r rune) bool { return r == '\n' })
+	return &wire.TLS{UpstreamTLS: c.tls, ServerName: serverName(c.slot, c.tls), Identities: identities}
 }
 
-// completeForGRPC adds what gRPC needs. ROUND_ROBIN is the one policy that every
-// implementation has without a switch.
-func (c cluster) completeForGRPC(m *clusterv3.Cluster) {
-	m.LbPolicy = clusterv3.Cluster_ROUND_ROBIN
-	if c.form == logicalDNS {
-		setType(m, clusterv3.Cluster_LOGICAL_DNS)
+func discoveryOf(f reach.Form) wire.Discovery {
+	switch f {
+	case reach.StrictDNS:
+		return wire.StrictDNS
+	case reach.LogicalDNS:
+		return wire.LogicalDNS
+	case reach.OriginalDST:
+		return wire.OriginalDst
+	default:
+		return wire.EDS
 	}
 }
 
-// names are the endpoints of a DNS form.
-func (c cluster) names() *endpointv3.ClusterLoadAssignment {
-	m := &endpointv3.ClusterLoadAssignment{}
-	d := &draft{name: c.clusterName(), of: c.subset, from: c.from, order: c.order, avoids: c.avoids, resolves: true}
-	d.fill(c.endpoints, resolvable)
-	if err := proto.Unmarshal(d.appendTo(nil), m); err != nil {
-		panic(invariant(d.name, err))
+// tlsFor is the TLS of connections to a service; nil for none. An API server, which
+// each cluster has for itself, takes no TLS of the mesh.
+func tlsFor(u *policy.UpstreamTLS, s catalog.ServiceDefinition) *policy.UpstreamTLS {
+	if !u.On() || s.Traffic.ClusterLocal && u.OfMesh() {
+		return nil
 	}
-	return m
+	return u
 }
 
-func setType(m *clusterv3.Cluster, t clusterv3.Cluster_DiscoveryType) {
-	m.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: t}
+// identitiesFor are the names of which a certificate must have one: those that are
+// configured, or those of the service and the accounts of its endpoints, or the host.
+// They are one text, by which subjects can be compared.
+func identitiesFor(u *policy.UpstreamTLS, s *catalog.Service, endpoints *catalog.Endpoints, trustDomain string) string {
+	accounts := slices.Clone(u.SubjectAltNames)
+	if len(accounts) == 0 {
+		accounts = s.SubjectAltNames.Slice()
+		for account := range endpoints.Accounts() {
+			accounts = append(accounts, accountName(account, s.Key.Namespace, trustDomain))
+		}
+	}
+	slices.Sort(accounts)
+	return strings.ToValidUTF8(strings.Join(slices.Compact(accounts), "\n"), string(utf8.RuneError))
 }
 
-func unlimited() *wrapperspb.UInt32Value { return wrapperspb.UInt32(1<<32 - 1) }
-
-// fromADS says that a resource comes over the stream that this one came over.
-func fromADS() *corev3.ConfigSource {
-	return &corev3.ConfigSource{
-		ResourceApiVersion:    corev3.ApiVersion_V3,
-		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+// otherIdentities reports whether a change may be one of identities: the service has
+// others, or an endpoint of the port came, went or changed with its account.
+func otherIdentities(c catalog.ServiceChange, port uint32) bool {
+	if !c.Old.SubjectAltNames.Equal(c.New.SubjectAltNames) {
+		return true
 	}
+	for id := range c.Endpoints {
+		if id.ServicePort != port {
+			continue
+		}
+		before, was := c.Old.Endpoints(port).Get(id.Address, id.Port)
+		after, is := c.New.Endpoints(port).Get(id.Address, id.Port)
+		var old, now string
+		if was {
+			old = before.ServiceAccount
+		}
+		if is {
+			now = after.ServiceAccount
+		}
+		if old != now {
+			return true
+		}
+	}
+	return false
+}
+
+// accountName is the name of a workload that runs under an account.
+func accountName(account, namespace, trustDomain string) string {
+	if strings.Contains(account, "://") {
+		return account
+	}
+	return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
+}
+
+// serverName is the server name in a handshake. A host with a wildcard has none.
+func serverName(s slot, u *policy.UpstreamTLS) string {
+	switch host := s.key.Host; {
+	case u.OfMesh():
+		name, _ := names.Mesh(host, s.port, s.subset.String())
+		return name
+	case u.SNI != "":
+		return u.SNI
+	case strings.HasPrefix(host, "*"):
+		return ""
+	default:
+		return host
+	}
+}
+
+// securedBy sets the TLS of a cluster by the policy of its host.
+func securedBy(c cluster, u *policy.UpstreamTLS, s *catalog.Service, trustDomain string) cluster {
+	if u = tlsFor(u, s.ServiceDefinition); u != nil {
+		c.tls, c.identities = u, identitiesFor(u, s, s.Endpoints(c.port), trustDomain)
+	}
+	return c
+}
+
+// choice is how the clients of a view choose among the endpoints of a service port.
+type choice struct {
+	order  lb.Order
+	from   lb.Location // as far as it matters in the order
+	avoids lb.Avoided
+}
+
+func choiceOf(w *state, v View, p portOf) choice {
+	o := lb.OrderOf(p.Definition, p.policy)
+	return choice{o, v.place.Within(o), lb.AvoidedIn(w.settings, v.proxy, p.Key.Host, p.Endpoints(p.port.Number))}
+}
+
+// clusterChosen is the cluster for the clients of a view. Clients of equal views share it, so
+// it contains nothing that does not matter to them.
+func clusterChosen(v View, by choice, c cluster) cluster {
+	c.policy = v.settings.OrIstio().For(c.key.Host, c.affinity)
+	c.sockets = c.sockets && c.policy.TCPKeepalive != nil && !reach.IsGRPC(v.Kind)
+	switch {
+	case reach.IsGRPC(v.Kind):
+		c.grpc, c.external = true, false
+		if c.speaks == wire.Downstream {
+			c.speaks = wire.AnyHTTP
+		}
+	case c.resolves():
+		c.resolver = v.resolver
+	}
+	if c.resolves() {
+		c.avoids = by.avoids
+	}
+	if c.avoids != (lb.Avoided{}) {
+		c.form = reach.StrictDNS // which takes less than one name, too
+	}
+	if c.form == reach.StrictDNS {
+		c.from, c.order = by.from, by.order
+	}
+	return c
+}
+
+// assignmentChosen is the load assignment for a kind of clients. gRPC obeys only the weights of
+// localities, so endpoints of other weights get localities of their own. Where all endpoints
+// of a locality have the same weight, kinds share the assignment.
+func assignmentChosen(kind string, by choice, via *policy.RemoteGateways, a assignment) assignment {
+	a.byWeight = reach.IsGRPC(kind) && a.endpoints.Uneven()
+	a.from, a.order, a.via, a.avoids = by.from, by.order, via, by.avoids
+	return a
+}
+
+func wireFamily(f node.Family) wire.Family {
+	switch f {
+	case node.IPv4:
+		return wire.IPv4
+	case node.IPv6:
+		return wire.IPv6
+	default:
+		return wire.AnyFamily
+	}
+}
+
+// assignment is what a ClusterLoadAssignment is made of. The service's
+// definition has no part in it.
+type assignment struct {
+	assignmentSlot
+	endpoints *catalog.Endpoints
+	order     lb.Order
+}
+
+// assignmentSlot tells the variants of a load assignment apart.
+type assignmentSlot struct {
+	slot
+	byWeight bool                   // the weights of endpoints are those of localities
+	from     lb.Location            // of the clients, as far as it matters in the order
+	via      *policy.RemoteGateways // to endpoints of other networks; nil if there are none
+	avoids   lb.Avoided             // by the client, which is an edge
+}
+
+// Slot implements [push.Subject].
+func (s assignmentSlot) Slot() any { return s }
+
+// Encode implements [push.Subject].
+func (a assignment) Encode() push.Encoded {
+	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids}
+	d.Name = a.clusterName()
+	if a.byWeight {
+		d.TellWeightsApart(a.endpoints)
+	}
+	d.Fill(a.endpoints, reach.IPAddress)
+	return resourceOf(d.Name, d.Any())
 }

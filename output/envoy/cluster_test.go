@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -24,26 +26,26 @@ func TestOnlyClustersOfNamesDependOnTheResolver(t *testing.T) {
 	}
 	views, slots := map[push.View]bool{}, map[any]bool{}
 	for who, c := range clients {
-		c.Kind, c.Namespace = KindEnvoy, "a"
+		c.Kind, c.Namespace = reach.KindEnvoy, "a"
 		if who != "outdated IPv4" {
-			c.Extensions = []string{"some", DNSCluster}
+			c.Extensions = []string{"some", names.DNSCluster}
 		}
 		v := w.View(ClusterType, c)
 		views[v] = true
 		common, _ := w.Find(v, ClusterType, name)
-		if plain, _ := w.Find(View{Kind: KindEnvoy, Namespace: "a"}, ClusterType, name); common == nil || common != plain {
+		if plain, _ := w.Find(View{Kind: reach.KindEnvoy, Namespace: "a"}, ClusterType, name); common == nil || common != plain {
 			t.Errorf("%s: a cluster of addresses of its own: %v", who, common)
 		}
 		names, _ := named.Find(v, ClusterType, name)
 		slots[names.Slot()] = true
-		if v := w.View(EndpointType, c); v != (View{Kind: KindEnvoy, Namespace: "a"}) {
+		if v := w.View(EndpointType, c); v != (View{Kind: reach.KindEnvoy, Namespace: "a"}) {
 			t.Errorf("%s: a view of assignments of its own: %v", who, v)
 		}
 	}
 	if len(views) != len(clients) || len(slots) != len(clients) {
 		t.Errorf("%d Envoys have %d views of clusters, with %d variants of one of names", len(clients), len(views), len(slots))
 	}
-	like := push.Client{Kind: KindEnvoy, Namespace: "a", Addresses: []string{"10.9.9.9", "10.8.8.8", "2001:db8::2"}, Extensions: []string{DNSCluster}}
+	like := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: []string{"10.9.9.9", "10.8.8.8", "2001:db8::2"}, Extensions: []string{names.DNSCluster}}
 	if !views[w.View(ClusterType, like)] {
 		t.Error("an Envoy that resolves names as another does has a view of its own")
 	}
@@ -56,7 +58,7 @@ func TestGRPCClustersDependOnWhatGRPCReads(t *testing.T) {
 		port := ports[3]
 		port.Protocol = protocol
 		w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(port), Location: location}))
-		subject, _ := w.Find(View{Kind: KindGRPC, Namespace: "a"}, ClusterType, "outbound|81||h")
+		subject, _ := w.Find(View{Kind: reach.KindGRPC, Namespace: "a"}, ClusterType, "outbound|81||h")
 		return subject
 	}
 	if one, other := find(model.MeshInternal, "TCP"), find(model.MeshExternal, ""); one == nil || one != other {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -199,7 +200,7 @@ func translate(w push.World, c push.Client) (size int) {
 			if !ok {
 				continue
 			}
-			for _, to := range []string{clusterURL, routeURL, virtualHostURL} {
+			for _, to := range []string{wire.ClusterURL, wire.RouteURL, wire.VirtualHostURL} {
 				if from, is := subject.(push.Referrer); is {
 					for range from.Refers(to) { //nolint:revive // the walk is what is measured
 					}

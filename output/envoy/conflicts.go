@@ -9,7 +9,12 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 )
 
 type conflicts struct {
@@ -43,7 +48,7 @@ func (c conflicts) outbound(s *catalog.Service, number uint32) (list []catalog.C
 		clusters = []string{""}
 	}
 	for _, cluster := range clusters {
-		for _, conflict := range c.at(number, proxy{domain: c.domain, cluster: cluster})[s.Key] {
+		for _, conflict := range c.at(number, node.Proxy{Domain: c.domain, Cluster: cluster})[s.Key] {
 			if !slices.Contains(list, conflict) {
 				list = append(list, conflict)
 			}
@@ -57,18 +62,18 @@ type portConflicts map[catalog.ServiceKey][]catalog.Conflict
 
 // conflictsOf is the key of the conflicts at some sidecars, which are kept with the index of
 // a port.
-type conflictsOf proxy
+type conflictsOf node.Proxy
 
 // at returns the conflicts at a port of some sidecars.
-func (c conflicts) at(number uint32, p proxy) portConflicts {
+func (c conflicts) at(number uint32, p node.Proxy) portConflicts {
 	index := c.now.Port(number)
-	if index == nil || p.reserved(number) {
+	if index == nil || p.Reserved(number) {
 		return nil
 	}
 	made, _ := index.DeriveOr(conflictsOf(p), func(catalog.PortChange) (any, error) {
-		l := portLosses{ctx: c.ctx, index: index, proxy: p, worst: map[lostThing]loss{}}
+		l := portLosses{ctx: c.ctx, index: index, proxy: p, worst: map[lostThing]reach.Loss{}}
 		l.atListeners()
-		if p.mode != none {
+		if p.Mode != node.None {
 			l.ofNames()
 		}
 		return l.conflicts(), c.ctx.Err()
@@ -84,40 +89,40 @@ const nobody = "\x00"
 type portLosses struct {
 	ctx   context.Context
 	index *catalog.PortServices
-	proxy proxy
-	worst map[lostThing]loss // of each thing, the loss to the first owner
+	proxy node.Proxy
+	worst map[lostThing]reach.Loss // of each thing, the loss to the first owner
 }
 
 // lostThing is one thing that a service asks for.
 type lostThing struct {
 	loser catalog.ServiceKey
-	kind  lossKind
+	kind  reach.LossKind
 	name  string
 }
 
 // add enters a loss at the listener of an address, or, if that is empty, at the one that
 // services share.
-func (l portLosses) add(one loss, address string) {
+func (l portLosses) add(one reach.Loss, address string) {
 	switch {
-	case one.name != "":
+	case one.Name != "":
 	case address != "":
-		one.name = address
-	case l.proxy.mode == none:
-		one.name = "loopback with INTERCEPTION_MODE NONE"
-	case one.kind == lostConnections:
-		one.name = "addresses that no service has"
+		one.Name = address
+	case l.proxy.Mode == node.None:
+		one.Name = "loopback with INTERCEPTION_MODE NONE"
+	case one.Kind == reach.LostConnections:
+		one.Name = "addresses that no service has"
 	default:
-		one.name = "addresses without a listener of their own"
+		one.Name = "addresses without a listener of their own"
 	}
-	thing := lostThing{one.loser.Key, one.kind, one.name}
-	if was, known := l.worst[thing]; !known || one.kind.asked(one.name).Owner("", one.winner, was.winner) < 0 {
+	thing := lostThing{one.Loser.Key, one.Kind, one.Name}
+	if was, known := l.worst[thing]; !known || one.Kind.Asked(one.Name).Owner("", one.Winner, was.Winner) < 0 {
 		l.worst[thing] = one
 	}
 }
 
-// view is how a namespace sees the port.
-func (l portLosses) view(namespace string) View {
-	return View{Kind: KindEnvoy, Namespace: namespace, proxy: l.proxy}
+// client is a client of a namespace.
+func (l portLosses) client(namespace string) reach.Client {
+	return reach.Client{Viewer: catalog.Viewer{Namespace: namespace}, Proxy: l.proxy}
 }
 
 // viewers lists the namespaces that may see others of some services than everybody else does,
@@ -142,21 +147,21 @@ func (l portLosses) atListeners() {
 	shared, apart := []catalog.ServiceDefinition{}, map[string][]catalog.ServiceDefinition{}
 	for s := range l.index.All() {
 		port, ok := s.Port(l.index.Number)
-		if !ok || trafficOf(port) == notTCP || !hasCluster(s, l.index.Number) {
+		if !ok || reach.TrafficOf(port) == reach.NotTCP || !reach.HasCluster(s, l.index.Number) {
 			continue
 		}
-		if l.proxy.sharesListener(s, l.index) {
+		if reach.SharesListener(l.proxy, s, l.index) {
 			shared = append(shared, s)
 		}
-		if l.proxy.mode != none && !l.proxy.apart(s, l.index) && !s.ForeignIn(l.proxy.cluster) {
-			for address := range s.OwnAddressesIn(l.proxy.cluster) {
+		if l.proxy.Mode != node.None && !reach.AtEndpoints(l.proxy, s, l.index) && !s.ForeignIn(l.proxy.Cluster) {
+			for address := range s.OwnAddressesIn(l.proxy.Cluster) {
 				apart[address] = append(apart[address], s)
 			}
 		}
 	}
 	for address, services := range apart {
-		l.each(services, func(v View) {
-			for _, one := range askingAt(v, l.index, address).losses(v) {
+		l.each(services, func(v reach.Client) {
+			for _, one := range reach.CallableAt(v, l.index, address).Losses(v) {
 				l.add(one, address)
 			}
 		})
@@ -167,18 +172,18 @@ func (l portLosses) atListeners() {
 	for i, s := range shared {
 		everywhere[i] = l.isSeenEverywhere(s)
 	}
-	var lost []loss
+	var lost []reach.Loss
 	seen := make([]catalog.ServiceDefinition, 0, len(shared))
-	l.each(shared, func(v View) {
+	l.each(shared, func(v reach.Client) {
 		lost, seen = lost[:0], seen[:0]
 		for i, s := range shared {
-			if everywhere[i] || l.index.Means(v.viewer(), s) {
+			if everywhere[i] || l.index.Means(v.Viewer, s) {
 				seen = append(seen, s)
 			}
 		}
-		v.arrange(seen, l.index.Number, true, &lost)
+		reach.Arrange(v, seen, l.index.Number, true, &lost)
 		for _, one := range lost {
-			if one.kind != lostConnections || !one.loser.ForeignIn(l.proxy.cluster) { // nobody is owed an address in another cluster
+			if one.Kind != reach.LostConnections || !one.Loser.ForeignIn(l.proxy.Cluster) { // nobody is owed an address in another cluster
 				l.add(one, "")
 			}
 		}
@@ -196,7 +201,7 @@ func (l portLosses) isSeenEverywhere(s catalog.ServiceDefinition) bool {
 }
 
 // each has the services of a listener looked at by each namespace, if there are several.
-func (l portLosses) each(services []catalog.ServiceDefinition, look func(View)) {
+func (l portLosses) each(services []catalog.ServiceDefinition, look func(reach.Client)) {
 	if len(services) < 2 {
 		return
 	}
@@ -204,7 +209,7 @@ func (l portLosses) each(services []catalog.ServiceDefinition, look func(View)) 
 		if l.ctx.Err() != nil {
 			return
 		}
-		look(l.view(namespace))
+		look(l.client(namespace))
 	}
 }
 
@@ -212,63 +217,44 @@ func (l portLosses) each(services []catalog.ServiceDefinition, look func(View)) 
 // have it. The rest, which is nearly all, changes nothing: requests, which are routed, and
 // handshakes for a host of one service. It does where a server speaks first.
 func (l portLosses) doubtful(shared []catalog.ServiceDefinition) []catalog.ServiceDefinition {
-	names, blocks := map[string]int{}, 0
+	hosts, blocks := map[string]int{}, 0
 	for _, s := range shared {
 		port, _ := s.Port(l.index.Number)
-		if speaksFirst(port) {
+		if reach.ServerFirst(port) {
 			return shared
 		}
-		if name, ok := sniOf(s.Key.Host); ok && trafficOf(port) == tlsOnly {
-			names[name]++
+		if name, ok := names.SNI(s.Key.Host); ok && reach.TrafficOf(port) == reach.TLS {
+			hosts[name]++
 		}
-		for range s.BlocksIn(l.proxy.cluster) {
+		for range s.BlocksIn(l.proxy.Cluster) {
 			blocks++
 		}
 	}
 	return slices.DeleteFunc(shared, func(s catalog.ServiceDefinition) bool {
 		port, _ := s.Port(l.index.Number)
-		name, _ := sniOf(s.Key.Host)
-		kind := trafficOf(port)
-		return kind == httpOnly || kind == tlsOnly && names[name] < 2 && blocks*len(names) <= mostInBlocks
+		name, _ := names.SNI(s.Key.Host)
+		kind := reach.TrafficOf(port)
+		return kind == reach.HTTP || kind == reach.TLS && hosts[name] < 2 && blocks*len(hosts) <= reach.MostInBlocks
 	})
-}
-
-// losses lists what services do not have at an address.
-func (a atAddress) losses(v View) (lost []loss) {
-	if len(a.list) == 0 {
-		return nil
-	}
-	services := a.connections()
-	owner, kind := a.list[0], lostConnections
-	if port, _ := owner.Port(a.port); trafficOf(port) == tlsOnly && handshakes(services, a.port) > 1 {
-		kind = lostToHandshakes
-	}
-	for _, s := range a.list[1:] {
-		if a.requests(owner) != a.requests(s) {
-			lost = append(lost, loss{loser: s, winner: owner, kind: kind})
-		}
-	}
-	v.arrange(services, a.port, false, &lost)
-	return lost
 }
 
 // ofNames finds the domains of requests that services lose to others. In routes a domain has
 // the first of the services that claim it and are seen.
 func (l portLosses) ofNames() {
 	all, several := map[string][]spelled{}, map[string]struct{}{}
-	in := hostsIn{domain: l.proxy.domain, cluster: l.proxy.cluster}
+	in := vhost.Key{Domain: l.proxy.Domain, Cluster: l.proxy.Cluster}
 	for s := range l.index.All() {
 		port, ok := s.Port(l.index.Number)
-		if kind := trafficOf(port); !ok || !hasCluster(s, l.index.Number) || kind != httpOnly && kind != sniffed {
+		if kind := reach.TrafficOf(port); !ok || !reach.HasCluster(s, l.index.Number) || kind != reach.HTTP && kind != reach.Detected {
 			continue
 		}
-		h := newPortHost(s, l.index.Number, in)
-		for _, domain := range h.domainsFor(h.home != "") {
-			c := h.claimTo(domain)
-			if list := all[c.domain]; len(list) > 0 && list[0].by.Key.Host != s.Key.Host {
-				several[c.domain] = struct{}{}
+		h := vhost.NewHost(s, l.index.Number, in)
+		for _, domain := range h.DomainsFor(h.Home != "") {
+			c := h.ClaimTo(domain)
+			if list := all[c.Domain]; len(list) > 0 && list[0].By.Key.Host != s.Key.Host {
+				several[c.Domain] = struct{}{}
 			}
-			all[c.domain] = append(all[c.domain], spelled{c, domain})
+			all[c.Domain] = append(all[c.Domain], spelled{c, domain})
 		}
 	}
 	for domain := range several {
@@ -278,7 +264,7 @@ func (l portLosses) ofNames() {
 
 // spelled is a claim with the domain as the service spells it.
 type spelled struct {
-	claim
+	vhost.Claim
 	as string
 }
 
@@ -286,26 +272,26 @@ type spelled struct {
 func (l portLosses) ofDomain(claims []spelled) {
 	services := make([]catalog.ServiceDefinition, len(claims))
 	for i, c := range claims {
-		services[i] = c.by
+		services[i] = c.By
 	}
-	l.each(services, func(v View) {
+	l.each(services, func(v reach.Client) {
 		var owner *spelled
 		seen := func(yield func(*spelled) bool) {
 			for i := range claims {
 				c := &claims[i]
-				if (!c.own || c.home == v.Namespace) && l.index.Means(v.viewer(), c.by) && !yield(c) {
+				if (!c.Own || c.Home == v.Namespace) && l.index.Means(v.Viewer, c.By) && !yield(c) {
 					return
 				}
 			}
 		}
 		for c := range seen {
-			if owner == nil || cmp.Or(compareBool(c.foreign, owner.foreign), c.asks().Owner(v.Namespace, c.by, owner.by)) < 0 {
+			if owner == nil || cmp.Or(vhost.CompareBool(c.Foreign, owner.Foreign), c.Asks().Owner(v.Namespace, c.By, owner.By)) < 0 {
 				owner = c
 			}
 		}
 		for c := range seen {
-			if c.by.Key != owner.by.Key && !c.foreign {
-				l.add(loss{loser: c.by, winner: owner.by, kind: lostRequests, name: c.as}, "")
+			if c.By.Key != owner.By.Key && !c.Foreign {
+				l.add(reach.Loss{Loser: c.By, Winner: owner.By, Kind: reach.LostRequests, Name: c.as}, "")
 			}
 		}
 	})
@@ -315,19 +301,19 @@ func (l portLosses) ofDomain(claims []spelled) {
 func (l portLosses) conflicts() portConflicts {
 	type united struct {
 		loser, winner catalog.ServiceKey
-		kind          lossKind
+		kind          reach.LossKind
 		own           bool
 	}
-	all, names := map[united]loss{}, map[united][]string{}
+	all, lost := map[united]reach.Loss{}, map[united][]string{}
 	for thing, one := range l.worst {
-		own := one.kind.asked(one.name).Owner("", one.winner, one.loser) > 0
-		u := united{thing.loser, one.winner.Key, one.kind, own}
-		all[u], names[u] = one, append(names[u], one.name)
+		own := one.Kind.Asked(one.Name).Owner("", one.Winner, one.Loser) > 0
+		u := united{thing.loser, one.Winner.Key, one.Kind, own}
+		all[u], lost[u] = one, append(lost[u], one.Name)
 	}
 	found := portConflicts{}
 	for u, one := range all {
-		slices.Sort(names[u])
-		found[u.loser] = append(found[u.loser], one.conflict(l.index.Number, names[u], u.own))
+		slices.Sort(lost[u])
+		found[u.loser] = append(found[u.loser], conflictOf(one, l.index.Number, lost[u], u.own))
 	}
 	for _, list := range found {
 		slices.SortFunc(list, func(a, b catalog.Conflict) int {
@@ -335,36 +321,6 @@ func (l portLosses) conflicts() portConflicts {
 		})
 	}
 	return found
-}
-
-// loss is a thing that one service does not have because another owns it.
-type loss struct {
-	loser, winner catalog.ServiceDefinition
-	kind          lossKind
-	name          string // of the thing; empty for all of a listener
-}
-
-// lossKind is what a service loses, and why.
-type lossKind uint8
-
-const (
-	lostConnections  lossKind = iota // those to an address, to a block, or all that are left
-	lostHandshakes                   // those that name its host
-	lostToHandshakes                 // requests to an address, where handshakes are led on by host
-	lostUnread                       // all that have to be read, where a server speaks first
-	lostRead                         // all, since its server speaks first where connections are read
-	lostInBlocks                     // handshakes that name its host, in blocks of addresses
-	lostBlock                        // a block, since there are too many hosts in handshakes
-	lostRequests                     // those that name a domain
-	lostAtEdge                       // calls from outside
-)
-
-// asked is the kind of thing, which decides who owns it.
-func (k lossKind) asked(name string) catalog.Asked {
-	if k == lostHandshakes || k == lostAtEdge || k == lostRequests && !isAddress(name) {
-		return catalog.Name
-	}
-	return catalog.Address
 }
 
 const (
@@ -376,35 +332,35 @@ const (
 // lossTexts are the field and the reason of a conflict over each kind of loss. Reasons have
 // the port, the names, the owner's host and namespace, the views, and the loser's host.
 var lossTexts = [...]struct{ field, reason string }{
-	lostConnections:  {"ports[%d].addresses", "connections to port %d of %s go to %s of namespace %s %s, and not to %s; " + otherAddress},
-	lostHandshakes:   {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
-	lostToHandshakes: {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, so no requests go to %s; " + otherAddress},
-	lostUnread:       {"ports[%d].protocol", "connections to port %d of %s are not read, since the server of %s of namespace %s may speak first %s, so none go to %s; " + otherPort},
-	lostRead:         {"ports[%d].protocol", "connections to port %d of %s are read, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; " + otherPort},
-	lostInBlocks:     {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s in its blocks of addresses %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
-	lostBlock:        {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
-	lostRequests:     {"ports[%d].domain", "requests at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
-	lostAtEdge:       {"edge.ports[%d].hosts", "calls of port %d of the edge for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+	reach.LostConnections:  {"ports[%d].addresses", "connections to port %d of %s go to %s of namespace %s %s, and not to %s; " + otherAddress},
+	reach.LostHandshakes:   {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+	reach.LostToHandshakes: {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, so no requests go to %s; " + otherAddress},
+	reach.LostUnread:       {"ports[%d].protocol", "connections to port %d of %s are not read, since the server of %s of namespace %s may speak first %s, so none go to %s; " + otherPort},
+	reach.LostRead:         {"ports[%d].protocol", "connections to port %d of %s are read, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; " + otherPort},
+	reach.LostInBlocks:     {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s in its blocks of addresses %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
+	reach.LostBlock:        {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
+	reach.LostRequests:     {"ports[%d].domain", "requests at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+	reach.LostAtEdge:       {"edge.ports[%d].hosts", "calls of port %d of the edge for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
 }
 
 // conflict says what a service does not have, and what to do about it. Own says that it is
 // for workloads of the owner's namespace alone.
-func (l loss) conflict(number uint32, names []string, own bool) catalog.Conflict {
+func conflictOf(l reach.Loss, number uint32, names []string, own bool) catalog.Conflict {
 	where := "wherever both are seen"
 	if own {
 		where = "for workloads of that namespace"
 	}
-	text := lossTexts[l.kind]
+	text := lossTexts[l.Kind]
 	return catalog.Conflict{
-		Field: fmt.Sprintf(text.field, number), Kept: l.winner.Records[0].Record, Lost: l.loser.Records[0].Record,
-		Reason: fmt.Sprintf(text.reason, number, strings.Join(names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, where, l.loser.Key.Host),
+		Field: fmt.Sprintf(text.field, number), Kept: l.Winner.Records[0].Record, Lost: l.Loser.Records[0].Record,
+		Reason: fmt.Sprintf(text.reason, number, strings.Join(names, ", "), l.Winner.Key.Host, l.Winner.Key.Namespace, where, l.Loser.Key.Host),
 	}
 }
 
 // atEdge finds the owner of the host that a port of the edge leads to instead.
 func (c conflicts) atEdge(s *catalog.Service, port *policy.EdgePort) []catalog.Conflict {
 	alike := c.folded[foldOf(s.Key.Host)]
-	if _, exposed := edgeMemberOf(port, s.ServiceDefinition); !exposed || len(alike) < 2 {
+	if _, exposed := reach.EdgeMemberOf(port, s.ServiceDefinition); !exposed || len(alike) < 2 {
 		return nil
 	}
 	viewers := map[string]struct{}{nobody: {}}
@@ -414,22 +370,22 @@ func (c conflicts) atEdge(s *catalog.Service, port *policy.EdgePort) []catalog.C
 			viewers[to] = struct{}{}
 		}
 	}
-	l := portLosses{worst: map[lostThing]loss{}}
+	l := portLosses{worst: map[lostThing]reach.Loss{}}
 	for namespace := range viewers {
 		v := catalog.Viewer{Namespace: namespace}
 		if !c.means(v, s.ServiceDefinition) {
 			continue
 		}
 		for _, other := range alike {
-			_, exposed := edgeMemberOf(port, other.ServiceDefinition)
-			if exposed && other.Key.Host != s.Key.Host && c.means(v, other.ServiceDefinition) && edgeAskedAt(port).Owner(namespace, other.ServiceDefinition, s.ServiceDefinition) < 0 {
-				l.add(loss{s.ServiceDefinition, other.ServiceDefinition, lostAtEdge, s.Key.Host}, "")
+			_, exposed := reach.EdgeMemberOf(port, other.ServiceDefinition)
+			if exposed && other.Key.Host != s.Key.Host && c.means(v, other.ServiceDefinition) && reach.EdgeAsks(port).Owner(namespace, other.ServiceDefinition, s.ServiceDefinition) < 0 {
+				l.add(reach.Loss{Loser: s.ServiceDefinition, Winner: other.ServiceDefinition, Kind: reach.LostAtEdge, Name: s.Key.Host}, "")
 			}
 		}
 	}
 	for _, one := range l.worst {
-		own := edgeAskedAt(port).Owner("", one.winner, s.ServiceDefinition) > 0
-		return []catalog.Conflict{one.conflict(port.Port(), []string{one.name}, own)}
+		own := reach.EdgeAsks(port).Owner("", one.Winner, s.ServiceDefinition) > 0
+		return []catalog.Conflict{conflictOf(one, port.Port(), []string{one.Name}, own)}
 	}
 	return nil
 }
@@ -453,3 +409,68 @@ func foldedHosts(now *catalog.Snapshot) map[string][]*catalog.Service {
 	}
 	return all
 }
+
+// inbound finds who else says what a port of the service's workloads carries, and counts.
+// One such workload is named.
+func (c conflicts) inbound(s *catalog.Service, number uint32) []catalog.Conflict {
+	own, _ := s.Port(number)
+	if s.Resolution != model.ResolutionStatic {
+		return nil
+	}
+	for e := range s.Endpoints(number).All() {
+		ours := catalog.InboundPort{ServiceDefinition: s.ServiceDefinition, Port: own, Target: e.Port}
+		other := c.decider(ours, catalog.WorkloadAddress{Network: e.Network, Address: e.Address})
+		if marks[reach.InboundTraffic(other)] == marks[reach.InboundTraffic(ours)] {
+			continue
+		}
+		return []catalog.Conflict{{
+			Field: fmt.Sprintf("ports[%d].protocol", number), Kept: other.Records[0].Record, Lost: s.Records[0].Record,
+			Reason: fmt.Sprintf("sidecars take port %d of the workload %s for %s, as port %d of %s says, and not for %s; give the endpoints of the two another port each, or both ports the same protocol",
+				e.Port, e.Address, spoken(other.Port), other.Port.Number, other.Key.Host, spoken(own)),
+		}}
+	}
+	return nil
+}
+
+// decider is the port that says what a port of a workload carries.
+func (c conflicts) decider(ours catalog.InboundPort, at catalog.WorkloadAddress) catalog.InboundPort {
+	if reach.InboundTraffic(ours) == reach.NotTCP || (node.Proxy{}).Reserved(ours.Target) {
+		return ours
+	}
+	best, found := c.first(ours.Key.Namespace, at)[ours.Target]
+	if !found || reach.DecidesInbound(ours, best) {
+		return ours
+	}
+	return best
+}
+
+// first are the ports that say what the ports of a workload carry, by these. Those of a
+// workload that many services have are kept for the next of them.
+func (c conflicts) first(namespace string, at catalog.WorkloadAddress) map[uint32]catalog.InboundPort {
+	key := workloadIn{namespace, at}
+	if known := c.deciders[key]; known != nil {
+		return known
+	}
+	ports, n := map[uint32]catalog.InboundPort{}, 0
+	for other := range c.now.ServedAt(namespace, at) {
+		n++
+		if best, found := ports[other.Target]; reach.InboundTraffic(other) != reach.NotTCP && (!found || reach.DecidesInbound(other, best)) {
+			ports[other.Target] = other
+		}
+	}
+	if n > fewPorts {
+		c.deciders[key] = ports
+	}
+	return ports
+}
+
+// workloadIn is a workload, as the services of a namespace have it.
+type workloadIn struct {
+	namespace string
+	at        catalog.WorkloadAddress
+}
+
+// fewPorts are as many as are gone through again for each service of a workload.
+const fewPorts = 64
+
+func spoken(p model.Port) string { return cmp.Or(p.Protocol, "any protocol") }

@@ -13,7 +13,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 )
 
 // claiming is a service of the namespace a that others have something in common with.
@@ -288,7 +291,7 @@ func compareLosses(t *rapid.T, snapshot *catalog.Snapshot) {
 	lost := map[catalog.ServiceKey]map[string]bool{}
 	for _, client := range sidecarsOf("", "n", "m", "other") {
 		v := w.View(RouteType, client).(View)
-		if v.proxy.cluster == "" && len(snapshot.AddressClusters()) > 0 {
+		if v.proxy.Cluster == "" && len(snapshot.AddressClusters()) > 0 {
 			continue // nobody is owed an address without saying the cluster
 		}
 		for key, domains := range lackedBy(snapshot, v) {
@@ -326,15 +329,15 @@ func lackedBy(snapshot *catalog.Snapshot, v View) map[catalog.ServiceKey][]strin
 	lacked := map[catalog.ServiceKey][]string{}
 	for s := range snapshot.Port(80).Visible(v.viewer()) {
 		port, _ := s.Port(80)
-		if kind := trafficOf(port); kind != httpOnly && kind != sniffed {
+		if kind := reach.TrafficOf(port); kind != reach.HTTP && kind != reach.Detected {
 			continue
 		}
-		_, home, short := shortName(s.Key.Host, v.proxy.domain)
+		_, home, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
 		var own []string
-		for domain := range domainsOf(s, v.proxy.domain, v.proxy.cluster, short && home == v.Namespace) {
+		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && home == v.Namespace) {
 			again := slices.ContainsFunc(own, func(d string) bool { return strings.EqualFold(d, domain) })
-			foreign := s.ForeignIn(v.proxy.cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
-			if own = append(own, domain); !again && !foreign && !slices.Contains(has[ListenerName(s.Key.Host, 80)], domain) {
+			foreign := s.ForeignIn(v.proxy.Cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
+			if own = append(own, domain); !again && !foreign && !slices.Contains(has[names.Listener(s.Key.Host, 80)], domain) {
 				lacked[s.Key] = append(lacked[s.Key], domain)
 			}
 		}
@@ -374,7 +377,7 @@ func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 			calls := newCaller(t, NewWorld(now, true, "root"), sidecarIn(namespace), "0.0.0.0")
 			for s := range now.Port(90).Visible(catalog.Viewer{Namespace: namespace}) {
 				for _, is := range callsOf(s) {
-					if to := calls.reaches(is); to != ClusterName(s.Key.Host, 90) {
+					if to := calls.reaches(is); to != names.Cluster(s.Key.Host, 90) {
 						missed[s.Key.Host] = fmt.Sprintf("%v from %s reaches %s", is, namespace, to)
 					}
 				}
@@ -383,7 +386,7 @@ func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 		of := NewTranslator().Conflicts(t.Context(), now)
 		for s := range now.Services() {
 			list := of(s)
-			if port, _ := s.Port(90); trafficOf(port) == sniffed { // requests for its address come to the address
+			if port, _ := s.Port(90); reach.TrafficOf(port) == reach.Detected { // requests for its address come to the address
 				list = slices.DeleteFunc(slices.Clone(list), func(c catalog.Conflict) bool { return c.Field == "ports[90].domain" })
 			}
 			if why, is := missed[s.Key.Host]; is != (len(list) > 0) {
@@ -404,30 +407,30 @@ func callsOf(s catalog.ServiceDefinition) (list []call) {
 		own = []string{"10.200.0.1"}
 	}
 	port, _ := s.Port(90)
-	kind := trafficOf(port)
+	kind := reach.TrafficOf(port)
 	for _, address := range own {
 		switch kind {
-		case httpOnly, sniffed:
+		case reach.HTTP, reach.Detected:
 			list = append(list, call{address, 90, "GET", s.Key.Host})
-		case tlsOnly:
+		case reach.TLS:
 			list = append(list, call{address, 90, "hello", s.Key.Host})
 		default:
 			list = append(list, call{address, 90, "anything", ""})
 		}
-		if kind == sniffed {
+		if kind == reach.Detected {
 			list = append(list, call{address, 90, "anything", ""})
 		}
 	}
 	hasAddresses := len(slices.Collect(s.OwnAddresses())) > 0
 	for _, elsewhere := range []string{"10.200.0.1", "10.1.0.2", "10.1.1.2"} {
 		switch {
-		case kind == httpOnly:
+		case kind == reach.HTTP:
 			list = append(list, call{elsewhere, 90, "GET", s.Key.Host})
-		case kind == tlsOnly && !hasAddresses:
+		case kind == reach.TLS && !hasAddresses:
 			list = append(list, call{elsewhere, 90, "hello", s.Key.Host})
 		}
 	}
-	if kind == httpOnly {
+	if kind == reach.HTTP {
 		for address := range s.OwnAddresses() {
 			list = append(list, call{"10.200.0.1", 90, "GET", address})
 		}

@@ -18,7 +18,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
 )
@@ -57,7 +60,7 @@ var conforming = &Translator{policy.Settings{
 
 func drawPushClient(t *rapid.T) push.Client {
 	return push.Client{
-		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC, KindGRPCNode}).Draw(t, "kind of client"),
+		Kind:      rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC, reach.KindGRPCNode}).Draw(t, "kind of client"),
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
 		Locality:  model.Locality{Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: "a"},
@@ -81,9 +84,9 @@ func drawOutbound(t *rapid.T) push.Ports {
 
 // sharedResourceNames are of listeners and routes that services may share.
 var sharedResourceNames = [...][]string{
-	ClusterType:  {"outbound_.80_._.x.com", "outbound_.81_.v1_.x.com", blackHoleCluster, passthroughCluster, inboundPassthrough, "inbound|80||", "inbound|81||", "inbound|8081||"},
+	ClusterType:  {"outbound_.80_._.x.com", "outbound_.81_.v1_.x.com", names.BlackHole, names.Passthrough, names.InboundPassthrough, "inbound|80||", "inbound|81||", "inbound|8081||"},
 	EndpointType: {"outbound_.80_._.x.com", "outbound_.81_.v1_.x.com"},
-	ListenerType: {"0.0.0.0_15443", virtualOutbound, virtualInbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.0.0.1_80", "fd00::1_8081", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
+	ListenerType: {"0.0.0.0_15443", names.VirtualOutbound, names.VirtualInbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.0.0.1_80", "fd00::1_8081", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
 	RouteType:    {"80", "81", "h:80", "x.com:81", "http.80", "http.8080", "http.81"},
 }
 
@@ -95,10 +98,21 @@ func drawResourceName(t *rapid.T, r push.Row) string {
 		return rapid.SampledFrom([]string{"file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"}).Draw(t, "name")
 	}
 	host, port := rapid.SampledFrom(hosts).Draw(t, "host"), rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port")
-	if rows[r].subsets {
-		return SubsetName(host, port, rapid.SampledFrom([]string{"", "v1", "v3"}).Draw(t, "subset"))
+	if serviceTypeOf(r).subsets {
+		return names.Subset(host, port, rapid.SampledFrom([]string{"", "v1", "v3"}).Draw(t, "subset"))
 	}
-	return rows[r].name(host, port)
+	return serviceTypeOf(r).name(host, port)
+}
+
+// serviceTypeOf is the type of a row; types without resources of service ports have names
+// as clusters.
+func serviceTypeOf(r push.Row) serviceType {
+	for _, t := range serviceTypes() {
+		if t.Row == r {
+			return t
+		}
+	}
+	return serviceType{Row: r}
 }
 
 // mirror is a catalog that is changed at random. What a client sees of it is worked
@@ -187,14 +201,14 @@ func refersIn(r push.Row, body []byte, to string) []string {
 	}
 	switch m := m.(type) {
 	case *clusterv3.Cluster:
-		if to == endpointURL && m.GetType() == clusterv3.Cluster_EDS {
+		if to == wire.EndpointURL && m.GetType() == clusterv3.Cluster_EDS {
 			return []string{m.Name}
 		}
-		if to == secretURL {
+		if to == wire.SecretURL {
 			return secretsIn(m)
 		}
 	case *endpointv3.ClusterLoadAssignment:
-		if to == memberURL {
+		if to == wire.MemberURL {
 			return collectionsIn(m)
 		}
 	case *listenerv3.Listener:
@@ -202,11 +216,11 @@ func refersIn(r push.Row, body []byte, to string) []string {
 			return reachedThrough(m, to)
 		}
 		var hcm hcmv3.HttpConnectionManager
-		if to == routeURL && m.GetApiListener().GetApiListener().UnmarshalTo(&hcm) == nil && hcm.GetRds() != nil {
+		if to == wire.RouteURL && m.GetApiListener().GetApiListener().UnmarshalTo(&hcm) == nil && hcm.GetRds() != nil {
 			return []string{hcm.GetRds().GetRouteConfigName()}
 		}
 	case *routev3.RouteConfiguration:
-		if to == clusterURL {
+		if to == wire.ClusterURL {
 			return clustersIn(m)
 		}
 	}
@@ -233,12 +247,12 @@ func reachedThrough(m *listenerv3.Listener, to string) (list []string) {
 			var tcp tcpv3.TcpProxy
 			switch {
 			case f.GetTypedConfig().UnmarshalTo(&hcm) == nil:
-				if to == routeURL && hcm.GetRds() != nil {
+				if to == wire.RouteURL && hcm.GetRds() != nil {
 					list = append(list, hcm.GetRds().GetRouteConfigName())
-				} else if to == clusterURL {
+				} else if to == wire.ClusterURL {
 					list = append(list, clustersIn(hcm.GetRouteConfig())...)
 				}
-			case to == clusterURL && f.GetTypedConfig().UnmarshalTo(&tcp) == nil:
+			case to == wire.ClusterURL && f.GetTypedConfig().UnmarshalTo(&tcp) == nil:
 				list = append(list, tcp.GetCluster())
 			}
 		}
@@ -251,7 +265,7 @@ func reachedThrough(m *listenerv3.Listener, to string) (list []string) {
 func clustersIn(m *routev3.RouteConfiguration) (list []string) {
 	for _, host := range m.GetVirtualHosts() {
 		for _, route := range host.Routes {
-			if name := route.GetRoute().GetCluster(); name != "" && name != passthroughCluster {
+			if name := route.GetRoute().GetCluster(); name != "" && name != names.Passthrough {
 				list = append(list, name)
 			}
 		}

@@ -2,31 +2,36 @@ package envoy
 
 import (
 	"iter"
+	"net/netip"
+	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// dnsListenerName is the name of the listener that answers lookups.
-const dnsListenerName = "dns"
-
 // sharedByAll are the listeners and routes that any service may be part of.
 func sharedByAll(s *policy.Prepared) []sharedName {
-	names := edgeNames(s)
+	list := edgeNames(s)
 	if s.DNS != nil {
-		names = append(names, sharedName{ListenerType, dnsListenerName})
+		list = append(list, sharedName{ListenerType, names.DNSListener})
 	}
-	return names
+	return list
 }
 
 // findDNSListener returns the listener that answers lookups.
-func findDNSListener(w *World, v View) (push.Subject, bool) {
-	if w.settings.DNS == nil || w.definitions == nil || v.proxy.unprivileged && w.settings.DNS.Port < push.FirstUnprivilegedPort {
+func findDNSListener(w *state, v View) (push.Subject, bool) {
+	if w.settings.DNS == nil || w.definitions == nil || v.proxy.Unprivileged && w.settings.DNS.Port < push.FirstUnprivilegedPort {
 		return nil, false
 	}
 	v.single = false // it says nothing of routes
-	return dnsListener{proxySlot{ListenerType, dnsListenerName, v}, w.definitions}, true
+	return dnsListener{proxySlot{ListenerType, names.DNSListener, v}, w.definitions}, true
 }
 
 // dnsListener answers lookups of the hosts that a view sees.
@@ -40,29 +45,199 @@ func (dnsListener) Refers(string) iter.Seq[string] { return nothing }
 
 // Encode implements [push.Subject].
 func (l dnsListener) Encode() push.Encoded {
-	hosts := &pieces{}
-	hosts.add(l.table())
+	hosts := &vhost.Pieces{}
+	hosts.Add(l.table())
 	return l.encode(hosts)
 }
 
 // table is what is answered, by host.
-func (l dnsListener) table() *fragments {
-	a := answering{view: l.view, ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]arrivals{}}
+func (l dnsListener) table() *vhost.Fragments {
+	a := answering{client: l.view.client(), ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]reach.Arrivals{}}
 	for index := range l.services.byPort {
 		a.ports[index.Number] = index
 	}
-	all, table := l.services.names, &fragments{}
-	for h := range all.named {
+	all, table := l.services.names, &vhost.Fragments{}
+	for h := range all.Named {
 		if !a.sees(h.ServiceDefinition) {
 			continue
 		}
-		domains := h.domainsFor(h.ownFor(l.view.Namespace))
-		if h.contested {
-			domains = h.wonBy(all.claims, l.view.Namespace, a.sees)
+		domains := h.DomainsFor(h.OwnFor(l.view.Namespace))
+		if h.Contested {
+			domains = h.WonBy(all.Claims, l.view.Namespace, a.sees)
 		}
 		if addresses, names := a.answers(h, domains); len(names) > 0 {
-			table.add(h.fragmentOf(names, addresses, l.view.settings.DNS.TTL))
+			table.Add(h.FragmentOf(names, addresses, l.view.settings.DNS.TTL))
 		}
 	}
 	return table
+}
+
+// encode puts the listener around its table.
+func (l dnsListener) encode(table *vhost.Pieces) push.Encoded {
+	loopback := node.Proxy{Mode: node.None, Family: l.view.proxy.Family}.Shared()
+	body := wire.DNSListener(l.name, loopback, l.view.settings.DNS, table.Size())
+	return push.Encoded{Name: l.name, Version: vhost.VersionOf(body).Plus(table.Sum), Body: body, Tail: table}
+}
+
+// A host is answered only with an address at which a call of it reaches the service. All
+// other names are for the nameservers to answer.
+
+// Addresses of services that have none of their own, where connections are redirected.
+// They are in the ranges that Istio takes for that, and nobody else has them.
+const (
+	unroutableIPv4 = "240.240.0.1"
+	unroutableIPv6 = "2001:2::f0f0:1"
+)
+
+// answering finds the addresses of services for a view.
+type answering struct {
+	client  reach.Client
+	ports   map[uint32]*catalog.PortServices
+	reaches map[uint32]reach.Arrivals // at the listeners that services share, as far as they were asked for
+}
+
+// sees reports whether whoever names the host of a service means that one.
+func (a answering) sees(s catalog.ServiceDefinition) bool {
+	if len(s.Ports) == 0 {
+		return false
+	}
+	index := a.ports[s.Ports[0].Number]
+	return index != nil && index.Means(a.client.Viewer, s)
+}
+
+// answers lists the addresses of a service, and those of some domains that are answered
+// with them; none if no call would reach it.
+func (a answering) answers(h *vhost.LookupHost, domains []string) (addresses, names []string) {
+	if a.client.Proxy.Mode != node.None {
+		if own := a.own(h.ServiceDefinition); len(own) > 0 {
+			return own, h.Names(domains)
+		}
+	}
+	if h.Resolution != model.ResolutionStatic || !a.reached(h.ServiceDefinition) {
+		return nil, nil
+	}
+	return []string{a.instead()}, reaching(h, h.Names(domains))
+}
+
+// reaching keeps the names by which calls reach a service without addresses: where the
+// handshake says who is called, it has to say the host.
+func reaching(h *vhost.LookupHost, list []string) []string {
+	if !slices.ContainsFunc(h.Ports, func(p model.Port) bool { return reach.TrafficOf(p) == reach.TLS }) {
+		return list
+	}
+	host, _ := names.SNI(h.Key.Host)
+	return slices.DeleteFunc(list, func(name string) bool { return name != host })
+}
+
+// instead is what is answered for services without addresses.
+func (a answering) instead() string {
+	switch {
+	case a.client.Proxy.Mode == node.None:
+		return a.client.Proxy.Shared()
+	case a.client.Proxy.Family == node.IPv6:
+		return unroutableIPv6
+	default:
+		return unroutableIPv4
+	}
+}
+
+// own lists the addresses of a service itself that the Envoy listens for.
+func (a answering) own(s catalog.ServiceDefinition) (list []string) {
+	foreign := s.ForeignIn(a.client.Proxy.Cluster)
+	for address := range s.OwnAddressesIn(a.client.Proxy.Cluster) {
+		ip, err := netip.ParseAddr(address)
+		if err == nil && !ip.IsUnspecified() && a.client.Proxy.Family.Has(address) && !(foreign && a.taken(s, address)) {
+			list = append(list, ip.Unmap().String())
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// taken reports whether an address of a service in another cluster is that of somebody
+// else in the client's, at one of the service's ports.
+func (a answering) taken(s catalog.ServiceDefinition, address string) bool {
+	for _, port := range s.Ports {
+		if a.ports[port.Number].TakenIn(a.client.Proxy.Cluster, address, a.client.Viewer) {
+			return true
+		}
+	}
+	return false
+}
+
+// reached reports whether calls of a service reach it at whatever address, because they
+// name it, or because nobody else is called at the port. One port for which that does
+// not hold is enough to say no: a call there would reach another service.
+func (a answering) reached(s catalog.ServiceDefinition) bool {
+	some := false
+	for _, port := range s.Ports {
+		kind := reach.TrafficOf(port)
+		if kind == reach.NotTCP {
+			continue
+		}
+		if !a.reachedAt(s, port, kind) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind reach.Traffic) bool {
+	shared := a.client.Proxy.Shared()
+	listens := slices.Collect(reach.ListensAt(a.client.Proxy, s, a.ports[port.Number]))
+	if !reach.HasCluster(s, port.Number) || !slices.Contains(listens, shared) || reach.Follows(a.client.Proxy, s.Definition, port) || reach.StaysInCluster(a.client.Proxy, s.Definition, port) {
+		return false
+	}
+	at, cluster := a.arrivals(port.Number), names.Cluster(s.Key.Host, port.Number)
+	switch kind {
+	case reach.HTTP: // requests name the host
+		return at.Requests
+	case reach.TLS:
+		name, ok := names.SNI(s.Key.Host)
+		return ok && at.BySNI[name] == cluster
+	case reach.Detected: // it is called in both ways
+		return at.Requests && at.Other == cluster
+	default:
+		return at.Other == cluster
+	}
+}
+
+func (a answering) arrivals(number uint32) reach.Arrivals {
+	at, known := a.reaches[number]
+	if known {
+		return at
+	}
+	shared, address := a.client.Proxy.Shared(), a.instead()
+	if shared == address || !a.isListenedAt(address, number) {
+		rest, requests := apartFromRequests(reach.Members(a.client, a.ports[number], shared), number)
+		at = reach.LayoutOf(rest, number, true, a.client).Arrivals(netip.MustParseAddr(address))
+		at.Requests = at.Requests || requests
+	}
+	a.reaches[number] = at
+	return at
+}
+
+// apartFromRequests leaves out the services of requests where all of them have these: to
+// put thousands in order would say nothing else. That is so unless a server speaks first.
+func apartFromRequests(services iter.Seq[catalog.ServiceDefinition], number uint32) (rest []catalog.ServiceDefinition, requests bool) {
+	for s := range services {
+		switch port, _ := s.Port(number); {
+		case reach.ServerFirst(port):
+			return slices.Collect(services), false
+		case reach.TrafficOf(port) == reach.HTTP:
+			requests = true
+		default:
+			rest = append(rest, s)
+		}
+	}
+	return rest, requests
+}
+
+// isListenedAt reports whether services have a listener of an address of their own.
+func (a answering) isListenedAt(address string, number uint32) bool {
+	for range reach.Members(a.client, a.ports[number], address) {
+		return true
+	}
+	return false
 }

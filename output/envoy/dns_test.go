@@ -13,7 +13,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -124,7 +126,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 	ipv6["a.b"] = []string{unroutableIPv6} // requests name the host
 	bound := map[string][]string{}         // newer.com and vip.com share a port with an older one
 	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "block.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b", "db.com", "web.c.svc.cluster.local"} {
-		bound[host] = []string{localIPv4}
+		bound[host] = []string{names.LocalIPv4}
 	}
 	for name, test := range map[string]struct {
 		namespace string
@@ -138,12 +140,12 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 		"of IPv6":    {"a", push.Proxy{Role: "sidecar"}, []string{"fd00::9"}, ipv6},
 		"not at all": {"a", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, nil, bound},
 	} {
-		got, _ := answersTo(t, u.World, push.Client{Kind: KindEnvoy, Namespace: test.namespace, Proxy: test.proxy, Addresses: test.addresses})
+		got, _ := answersTo(t, u.World, push.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy, Addresses: test.addresses})
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
 	}
-	router := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
+	router := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
 	if _, ok := u.World.Find(u.World.View(ListenerType, router), ListenerType, "dns"); ok {
 		t.Error("the edge answers lookups")
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -102,16 +104,16 @@ func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Clien
 	}
 	taken, found := map[string]bool{}, map[string][]string{}
 	for _, service := range owners("", v.Namespace, services) { // a lookup is of a name
-		_, home, short := shortName(service.Key.Host, "cluster.local")
+		_, home, short := vhost.ShortName(service.Key.Host, "cluster.local")
 		addresses := calledAt(service, c, isIPv6)
-		for domain := range domainsOf(service, "cluster.local", "", short && home == v.Namespace) {
+		for domain := range vhost.DomainsOf(service, "cluster.local", "", short && home == v.Namespace) {
 			name := strings.ToLower(domain)
 			if taken[name] {
 				continue
 			}
 			taken[name] = true
 			switch {
-			case !isLookedUp(name):
+			case !vhost.IsLookedUp(name):
 			case len(addresses) > 0:
 				found[name] = addresses
 			case service.Resolution == model.ResolutionStatic && calls.allReach(service, nobody, name):
@@ -155,7 +157,7 @@ func (c *caller) allReach(s catalog.ServiceDefinition, address, name string) (al
 			}
 		}
 		for _, says := range ways {
-			if c.reaches(call{address, port.Number, says, host}) != ClusterName(s.Key.Host, port.Number) {
+			if c.reaches(call{address, port.Number, says, host}) != names.Cluster(s.Key.Host, port.Number) {
 				return false
 			}
 			all = true

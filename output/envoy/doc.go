@@ -14,15 +14,15 @@
 // services, and depend on what the Envoy says it is:
 //
 //   - A sidecar has a listener for each address and port of what its workload calls
-//     (outbound.go, chain.go), with a route configuration for each port, which is put
-//     together from fragments that all views share (fragments.go). For the workload's
+//     (outbound.go), with a route configuration for each port, which is put
+//     together from fragments that all views share (package vhost). For the workload's
 //     own ports it has one listener (inbound.go).
 //   - An edge has the listeners of the configuration (edge.go).
 //   - Any other Envoy has listeners of its own, and is given clusters and assignments.
 //
 // Package policy has the configuration: how hosts are called, and where Envoys listen. A
 // [Translator] translates under it. The settings do not change, and are part of each view.
-// Messages are written here, by functions over a policy. Secrets serve TLS to endpoints, and
+// Package wire makes the messages, from values and a policy. Secrets serve TLS to endpoints, and
 // name files on the Envoy's machine. Only clients whose clusters name a secret are sent its
 // paths.
 //

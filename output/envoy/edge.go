@@ -4,12 +4,18 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -20,8 +26,8 @@ import (
 // pointer while none of them changes.
 type definitions struct {
 	byPort iter.Seq[*catalog.PortServices]
-	names  *names       // nil if lookups are not answered
-	web    *webServices // nil if no port of the edge takes requests
+	names  *vhost.Lookups // nil if lookups are not answered
+	web    *webServices   // nil if no port of the edge takes requests
 
 	secured *securedServices // nil if no host has TLS
 }
@@ -31,7 +37,7 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *policy.P
 	if d == nil {
 		first := &definitions{byPort: now.Ports(), secured: securedIn(s, now)}
 		if s.DNS != nil {
-			first.names = namesOf(now, s.Domain)
+			first.names = vhost.LookupsOf(now, s.Domain)
 		}
 		if s.TakesRequestsAtEdge() {
 			first.web = first.web.after(now, c)
@@ -44,7 +50,7 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *policy.P
 	}
 	next := &definitions{byPort: now.Ports(), secured: d.secured.after(c, s)}
 	if d.names != nil {
-		next.names = d.names.after(c, s.Domain)
+		next.names = d.names.After(c, s.Domain)
 	}
 	if d.web != nil {
 		next.web = d.web.after(now, c)
@@ -64,98 +70,43 @@ func redefined(all map[catalog.ServiceKey]catalog.ServiceChange) map[catalog.Ser
 	return some
 }
 
-// edgeMember is a service that the edge leads to, and the port that it is called at.
-type edgeMember struct {
-	catalog.ServiceDefinition
-	at    uint32
-	place int // among the ports that would do: less is better
-}
-
-func (m edgeMember) cluster() string { return ClusterName(m.Key.Host, m.at) }
-
 // members lists the exposed services that a view of the edge leads to from a port, owners
 // first: of names, or of the port if nothing else says which service is meant. One is
 // called at its port of the same number, if that carries what the
 // edge takes there, else at the first that does.
-func (d *definitions) members(v View, p *policy.EdgePort) []edgeMember {
+func (d *definitions) members(v View, p *policy.EdgePort) []reach.EdgeMember {
 	if d == nil {
 		return nil
 	}
-	found := map[catalog.ServiceKey]edgeMember{}
+	found := map[catalog.ServiceKey]reach.EdgeMember{}
 	for index := range d.byPort {
 		for s := range index.Visible(v.viewer()) {
 			if !p.Exposes(s.Key.Host) {
 				continue
 			}
 			port, _ := s.Port(index.Number)
-			place, ok := edgeTakes(p, port)
+			place, ok := reach.EdgeTakes(p, port)
 			// An endpoint that is where the connection was going anyway is the edge itself. What
 			// each cluster has for itself is not for callers from outside.
-			if !ok || s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal || !hasCluster(s, index.Number) {
+			if !ok || s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal || !reach.HasCluster(s, index.Number) {
 				continue
 			}
-			if best, other := found[s.Key]; !other || place < best.place {
-				found[s.Key] = edgeMember{s, index.Number, place}
+			if best, other := found[s.Key]; !other || place < best.Place {
+				found[s.Key] = reach.EdgeMember{ServiceDefinition: s, At: index.Number, Place: place}
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b edgeMember) int {
-		return edgeAskedAt(p).Owner(v.Namespace, a.ServiceDefinition, b.ServiceDefinition)
+	return slices.SortedFunc(maps.Values(found), func(a, b reach.EdgeMember) int {
+		return reach.EdgeAsks(p).Owner(v.Namespace, a.ServiceDefinition, b.ServiceDefinition)
 	})
-}
-
-// edgeAskedAt is the thing that services of a port of the edge ask for.
-func edgeAskedAt(p *policy.EdgePort) catalog.Asked {
-	if p.Protocol == policy.EdgeTCP {
-		return catalog.Address
-	}
-	return catalog.Name
-}
-
-// edgeTakes reports whether what comes to a port of the edge can be led to the port of a
-// service, and how well it does.
-func edgeTakes(p *policy.EdgePort, port model.Port) (place int, ok bool) {
-	const same, certain, perhaps = 0, 1, 2
-	kind := trafficOf(port)
-	switch p.Protocol {
-	case policy.EdgeHTTP:
-		ok = kind == httpOnly || kind == sniffed
-	case policy.EdgeTLS:
-		ok = kind == tlsOnly
-	default: // nothing but the number says which service is meant
-		ok = (kind == tcpOnly || kind == sniffed) && p.Port() == port.Number
-	}
-	switch {
-	case p.Port() == port.Number:
-		return same, ok
-	case kind == sniffed:
-		return perhaps, ok
-	default:
-		return certain, ok
-	}
-}
-
-// edgeRoutesPrefix begins the names of route configurations of the edge, as Istio has them.
-const edgeRoutesPrefix = "http."
-
-func edgeRoutesName(p *policy.EdgePort) string { return edgeRoutesPrefix + strconv.Itoa(p.Number) }
-
-// parseEdgeRoutes accepts exactly what routes writes.
-func parseEdgeRoutes(name string) (number uint32, ok bool) {
-	digits, ok := strings.CutPrefix(name, edgeRoutesPrefix)
-	if !ok {
-		return 0, false
-	}
-	number, ok = parsePort(digits)
-	return number, ok && number > 0 && number <= highestPort
 }
 
 // edgeListenerNames yields the listeners of Envoys at the edge, and edgeRouteNames
 // their route configurations.
-func edgeListenerNames(s *policy.Prepared, p proxy) iter.Seq[string] {
+func edgeListenerNames(s *policy.Prepared, p node.Proxy) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, port := range s.Edge {
-			if p.opens(port.Port()) && !yield(socketName(p.everywhere(), port.Port())) {
+			if p.Opens(port.Port()) && !yield(names.Socket(p.Everywhere(), port.Port())) {
 				return
 			}
 		}
@@ -165,7 +116,7 @@ func edgeListenerNames(s *policy.Prepared, p proxy) iter.Seq[string] {
 func edgeRouteNames(s *policy.Prepared, single bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, port := range s.Edge {
-			if port.Protocol == policy.EdgeHTTP && (!yield(edgeRoutesName(port)) || single && !yield(edgeHostRoutesName(port))) {
+			if port.Protocol == policy.EdgeHTTP && (!yield(names.EdgeRoutes(port.Port())) || single && !yield(names.EdgeHostRoutes(port.Port()))) {
 				return
 			}
 		}
@@ -173,29 +124,29 @@ func edgeRouteNames(s *policy.Prepared, single bool) iter.Seq[string] {
 }
 
 // edgeNames are the resources of the edge that any service may be part of.
-func edgeNames(s *policy.Prepared) (names []sharedName) {
+func edgeNames(s *policy.Prepared) (list []sharedName) {
 	for _, port := range s.Edge {
 		switch port.Protocol {
 		case policy.EdgeHTTP:
-			names = append(names, sharedName{RouteType, edgeRoutesName(port)})
+			list = append(list, sharedName{RouteType, names.EdgeRoutes(port.Port())})
 			continue
 		case policy.EdgeAutoPassthrough: // of no service
 			continue
 		}
-		for _, address := range []string{anyIPv4, anyIPv6} {
-			names = append(names, sharedName{ListenerType, socketName(address, port.Port())})
+		for _, address := range []string{names.AnyIPv4, names.AnyIPv6} {
+			list = append(list, sharedName{ListenerType, names.Socket(address, port.Port())})
 		}
 	}
-	return names
+	return list
 }
 
-func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
-	address, number, ok := parseSocketName(name)
-	if !ok || address != v.proxy.everywhere() {
+func findEdgeListener(w *state, v View, name string) (push.Subject, bool) {
+	address, number, ok := names.ParseSocket(name)
+	if !ok || address != v.proxy.Everywhere() {
 		return nil, false
 	}
 	port, ok := w.settings.EdgePort(number)
-	if !ok || !v.proxy.opens(number) {
+	if !ok || !v.proxy.Opens(number) {
 		return nil, false
 	}
 	v.single = v.single && port.Protocol == policy.EdgeHTTP && w.definitions != nil && w.definitions.web.areMany(w.settings)
@@ -209,12 +160,12 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 	return l, true
 }
 
-func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
+func findEdgeRoutes(w *state, v View, name string) (push.Subject, bool) {
 	if hosts, ok := findEdgeHostRoutes(w, v, name); ok {
 		return hosts, true
 	}
 	v.single = false // the rest is the same for all
-	number, ok := parseEdgeRoutes(name)
+	number, ok := names.ParseEdgeRoutes(name)
 	if !ok {
 		return nil, false
 	}
@@ -223,4 +174,123 @@ func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	return edgeRoutes{proxySlot{RouteType, name, v}, port, w.definitions}, true
+}
+
+// edgeListener is the listener of a port of the edge.
+type edgeListener struct {
+	proxySlot
+	port     *policy.EdgePort
+	services *definitions // nil where the listener does not depend on them
+	hosts    *definitions // nil where the listener does not lead to single hosts
+}
+
+// Refers implements [push.Referrer].
+func (l edgeListener) Refers(to string) iter.Seq[string] {
+	switch {
+	case to == wire.RouteURL && l.port.Protocol == policy.EdgeHTTP:
+		return one(l.routes())
+	case to == wire.VirtualHostURL && l.hosts != nil:
+		return l.hosts.edgeHostNames(l.view, l.port)
+	case to == wire.ClusterURL && l.port.Protocol == policy.EdgeAutoPassthrough:
+		return one(names.BlackHole)
+	case to == wire.ClusterURL && l.port.Protocol != policy.EdgeHTTP:
+		return func(yield func(string) bool) {
+			for _, c := range l.chains() {
+				if !yield(c.Cluster) {
+					return
+				}
+			}
+		}
+	}
+	return nothing
+}
+
+// routes is the route configuration of requests.
+func (l edgeListener) routes() string {
+	if l.view.single {
+		return names.EdgeHostRoutes(l.port.Port())
+	}
+	return names.EdgeRoutes(l.port.Port())
+}
+
+// chains lead connections to services, and the last all others.
+func (l edgeListener) chains() []reach.Chain {
+	members := l.services.members(l.view, l.port)
+	if l.port.Protocol == policy.EdgeTCP {
+		if len(members) > 0 {
+			return []reach.Chain{{Cluster: members[0].Cluster(), Affinity: members[0].Traffic.Affinity}}
+		}
+		return []reach.Chain{{Cluster: names.BlackHole}}
+	}
+	var list []reach.Chain
+	taken := claims{}
+	for _, m := range members {
+		if name, ok := names.SNI(m.Key.Host); ok {
+			taken.add(&list, reach.Chain{Match: name, Cluster: m.Cluster(), Affinity: m.Traffic.Affinity})
+		}
+	}
+	return append(reach.InOrder(list), reach.Chain{Cluster: names.BlackHole})
+}
+
+// Encode implements [push.Subject].
+func (l edgeListener) Encode() push.Encoded {
+	p, s := l.view.proxy, l.view.settings.OrIstio()
+	m := &wire.Edge{Name: l.name, Address: p.Everywhere(), BothFamilies: p.AlsoIPv6(p.Everywhere()), Port: l.port, Defaults: s.Defaults}
+	switch l.port.Protocol {
+	case policy.EdgeHTTP:
+		m.Routes = l.routes()
+	case policy.EdgeAutoPassthrough:
+	default:
+		chains := l.chains()
+		rest := len(chains) - 1
+		m.BySNI, m.Rest = targetsOf(chains[:rest], s), targetOf(s, chains[rest].Cluster, chains[rest].Affinity)
+	}
+	return encode(l.name, wire.ListenerURL, m.Message())
+}
+
+// edgeRoutes is the route configuration of a port of the edge. A request for a host that
+// it does not have is answered 404 by Envoy.
+type edgeRoutes struct {
+	proxySlot
+	port     *policy.EdgePort
+	services *definitions
+}
+
+// Refers implements [push.Referrer].
+func (r edgeRoutes) Refers(to string) iter.Seq[string] {
+	if to != wire.ClusterURL {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for _, m := range r.services.members(r.view, r.port) {
+			if !yield(m.Cluster()) {
+				return
+			}
+		}
+	}
+}
+
+// Encode implements [push.Subject]. A domain may occur only once, whatever its case:
+// the oldest service has it.
+func (r edgeRoutes) Encode() push.Encoded {
+	m := wire.Routes(r.name, false)
+	taken := claims{}
+	for _, member := range r.services.members(r.view, r.port) {
+		if host := r.virtualHost(member, taken); host != nil {
+			m.VirtualHosts = append(m.VirtualHosts, host)
+		}
+	}
+	slices.SortFunc(m.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return encode(m.GetName(), wire.RouteURL, m)
+}
+
+// virtualHost leads requests to a service; nil if its domains are taken. Short names and
+// addresses are of the mesh, and nobody outside of it calls by them.
+func (r edgeRoutes) virtualHost(m reach.EdgeMember, taken claims) *routev3.VirtualHost {
+	host := m.Key.Host
+	domains := taken.leave(edgeDomains(host))
+	if len(domains) == 0 {
+		return nil
+	}
+	return wire.VirtualHost(names.Listener(host, r.port.Port()), domains, wire.Target{Cluster: m.Cluster(), Policy: r.view.settings.OrIstio().For(host, m.Traffic.Affinity)})
 }

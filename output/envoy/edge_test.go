@@ -10,7 +10,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -55,7 +58,7 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		{Number: 9001, Protocol: policy.EdgeTCP, Hosts: []string{"older.com"}},
 	}
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
+	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
 	find := func(r push.Row, name string) any {
 		subject, ok := u.World.Find(u.World.View(r, client), r, name)
 		if !ok {
@@ -89,11 +92,11 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		t.Errorf("handshakes are matched by %v", names)
 	}
 	for name, want := range map[string][]string{
-		"0.0.0.0_8443": {"outbound|443||perhaps.com", "outbound|444||twice.com", blackHoleCluster},
+		"0.0.0.0_8443": {"outbound|443||perhaps.com", "outbound|444||twice.com", names.BlackHole},
 		"0.0.0.0_9000": {"outbound|9000||older.com"},
-		"0.0.0.0_9001": {blackHoleCluster},
+		"0.0.0.0_9001": {names.BlackHole},
 	} {
-		if to := reachedThrough(find(ListenerType, name).(*listenerv3.Listener), clusterURL); !slices.Equal(to, want) {
+		if to := reachedThrough(find(ListenerType, name).(*listenerv3.Listener), wire.ClusterURL); !slices.Equal(to, want) {
 			t.Errorf("%s leads to %v, want %v", name, to, want)
 		}
 	}

@@ -7,13 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
-	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -34,13 +33,11 @@ type foldedKey struct {
 	catalog.ServiceKey
 }
 
-func foldOf(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
-
 // after are the services after a change; now has all of them.
 func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webServices {
 	if w == nil {
 		all := immutable.New[foldedKey, catalog.ServiceDefinition](func(a, b foldedKey) int {
-			return cmp.Or(strings.Compare(a.fold, b.fold), compareKeys(a.ServiceKey, b.ServiceKey))
+			return cmp.Or(strings.Compare(a.fold, b.fold), reach.CompareKeys(a.ServiceKey, b.ServiceKey))
 		}).Edit()
 		for s := range now.Services() {
 			if isWeb(s.ServiceDefinition) {
@@ -65,7 +62,7 @@ func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webService
 
 // isWeb reports whether a port of an edge that takes requests may lead to a service.
 func isWeb(s catalog.ServiceDefinition) bool {
-	_, ok := edgeCalledAt(&policy.EdgePort{Protocol: policy.EdgeHTTP}, s)
+	_, ok := reach.EdgeCalls(&policy.EdgePort{Protocol: policy.EdgeHTTP}, s)
 	return ok
 }
 
@@ -84,43 +81,10 @@ func (w *webServices) alike(host string) iter.Seq[catalog.ServiceDefinition] {
 // areMany reports whether edges lead to the single hosts of so many services.
 func (w *webServices) areMany(s *policy.Prepared) bool { return w.all.Len() >= s.LargePort }
 
-// edgeMemberOf is a service as a port of the edge leads to it; ok is false if the port does not
-// expose it, or cannot lead to it.
-func edgeMemberOf(p *policy.EdgePort, s catalog.ServiceDefinition) (member edgeMember, ok bool) {
-	if !p.Exposes(s.Key.Host) {
-		return member, false
-	}
-	return edgeCalledAt(p, s)
-}
-
-// edgeCalledAt is a service with the port that fits what a port of the edge takes; ok is false
-// if none does.
-func edgeCalledAt(p *policy.EdgePort, s catalog.ServiceDefinition) (best edgeMember, ok bool) {
-	if s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal {
-		return best, false
-	}
-	for _, port := range s.Ports {
-		place, takes := edgeTakes(p, port)
-		if !takes || !hasCluster(s, port.Number) {
-			continue
-		}
-		if !ok || place < best.place || place == best.place && port.Number < best.at {
-			best, ok = edgeMember{s, port.Number, place}, true
-		}
-	}
-	return best, ok
-}
-
-// edgeHostRoutesName is the name of the route configuration of a port of the edge that takes
-// single hosts, and edgeHostName the name of one of these.
-func edgeHostRoutesName(p *policy.EdgePort) string { return edgeRoutesName(p) + singleHosts }
-
-func edgeHostName(p *policy.EdgePort, host string) string { return edgeHostRoutesName(p) + "/" + host }
-
 // edgeHostPort returns the port of the edge of such a route configuration.
 func edgeHostPort(s *policy.Prepared, routes string) (*policy.EdgePort, bool) {
-	whole, single := strings.CutSuffix(routes, singleHosts)
-	number, ok := parseEdgeRoutes(whole)
+	whole, single := strings.CutSuffix(routes, names.HostsSuffix)
+	number, ok := names.ParseEdgeRoutes(whole)
 	if !ok || !single {
 		return nil, false
 	}
@@ -131,7 +95,7 @@ func edgeHostPort(s *policy.Prepared, routes string) (*policy.EdgePort, bool) {
 // edgeHost is the virtual host of a service at a port of the edge, as some viewers see it.
 type edgeHost struct {
 	edgeHostSlot
-	member edgeMember
+	member reach.EdgeMember
 	view   View // of which the settings count
 }
 
@@ -148,8 +112,8 @@ func (h edgeHost) Slot() any { return h.edgeHostSlot }
 
 // Refers implements [push.Referrer].
 func (h edgeHost) Refers(to string) iter.Seq[string] {
-	if to == clusterURL {
-		return one(h.member.cluster())
+	if to == wire.ClusterURL {
+		return one(h.member.Cluster())
 	}
 	return nothing
 }
@@ -157,14 +121,14 @@ func (h edgeHost) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject]. Envoy ignores the removal of a host whose name is not
 // that of the resource.
 func (h edgeHost) Encode() push.Encoded {
-	p := h.view.policyFor(h.member.Key.Host, h.member.Traffic.Affinity)
-	return encode(h.name, virtualHostURL, virtualHost(h.name, strings.Split(h.domains, "\n"), h.member.cluster(), p))
+	p := h.view.settings.OrIstio().For(h.member.Key.Host, h.member.Traffic.Affinity)
+	return encode(h.name, wire.VirtualHostURL, wire.VirtualHost(h.name, strings.Split(h.domains, "\n"), wire.Target{Cluster: h.member.Cluster(), Policy: p}))
 }
 
 // hostOf returns the virtual host of a service that a view sees; ok is false if there is
 // none, or if others own its domains.
 func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
-	member, ok := edgeMemberOf(p, s)
+	member, ok := reach.EdgeMemberOf(p, s)
 	if !ok {
 		return h, false
 	}
@@ -184,7 +148,7 @@ func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefini
 	if len(domains) == 0 {
 		return h, false
 	}
-	slot := edgeHostSlot{edgeHostName(p, s.Key.Host), s.Key, v.settings, strings.Join(domains, "\n")}
+	slot := edgeHostSlot{names.EdgeVirtualHost(p.Port(), s.Key.Host), s.Key, v.settings, strings.Join(domains, "\n")}
 	return edgeHost{slot, member, View{settings: v.settings}}, true
 }
 
@@ -204,7 +168,7 @@ func (taken claims) leave(domains []string) (list []string) {
 }
 
 // findEdgeHost finds a single host of the edge by its name.
-func (w *World) findEdgeHost(v View, name string) (push.Subject, bool) {
+func findEdgeHost(w *state, v View, name string) (push.Subject, bool) {
 	routes, host, _ := strings.Cut(name, "/")
 	p, ok := edgeHostPort(w.settings, routes)
 	if !ok || host == "" || !v.single || w.definitions == nil {
@@ -250,7 +214,7 @@ type edgeHostRoutes struct {
 
 // Refers implements [push.Referrer].
 func (r edgeHostRoutes) Refers(to string) iter.Seq[string] {
-	if to != virtualHostURL {
+	if to != wire.VirtualHostURL {
 		return nothing
 	}
 	return r.services.edgeHostNames(r.view, r.port)
@@ -258,14 +222,12 @@ func (r edgeHostRoutes) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (r edgeHostRoutes) Encode() push.Encoded {
-	return encode(r.name, routeURL, &routev3.RouteConfiguration{
-		Name: r.name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true, Vhds: &routev3.Vhds{ConfigSource: fromADS()},
-	})
+	return encode(r.name, wire.RouteURL, wire.Routes(r.name, true))
 }
 
 // findEdgeHostRoutes returns it for each port that takes requests, however few services there
 // are: Envoy goes on to use it while it drains a listener.
-func findEdgeHostRoutes(w *World, v View, name string) (push.Subject, bool) {
+func findEdgeHostRoutes(w *state, v View, name string) (push.Subject, bool) {
 	p, ok := edgeHostPort(w.settings, name)
 	if !ok || !v.single || w.definitions == nil {
 		return nil, false
@@ -289,18 +251,18 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 			if p.Protocol != policy.EdgeHTTP {
 				continue
 			}
-			noted.add(sharedName{RouteType, edgeHostRoutesName(p)}, namespaces)
-			noted.add(sharedName{VirtualHostType, edgeHostName(p, key.Host)}, namespaces)
+			noted.add(sharedName{RouteType, names.EdgeHostRoutes(p.Port())}, namespaces)
+			noted.add(sharedName{VirtualHostType, names.EdgeVirtualHost(p.Port(), key.Host)}, namespaces)
 			for other := range d.web.alike(key.Host) {
-				noted.add(sharedName{VirtualHostType, edgeHostName(p, other.Key.Host)}, namespaces)
+				noted.add(sharedName{VirtualHostType, names.EdgeVirtualHost(p.Port(), other.Key.Host)}, namespaces)
 			}
 		}
 	}
 	if (d.web.was >= s.LargePort) != d.web.areMany(s) {
 		for _, p := range s.Edge {
 			if p.Protocol == policy.EdgeHTTP {
-				noted.add(sharedName{ListenerType, socketName(anyIPv4, p.Port())}, nil)
-				noted.add(sharedName{ListenerType, socketName(anyIPv6, p.Port())}, nil)
+				noted.add(sharedName{ListenerType, names.Socket(names.AnyIPv4, p.Port())}, nil)
+				noted.add(sharedName{ListenerType, names.Socket(names.AnyIPv6, p.Port())}, nil)
 			}
 		}
 	}
@@ -312,3 +274,18 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 	}
 	return list
 }
+
+// claims are the matches that a listener has already.
+type claims map[string]struct{}
+
+// add enters a chain, unless the owner of its match is another service.
+func (taken claims) add(list *[]reach.Chain, c reach.Chain) bool {
+	if _, other := taken[c.Match]; other {
+		return false
+	}
+	taken[c.Match] = struct{}{}
+	*list = append(*list, c)
+	return true
+}
+
+func foldOf(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }

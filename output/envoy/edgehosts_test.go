@@ -15,14 +15,17 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // edgeIn is an edge of a namespace that takes hosts one by one, or not.
 func edgeIn(namespace string, single bool) push.Client {
-	c := push.Client{Kind: KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "router"}, Increments: single}
-	c.Release = [2]uint32{hostsFromMajor, hostsFromMinor}
+	c := push.Client{Kind: reach.KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "router"}, Increments: single}
+	c.Release = [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
 	return c
 }
 
@@ -64,7 +67,7 @@ func TestSingleHostsOfTheEdgeFoldToItsRoutes(t *testing.T) {
 			if !ok {
 				rt.Fatal("the edge has no listener")
 			}
-			now := reachedThrough(message(t, listener.Encode().Joined().Body).(*listenerv3.Listener), routeURL)[0]
+			now := reachedThrough(message(t, listener.Encode().Joined().Body).(*listenerv3.Listener), wire.RouteURL)[0]
 			moved := slices.ContainsFunc(u.Changed, func(c push.Changed) bool { return c.Row == ListenerType && c.Name == "0.0.0.0_8080" })
 			if leads != "" && now != leads && !moved {
 				rt.Fatalf("the listener leads to %s and no longer to %s, and the step does not name it", now, leads)

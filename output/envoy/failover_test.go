@@ -12,7 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -42,13 +45,13 @@ func TestNearestEndpointsComeFirst(t *testing.T) {
 			all[i].Locality = drawLocality(t)
 		}
 		s, at := serviceOf(all...), drawLocality(t)
-		for _, kind := range []string{KindEnvoy, KindGRPC} {
+		for _, kind := range []string{reach.KindEnvoy, reach.KindGRPC} {
 			plain, _ := served(t, kind, s)
-			near := encoded(t, View{Kind: kind, place: standpoint{Locality: at}, order: byLocality}.variant(assignment{assignmentSlot: assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, endpoints: s.Endpoints(80)}))
+			near := encoded(t, assignmentChosen(kind, choice{order: lb.ByLocality, from: lb.Location{Locality: at}}, nil, assignment{assignmentSlot: assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, endpoints: s.Endpoints(80)}))
 			if err := acceptable(near); err != nil {
 				t.Fatalf("%s: %v: %v", kind, err, near)
 			}
-			if diff := gocmp.Diff(weightsOf(plain, kind == KindEnvoy), weightsOf(near, kind == KindEnvoy)); diff != "" {
+			if diff := gocmp.Diff(weightsOf(plain, kind == reach.KindEnvoy), weightsOf(near, kind == reach.KindEnvoy)); diff != "" {
 				t.Fatalf("%s: -without +with priorities:\n%s", kind, diff)
 			}
 			if at == (model.Locality{}) {
@@ -107,7 +110,8 @@ func TestRetriesLeaveNearEndpoints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var config prioritiesv3.PreviousPrioritiesConfig
-			if packed := retryPolicy(&test.policy).GetRetryPriority(); packed != nil {
+			host := wire.VirtualHost("h:80", nil, wire.Target{Cluster: "c", Policy: &test.policy})
+			if packed := host.GetRoutes()[0].GetRoute().GetRetryPolicy().GetRetryPriority(); packed != nil {
 				if err := packed.GetTypedConfig().UnmarshalTo(&config); err != nil {
 					t.Fatal(err)
 				}

@@ -9,7 +9,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -61,7 +63,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := push.Client{Kind: KindEnvoy, Namespace: "a", Addresses: test.addresses, Proxy: push.Proxy{Role: test.role, Interception: test.mode, Outbound: push.AllPorts()}}
+			c := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: test.addresses, Proxy: push.Proxy{Role: test.role, Interception: test.mode, Outbound: push.AllPorts()}}
 			var got []string
 			for name := range w.Names(w.View(ListenerType, c), ListenerType) {
 				l := &listenerv3.Listener{}
@@ -70,7 +72,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 				}
 				for _, also := range l.GetAdditionalAddresses() {
 					at := also.GetAddress().GetSocketAddress()
-					name += " " + socketName(at.GetAddress(), at.GetPortValue())
+					name += " " + names.Socket(at.GetAddress(), at.GetPortValue())
 				}
 				got = append(got, name)
 			}
@@ -79,7 +81,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 				t.Errorf("its listeners are (- want, + got):\n%s", diff)
 			}
 			var sources []string
-			if to := (&clusterv3.Cluster{}); test.sources != nil && readInto(t, w, ClusterType, c, inboundPassthrough, to) {
+			if to := (&clusterv3.Cluster{}); test.sources != nil && readInto(t, w, ClusterType, c, names.InboundPassthrough, to) {
 				bind := to.GetUpstreamBindConfig()
 				sources = append(sources, bind.GetSourceAddress().GetAddress())
 				for _, extra := range bind.GetExtraSourceAddresses() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -103,7 +104,7 @@ func BenchmarkRoutesMadeDirectly(b *testing.B) {
 			v := of(NewWorld(builder.Snapshot(), true, "root").View(RouteType, sidecarIn("ns-0")))
 			b.ReportAllocs()
 			for b.Loop() {
-				encode("80", routeURL, plainRoutes(builder.Snapshot(), v, 80))
+				encode("80", wire.RouteURL, plainRoutes(builder.Snapshot(), v, 80))
 			}
 		})
 	}

@@ -17,17 +17,21 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // plainRoutes is the route configuration of a port, made directly of all services that
 // a viewer sees: the owner has a domain, whatever its case.
 func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfiguration {
-	m := &routev3.RouteConfiguration{Name: portRoutes(number), ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true}
+	m := &routev3.RouteConfiguration{Name: names.PortRoutes(number), ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true}
 	var services []catalog.ServiceDefinition
 	for s := range s.Port(number).Visible(v.viewer()) {
 		port, _ := s.Port(number)
-		if kind := trafficOf(port); hasCluster(s, number) && (kind == httpOnly || kind == sniffed) {
+		if kind := reach.TrafficOf(port); reach.HasCluster(s, number) && (kind == reach.HTTP || kind == reach.Detected) {
 			services = append(services, s)
 		}
 	}
@@ -37,10 +41,10 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 	taken, has := map[string]bool{"*": true}, map[catalog.ServiceKey]map[string]bool{}
 	for _, is := range []round{{}, {true, false}, {true, true}, {false, true}} {
 		for _, s := range owners(map[bool]string{true: "10.0.0.1"}[is.address], v.Namespace, services) {
-			_, home, short := shortName(s.Key.Host, v.proxy.domain)
-			for domain := range domainsOf(s, v.proxy.domain, v.proxy.cluster, short && home == v.Namespace) {
-				isForeign := s.ForeignIn(v.proxy.cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
-				if is == (round{isAddress(domain), isForeign}) && !taken[strings.ToLower(domain)] {
+			_, home, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
+			for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && home == v.Namespace) {
+				isForeign := s.ForeignIn(v.proxy.Cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
+				if is == (round{reach.IsAddress(domain), isForeign}) && !taken[strings.ToLower(domain)] {
 					taken[strings.ToLower(domain)] = true
 					if has[s.Key] == nil {
 						has[s.Key] = map[string]bool{}
@@ -51,18 +55,18 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 		}
 	}
 	for _, s := range services {
-		_, home, short := shortName(s.Key.Host, v.proxy.domain)
+		_, home, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
 		var domains []string // in the order in which they are written
-		for domain := range domainsOf(s, v.proxy.domain, v.proxy.cluster, short && home == v.Namespace) {
+		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && home == v.Namespace) {
 			if has[s.Key][domain] && !slices.Contains(domains, domain) {
 				domains = append(domains, domain)
 			}
 		}
 		if len(domains) > 0 {
-			m.VirtualHosts = append(m.VirtualHosts, virtualHost(ListenerName(s.Key.Host, number), domains, ClusterName(s.Key.Host, number), v.policyOf(s.Key.Host)))
+			m.VirtualHosts = append(m.VirtualHosts, wire.VirtualHost(names.Listener(s.Key.Host, number), domains, wire.Target{Cluster: names.Cluster(s.Key.Host, number), Policy: v.settings.OrIstio().Of(s.Key.Host)}))
 		}
 	}
-	m.VirtualHosts = append(m.VirtualHosts, otherHosts(v.settings))
+	m.VirtualHosts = append(m.VirtualHosts, wire.OtherHosts(v.settings.OrIstio().RegistryOnly))
 	return m
 }
 
@@ -131,7 +135,7 @@ func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[push.Ve
 	for _, client := range sidecarsOf("n", "m", "other") {
 		v, namespace := of(w.View(RouteType, client)), client.Namespace+" "+client.Cluster
 		for _, number := range []uint32{80, 81} {
-			subject, ok := w.Find(v, RouteType, portRoutes(number))
+			subject, ok := w.Find(v, RouteType, names.PortRoutes(number))
 			if !ok {
 				continue
 			}
@@ -150,7 +154,7 @@ func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[push.Ve
 }
 
 func sidecarIn(namespace string) push.Client {
-	return push.Client{Kind: KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "sidecar"}}
+	return push.Client{Kind: reach.KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "sidecar"}}
 }
 
 // sidecarsOf are some of each namespace in each cluster.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
@@ -121,10 +122,10 @@ func viewed(t *testing.T, snapshot *catalog.Snapshot, v View) []txtar.File {
 func leftOut(snapshot *catalog.Snapshot, v View) []byte {
 	var b bytes.Buffer
 	for s := range snapshot.Visible(catalog.Viewer{Namespace: v.Namespace}) {
-		if reason := NotOffered(s, v.Kind); reason != "" {
+		if reason := reach.NotOffered(s, v.Kind); reason != "" {
 			fmt.Fprintf(&b, "%s: %s\n", s.Key, reason)
 		}
-		for id, reason := range Unserved(s) {
+		for id, reason := range reach.Unserved(s) {
 			fmt.Fprintf(&b, "%s port %d: %s port %d: %s\n", s.Key, id.ServicePort, id.Address, id.Port, reason)
 		}
 	}

@@ -9,6 +9,10 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -28,9 +32,9 @@ type inboundPorts string
 
 // marks are how inboundPorts writes what the bytes of a port are taken for. A handshake
 // is for the workload itself, so that TLS is a connection like any other.
-var marks = [...]byte{httpOnly: 'h', tlsOnly: 't', tcpOnly: 't', sniffed: 's'}
+var marks = [...]byte{reach.HTTP: 'h', reach.TLS: 't', reach.TCP: 't', reach.Detected: 's'}
 
-func writePorts(kinds map[uint32]traffic) inboundPorts {
+func writePorts(kinds map[uint32]reach.Traffic) inboundPorts {
 	var b []byte
 	for _, number := range slices.Sorted(maps.Keys(kinds)) {
 		if len(b) > 0 {
@@ -41,14 +45,14 @@ func writePorts(kinds map[uint32]traffic) inboundPorts {
 	return inboundPorts(b)
 }
 
-func (p inboundPorts) all() iter.Seq2[uint32, traffic] {
-	return func(yield func(uint32, traffic) bool) {
+func (p inboundPorts) all() iter.Seq2[uint32, reach.Traffic] {
+	return func(yield func(uint32, reach.Traffic) bool) {
 		for item := range strings.SplitSeq(string(p), ",") {
 			if item == "" {
 				return
 			}
 			last := len(item) - 1
-			number, _ := parsePort(item[:last])
+			number, _ := names.ParsePort(item[:last])
 			if !yield(number, markedBy(item[last])) {
 				return
 			}
@@ -56,8 +60,8 @@ func (p inboundPorts) all() iter.Seq2[uint32, traffic] {
 	}
 }
 
-func markedBy(mark byte) traffic {
-	return traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of four
+func markedBy(mark byte) reach.Traffic {
+	return reach.Traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of four
 }
 
 // inboundOf finds what a client takes for its own workload: the ports at which that
@@ -67,64 +71,47 @@ func markedBy(mark byte) traffic {
 // The namespace is that of the client's certificate, if it has one. So a client that
 // lies about its address learns of workloads of its own namespace alone, and a service
 // of another namespace changes nothing about how a workload is spoken to.
-func (w *World) inboundOf(c push.Client) inbound {
-	switch p := proxyOf(c); {
-	case p.role != sidecar:
+func inboundOf(w *state, c push.Client) inbound {
+	switch p := node.ProxyOf(c); {
+	case p.Role != node.Sidecar:
 		return inbound{}
-	case p.mode != none:
-		return inbound{taken: true, both: p.family == both, ports: writePorts(w.servedBy(c, p))}
+	case p.Mode != node.None:
+		return inbound{taken: true, both: p.Family == node.DualStack, ports: writePorts(servedBy(w, c, p))}
 	case len(c.Proxy.Binds) == 0:
 		return inbound{}
 	default:
-		return inbound{binds: writeBinds(c.Proxy.Binds, w.servedBy(c, p))}
+		return inbound{binds: writeBinds(c.Proxy.Binds, servedBy(w, c, p))}
 	}
 }
 
 // servedBy finds the ports of a client's workload, and what their bytes are taken for.
-func (w *World) servedBy(c push.Client, p proxy) map[uint32]traffic {
+func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]reach.Traffic {
 	if c.Namespace == "" {
 		return nil
 	}
 	by := map[uint32]catalog.InboundPort{}
 	for _, address := range c.Addresses {
 		for s := range w.snapshot.ServedAt(c.Namespace, catalog.WorkloadAddress{Network: c.Network, Address: address}) {
-			if s.Target == 0 || s.Target > highestPort || p.reserved(s.Target) || inboundTraffic(s) == notTCP {
+			if s.Target == 0 || s.Target > names.HighestPort || p.Reserved(s.Target) || reach.InboundTraffic(s) == reach.NotTCP {
 				continue
 			}
-			if first, taken := by[s.Target]; !taken || decides(s, first) {
+			if first, taken := by[s.Target]; !taken || reach.DecidesInbound(s, first) {
 				by[s.Target] = s
 			}
 		}
 	}
-	kinds := make(map[uint32]traffic, len(by))
+	kinds := make(map[uint32]reach.Traffic, len(by))
 	for number, s := range by {
-		kinds[number] = inboundTraffic(s)
+		kinds[number] = reach.InboundTraffic(s)
 	}
 	return kinds
-}
-
-// inboundTraffic is what the bytes of a port of a workload are taken for.
-func inboundTraffic(s catalog.InboundPort) traffic {
-	kind := trafficOf(s.Port)
-	if kind == sniffed && serverFirst(s.Target) {
-		return tcpOnly
-	}
-	return kind
-}
-
-// decides reports whether it is a and not b that says what a port is spoken in.
-func decides(a, b catalog.InboundPort) bool {
-	if a.Key == b.Key {
-		return a.Port.Number < b.Port.Number
-	}
-	return catalog.Address.Owner(a.Key.Namespace, a.ServiceDefinition, b.ServiceDefinition) < 0
 }
 
 // audienceOf are the keys through which changes find an Envoy or gRPC client: its
 // namespace, and for one that takes connections to a workload where that is.
 func audienceOf(c push.Client) []string {
 	keys := []string{c.Namespace}
-	if p := proxyOf(c); c.Kind != KindEnvoy || p.role != sidecar || p.mode == none && len(c.Proxy.Binds) == 0 {
+	if p := node.ProxyOf(c); c.Kind != reach.KindEnvoy || p.Role != node.Sidecar || p.Mode == node.None && len(c.Proxy.Binds) == 0 {
 		return keys
 	}
 	for _, text := range c.Addresses {
@@ -165,4 +152,182 @@ func reviewedWorkloads(c catalog.Change) (keys []string, all bool) {
 	}
 	slices.Sort(keys)
 	return keys, false
+}
+
+// findInboundListener returns the listener of an Envoy's own workload.
+func findInboundListener(v View) (push.Subject, bool) {
+	own := node.Proxy{Role: v.proxy.Role, Mode: v.proxy.Mode, Family: v.proxy.Family}
+	return inboundListener{View{settings: v.settings, proxy: own, inbound: v.inbound}}, v.inbound.taken
+}
+
+// inboundListener is [virtualInbound]. It says nothing of services, and of the ports of
+// the workload only which there are and what they carry: it hardly ever changes.
+type inboundListener struct {
+	view View // without what does not matter here
+}
+
+// Slot implements [push.Subject].
+func (l inboundListener) Slot() any { return l }
+
+// Refers implements [push.Referrer].
+func (l inboundListener) Refers(to string) iter.Seq[string] {
+	if to != wire.ClusterURL {
+		return nothing
+	}
+	list := []string{names.BlackHole, names.InboundPassthrough}
+	for number := range l.view.inbound.ports.all() {
+		list = append(list, names.InboundCluster(number))
+	}
+	return slices.Values(list)
+}
+
+// Encode implements [push.Subject].
+func (l inboundListener) Encode() push.Encoded {
+	p, s := l.view.proxy, l.view.settings.OrIstio()
+	var ports []wire.InboundPort
+	for number, kind := range l.view.inbound.ports.all() {
+		ports = append(ports, inboundPort(number, kind))
+	}
+	return encode(names.VirtualInbound, wire.ListenerURL,
+		wire.VirtualInbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, ports, reach.ServerFirstPorts[:], s.Defaults))
+}
+
+func inboundPort(number uint32, kind reach.Traffic) wire.InboundPort {
+	p := wire.InboundPort{Number: number}
+	switch kind {
+	case reach.HTTP:
+		p.Carries = wire.Requests
+	case reach.Detected:
+		p.Carries = wire.Either
+	default: // connections
+	}
+	return p
+}
+
+// Addresses that an Envoy calls its workload from. The rules that redirect connections
+// let those from them pass, so that they do not come back to the Envoy.
+const (
+	sourceIPv4 = "127.0.0.6"
+	sourceIPv6 = "::6"
+)
+
+// inboundClusterNames lists the clusters that lead to an Envoy's own workload.
+func inboundClusterNames(v View) (list []string) {
+	for b := range v.inbound.binds.served() {
+		list = append(list, names.InboundCluster(b.port()))
+	}
+	if !v.inbound.taken {
+		return list
+	}
+	list = append(list, names.InboundPassthrough)
+	for number := range v.inbound.ports.all() {
+		list = append(list, names.InboundCluster(number))
+	}
+	return list
+}
+
+func findInboundCluster(v View, name string) (push.Subject, bool) {
+	for b := range v.inbound.binds.served() {
+		if names.InboundCluster(b.port()) == name {
+			return boundCluster{b.port(), b.to}, true
+		}
+	}
+	if !v.inbound.taken {
+		return nil, false
+	}
+	if name == names.InboundPassthrough {
+		return inboundCluster{0, workloadFamily(v)}, true
+	}
+	digits, inward := strings.CutPrefix(name, "inbound|")
+	digits, named := strings.CutSuffix(digits, "||")
+	wanted, ok := names.ParsePort(digits)
+	if !inward || !named || !ok {
+		return nil, false
+	}
+	for number := range v.inbound.ports.all() {
+		if number == wanted {
+			return inboundCluster{number, workloadFamily(v)}, true
+		}
+	}
+	return nil, false
+}
+
+// workloadFamily is the family of the addresses of an Envoy's own workload.
+func workloadFamily(v View) node.Family {
+	if v.inbound.both {
+		return node.DualStack
+	}
+	return v.resolver.Family
+}
+
+// inboundCluster leads to a port of an Envoy's own workload, or with port 0 to any. It
+// goes where the connection was going, so that nothing of it ever changes.
+type inboundCluster struct {
+	port   uint32
+	family node.Family
+}
+
+// Slot implements [push.Subject].
+func (c inboundCluster) Slot() any { return c }
+
+// Encode implements [push.Subject].
+func (c inboundCluster) Encode() push.Encoded {
+	m := wire.InboundCluster(c.port, sourcesOf(c.family)...)
+	return encode(m.GetName(), wire.ClusterURL, m)
+}
+
+// sources lists the addresses that an Envoy calls its workload from, by the family of the
+// workload's addresses.
+func sourcesOf(f node.Family) []string {
+	switch f {
+	case node.IPv6:
+		return []string{sourceIPv6}
+	case node.DualStack:
+		return []string{sourceIPv4, sourceIPv6}
+	default:
+		return []string{sourceIPv4}
+	}
+}
+
+// plainClusterNames yields the clusters that stand for no service.
+func plainClusterNames(_ *state, v View) iter.Seq[string] {
+	return slices.Values(append([]string{names.BlackHole, names.Passthrough}, inboundClusterNames(v)...))
+}
+
+// ownClusterNames yields those, and the clusters of a gateway.
+func ownClusterNames(w *state, v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, names := range []iter.Seq[string]{plainClusterNames(w, v), enteredNames(w, v)} {
+			for name := range names {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func findOwnCluster(w *state, v View, name string) (push.Subject, bool) {
+	if entered, ok := findEntered(w, v, ClusterType, name); ok {
+		return entered, true
+	}
+	if own, ok := findInboundCluster(v, name); ok {
+		return own, true
+	}
+	return plainCluster(name), name == names.BlackHole || name == names.Passthrough
+}
+
+// plainCluster goes nowhere, or wherever a connection was going.
+type plainCluster string
+
+// Slot implements [push.Subject].
+func (c plainCluster) Slot() any { return c }
+
+// Encode implements [push.Subject].
+func (c plainCluster) Encode() push.Encoded {
+	m := wire.BlackHoleCluster()
+	if c == names.Passthrough {
+		m = wire.PassthroughCluster()
+	}
+	return encode(m.GetName(), wire.ClusterURL, m)
 }

@@ -16,7 +16,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -63,7 +67,7 @@ func worldBehind(services ...behind) *World {
 
 // sidecarAt is the sidecar of a workload of the namespace a.
 func sidecarAt(addresses ...string) push.Client {
-	return push.Client{Kind: KindEnvoy, Namespace: "a", Addresses: addresses, Proxy: push.Proxy{Role: "sidecar"}}
+	return push.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: addresses, Proxy: push.Proxy{Role: "sidecar"}}
 }
 
 // taken is what a client's inbound listener does with connections, a line for each
@@ -71,10 +75,10 @@ func sidecarAt(addresses ...string) push.Client {
 func taken(t testing.TB, w *World, c push.Client) (chains, clusters []string) {
 	t.Helper()
 	m := &listenerv3.Listener{}
-	if readInto(t, w, ListenerType, c, virtualInbound, m) {
+	if readInto(t, w, ListenerType, c, names.VirtualInbound, m) {
 		for _, chain := range append(m.GetFilterChains(), m.GetDefaultFilterChain()) {
 			match := chain.GetFilterChainMatch()
-			leads := reachedThrough(&listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{chain}}, clusterURL)
+			leads := reachedThrough(&listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{chain}}, wire.ClusterURL)
 			kind, _ := strings.CutPrefix(chain.GetFilters()[0].GetName(), "envoy.filters.network.")
 			chains = append(chains, strings.Join(strings.Fields(fmt.Sprint(
 				chain.GetName(), " ", match.GetDestinationPort().GetValue(), " ", match.GetTransportProtocol(), " ",
@@ -83,7 +87,7 @@ func taken(t testing.TB, w *World, c push.Client) (chains, clusters []string) {
 		}
 	}
 	for name := range w.Names(w.View(ClusterType, c), ClusterType) {
-		if strings.HasPrefix(name, "inbound|") || name == inboundPassthrough {
+		if strings.HasPrefix(name, "inbound|") || name == names.InboundPassthrough {
 			clusters = append(clusters, name)
 		}
 	}
@@ -200,7 +204,7 @@ func TestSidecarTakesThePortsOfItsWorkload(t *testing.T) {
 			if diff := gocmp.Diff(want, chains); diff != "" {
 				t.Errorf("it takes (- want, + got):\n%s", diff)
 			}
-			to := []string{inboundPassthrough}
+			to := []string{names.InboundPassthrough}
 			for _, n := range test.ports {
 				to = append(to, fmt.Sprintf("inbound|%d||", n))
 			}
@@ -224,7 +228,7 @@ func TestOnlyInterceptingSidecarsTakeConnections(t *testing.T) {
 	explicit := sidecarAt("10.0.0.1")
 	explicit.Proxy.Interception, explicit.Proxy.Outbound = "NONE", push.AllPorts()
 	router, nothing, library := sidecarAt("10.0.0.1"), sidecarAt("10.0.0.1"), sidecarAt("10.0.0.1")
-	router.Proxy.Role, nothing.Proxy.Role, library.Kind = "router", "", KindGRPC
+	router.Proxy.Role, nothing.Proxy.Role, library.Kind = "router", "", reach.KindGRPC
 	for _, c := range []push.Client{explicit, router, nothing, library} {
 		if chains, clusters := taken(t, w, c); chains != nil || clusters != nil {
 			t.Errorf("%+v takes %v and has %v", c, chains, clusters)
@@ -250,7 +254,7 @@ func TestInboundFollowsTheWayConnectionsAreRedirected(t *testing.T) {
 		c := sidecarAt(test.address)
 		c.Proxy.Interception = test.mode
 		l, to := &listenerv3.Listener{}, &clusterv3.Cluster{}
-		if !readInto(t, w, ListenerType, c, virtualInbound, l) || !readInto(t, w, ClusterType, c, inboundPassthrough, to) {
+		if !readInto(t, w, ListenerType, c, names.VirtualInbound, l) || !readInto(t, w, ClusterType, c, names.InboundPassthrough, to) {
 			t.Fatalf("%s: no listener or no cluster", test.address)
 		}
 		if at := l.GetAddress().GetSocketAddress(); at.GetAddress() != test.listens || at.GetPortValue() != 15006 {
@@ -260,7 +264,7 @@ func TestInboundFollowsTheWayConnectionsAreRedirected(t *testing.T) {
 		for _, f := range l.GetListenerFilters() {
 			filters = append(filters, f.GetName())
 		}
-		if source := slices.Contains(filters, originalSrc); filters[0] != originalDst || source != test.transparent || l.GetTransparent().GetValue() != test.transparent {
+		if source := slices.Contains(filters, "envoy.filters.listener.original_src"); filters[0] != "envoy.filters.listener.original_dst" || source != test.transparent || l.GetTransparent().GetValue() != test.transparent {
 			t.Errorf("%s %s: its filters are %v, transparent %v", test.address, test.mode, filters, l.GetTransparent())
 		}
 		if got := to.GetUpstreamBindConfig().GetSourceAddress().GetAddress(); got != test.source {
@@ -275,11 +279,11 @@ func TestInboundFollowsTheWayConnectionsAreRedirected(t *testing.T) {
 func TestAnyPortsMakeAListener(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		kinds := rapid.MapOf(rapid.Uint32Range(1, highestPort).Filter(func(n uint32) bool { return n != policy.InboundPort }), rapid.SampledFrom([]traffic{httpOnly, tlsOnly, tcpOnly, sniffed})).Draw(rt, "ports")
+		kinds := rapid.MapOf(rapid.Uint32Range(1, names.HighestPort).Filter(func(n uint32) bool { return n != policy.InboundPort }), rapid.SampledFrom([]reach.Traffic{reach.HTTP, reach.TLS, reach.TCP, reach.Detected})).Draw(rt, "ports")
 		listener := func() *listenerv3.Listener {
 			var body anypb.Any
 			m := &listenerv3.Listener{}
-			l := inboundListener{View{proxy: proxy{role: sidecar}, inbound: inbound{taken: true, ports: writePorts(kinds)}}}
+			l := inboundListener{View{proxy: node.Proxy{Role: node.Sidecar}, inbound: inbound{taken: true, ports: writePorts(kinds)}}}
 			if err := proto.Unmarshal(l.Encode().Joined().Body, &body); err != nil {
 				rt.Fatal(err)
 			}
@@ -304,7 +308,7 @@ func TestAnyPortsMakeAListener(t *testing.T) {
 		if len(ports) != len(kinds)+2 { // with that of the listener itself, and no port
 			rt.Fatalf("%d ports are taken, not %d", len(ports)-2, len(kinds))
 		}
-		kinds[rapid.Uint32Range(1, highestPort).Filter(func(n uint32) bool { _, ok := kinds[n]; return !ok && n != policy.InboundPort }).Draw(rt, "new port")] = rapid.SampledFrom([]traffic{httpOnly, tlsOnly, tcpOnly, sniffed}).Draw(rt, "its traffic")
+		kinds[rapid.Uint32Range(1, names.HighestPort).Filter(func(n uint32) bool { _, ok := kinds[n]; return !ok && n != policy.InboundPort }).Draw(rt, "new port")] = rapid.SampledFrom([]reach.Traffic{reach.HTTP, reach.TLS, reach.TCP, reach.Detected}).Draw(rt, "its traffic")
 		after := listener()
 		before.FilterChains, after.FilterChains = nil, nil
 		if !proto.Equal(before, after) {

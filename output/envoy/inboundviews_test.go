@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -78,7 +79,7 @@ func TestOneWorkloadAmong5000IsLookedAt(t *testing.T) {
 	update := Step(builder.Snapshot(), change, true, "istio-system")
 	update.World = watched{update.World, &mu, first.who}
 	producer.Publish(update)
-	if got := received(ctx, t, subscribers[moved]); len(got) != 1 || got[0] != virtualInbound {
+	if got := received(ctx, t, subscribers[moved]); len(got) != 1 || got[0] != names.VirtualInbound {
 		t.Errorf("it is sent %v", got)
 	}
 	mu.Lock()

@@ -15,6 +15,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
@@ -33,7 +35,7 @@ func TestClustersBesideIstiod(t *testing.T) {
 		for i, f := range in.Files {
 			if who, ok := strings.CutPrefix(f.Name, "isthmus@"); ok {
 				out.Files[i].Data = nil
-				for _, body := range clustersFor(t, in, who, DNSCluster) {
+				for _, body := range clustersFor(t, in, who, names.DNSCluster) {
 					out.Files[i].Data = append(out.Files[i].Data, byField(t, body)...)
 				}
 			}
@@ -76,7 +78,7 @@ func clustersFor(t *testing.T, in *txtar.Archive, who, extension string) (bodies
 	w := worldUnder(s.Prepare(), builder.Snapshot(), true, "istio-system", nil)
 	addresses, locality, _ := strings.Cut(who, "@")
 	v := w.View(ClusterType, push.Client{
-		Kind: KindEnvoy, Namespace: "shop", Addresses: strings.Split(addresses, ","), Extensions: []string{extension}, Locality: localityNamed(locality),
+		Kind: reach.KindEnvoy, Namespace: "shop", Addresses: strings.Split(addresses, ","), Extensions: []string{extension}, Locality: localityNamed(locality),
 	})
 	for _, name := range slices.Sorted(w.Names(v, ClusterType)) { // as those of istiod are
 		subject, _ := w.Find(v, ClusterType, name)
@@ -126,7 +128,7 @@ var differences = []difference{
 	{"typed names", "those without a type match names of any kind, and are deprecated", withTypedNames},
 }
 
-// ofDNSCluster is besides what Envoys since [DNSCluster] are given.
+// ofDNSCluster is besides what Envoys since [names.DNSCluster] are given.
 var ofDNSCluster = difference{"settings of DNS", "as fields of the cluster they are deprecated: Envoy warns of each", asDNSCluster}
 
 func without(field string) func(object) bool {
@@ -210,8 +212,8 @@ func TestClustersAreIstiods(t *testing.T) {
 		t.Fatalf("no transcripts: %v", err)
 	}
 	for extension, expected := range map[string][]difference{
-		DNSCluster: append([]difference{ofDNSCluster}, differences...),
-		"none":     differences,
+		names.DNSCluster: append([]difference{ofDNSCluster}, differences...),
+		"none":           differences,
 	} {
 		used := map[string]bool{}
 		for _, path := range paths {

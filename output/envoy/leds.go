@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/binary"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,7 +13,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -66,7 +69,7 @@ type servicePort struct {
 }
 
 func (p servicePort) compare(o servicePort) int {
-	return cmp.Or(compareKeys(p.ServiceKey, o.ServiceKey), cmp.Compare(p.port, o.port))
+	return cmp.Or(reach.CompareKeys(p.ServiceKey, o.ServiceKey), cmp.Compare(p.port, o.port))
 }
 
 // of is the spread of a service port; nil if its endpoints do not go one by one.
@@ -143,7 +146,7 @@ func (s *steps) advance(now *catalog.Snapshot, c catalog.Change) (changed []push
 			e.take(service.Key, catalog.ServiceChange{New: service})
 		}
 	} else {
-		for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
+		for _, key := range slices.SortedFunc(maps.Keys(c.Services), reach.CompareKeys) {
 			e.take(key, c.Services[key])
 		}
 	}
@@ -228,7 +231,7 @@ func (e *spreadsEdit) next(at servicePort, was *spread, c catalog.ServiceChange)
 // become large stays it until it has half as many, so that it does not flap.
 func (e *spreadsEdit) large(at servicePort, was *spread, s *catalog.Service) bool {
 	port, ok := s.Port(at.port)
-	if !ok || s.Resolution != model.ResolutionStatic || formFor(KindEnvoy, s, port) != eds || s.Traffic.Near() || confined(s) || e.whole != nil && e.whole(s, at.port) {
+	if !ok || s.Resolution != model.ResolutionStatic || reach.FormFor(reach.KindEnvoy, s, port) != reach.EDS || s.Traffic.Near() || confined(s) || e.whole != nil && e.whole(s, at.port) {
 		return false
 	}
 	least := e.above + 1
@@ -263,7 +266,7 @@ func (e *spreadsEdit) note(at servicePort, was, is *spread, c catalog.ServiceCha
 		return
 	}
 	if was.partitionOf() != is.partitionOf() {
-		e.changed = append(e.changed, push.Changed{Row: EndpointType, Name: ClusterName(at.Host, at.port), Audience: namespaces, Urgent: true})
+		e.changed = append(e.changed, push.Changed{Row: EndpointType, Name: names.Cluster(at.Host, at.port), Audience: namespaces, Urgent: true})
 	}
 	before := map[*collection]struct{}{}
 	for _, c := range was.all() {
@@ -282,4 +285,35 @@ func (e *spreadsEdit) note(at servicePort, was, is *spread, c catalog.ServiceCha
 	for name, lost := range names {
 		e.changed = append(e.changed, push.Changed{Row: MemberType, Name: name, Audience: namespaces, Urgent: lost})
 	}
+}
+
+// memberNames yields the collections of the services that a view has.
+func memberNames(w *state, v View) iter.Seq[string] {
+	if !v.members {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for number := range w.spreads.named.All() {
+			name := (&collection{epoch: w.spreads.epoch, number: number}).glob()
+			if _, ok := findMembers(w, v, name); ok && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// findMembers finds a collection, for who may see the service.
+func findMembers(w *state, v View, name string) (push.Subject, bool) {
+	if !v.members {
+		return nil, false
+	}
+	c := w.spreads.collection(name)
+	if c == nil {
+		return nil, false
+	}
+	s, ok := w.snapshot.Resolve(v.viewer(), c.Host)
+	if !ok || s.Key != c.ServiceKey {
+		return nil, false
+	}
+	return roster{c, -1}, true
 }

@@ -2,12 +2,15 @@ package envoy
 
 import (
 	"encoding/binary"
-	"hash/fnv"
+	"iter"
 	"net/netip"
-	"strconv"
+	"sync/atomic"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -76,12 +79,15 @@ func (m roster) Since(held push.Version) push.Subject {
 // sent all members, and that everything else is gone that was ever among them: Envoy
 // keeps what it had through a new connection, and does not say so.
 func (m roster) Encode() push.Encoded {
-	w := memberWriter{prefix: m.prefix()}
+	room := 0
 	if m.from < 0 {
-		w.body = make([]byte, 0, m.members*(len(w.prefix)+memberRoom))
+		room = m.members
+	}
+	w := wire.NewMembers(m.prefix(), room)
+	if m.from < 0 {
 		for e := range m.endpoints.All() {
 			if at, ok := m.member(e); ok {
-				w.add(at, e)
+				w.Add(at, e.Weight, reach.FurtherAddresses(e))
 			}
 		}
 	}
@@ -94,15 +100,12 @@ func (m roster) Encode() push.Encoded {
 		e, there := m.endpoints.Get(at.Addr().String(), uint32(at.Port()))
 		switch _, is := m.member(e); {
 		case !there || !is:
-			w.remove(at)
+			w.Remove(at)
 		case m.from >= 0:
-			w.add(at, e)
+			w.Add(at, e.Weight, reach.FurtherAddresses(e))
 		}
 	}
-	if len(w.body) == 0 && m.from < 0 {
-		w.body = appendString(w.body, removedResource, m.glob()) // Envoy would wait for a first member
-	}
-	return push.Encoded{Name: m.glob(), Version: m.Revision(), Body: w.body, Framed: true}
+	return push.Encoded{Name: m.glob(), Version: m.Revision(), Body: w.Body(m.glob(), m.from < 0), Framed: true}
 }
 
 // member returns the address of an endpoint that is in the collection.
@@ -113,53 +116,57 @@ func (c *collection) member(e catalog.Endpoint) (netip.AddrPort, bool) {
 	return memberAddress(e)
 }
 
-// memberRoom is what a member takes beside its prefix, if its address is IPv4.
-const memberRoom = 150
+// spreadAssignment is a load assignment that names collections.
+type spreadAssignment struct {
+	slot
+	partition *partition
+}
 
-// Fields of envoy.service.discovery.v3: DeltaDiscoveryResponse and Resource.
-const (
-	respondedResource = 2
-	removedResource   = 6
-
-	resourceVersion = 1
-	resourceBody    = 2
-	resourceName    = 3
+var (
+	_ push.Unrepeatable = spreadAssignment{}
+	_ push.Referrer     = spreadAssignment{}
 )
 
-// memberWriter writes members as a response has them. It can write no other endpoint
-// than an IP address with a port.
-type memberWriter struct {
-	prefix string
-	body   []byte
-	name   []byte // of the last, whose room is used again
-	value  []byte // likewise
-}
+type spreadSlot struct{ slot }
 
-func (w *memberWriter) named(at netip.AddrPort) string {
-	w.name = at.Addr().AppendTo(append(w.name[:0], w.prefix...))
-	w.name = strconv.AppendUint(append(w.name, '-'), uint64(at.Port()), 10)
-	return string(w.name)
-}
+// Slot implements [push.Subject].
+func (a spreadAssignment) Slot() any { return spreadSlot{a.slot} }
 
-func (w *memberWriter) remove(at netip.AddrPort) {
-	w.body = appendString(w.body, removedResource, w.named(at))
-}
-
-// add writes a member. Of the endpoint it takes nothing but its weight, and IP addresses.
-func (w *memberWriter) add(at netip.AddrPort, e catalog.Endpoint) {
-	p := place{address: at.Addr().String(), port: uint32(at.Port()), weight: max(e.Weight, 1)}
-	for _, ip := range furtherAddresses(e) {
-		if ip != at.Addr() {
-			p.also = append(p.also, ip.String())
+// Refers implements [push.Referrer].
+func (a spreadAssignment) Refers(to string) iter.Seq[string] {
+	if to != wire.MemberURL {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for _, g := range a.partition.groups {
+			if !yield(g.Collection) {
+				return
+			}
 		}
 	}
-	w.value = p.appendMember(appendAnyHead(w.value[:0], memberURL, p.size()))
-	sum := fnv.New32a()
-	_, _ = sum.Write(w.value) // never fails
-	version := strconv.FormatUint(uint64(sum.Sum32()), 36)
-	name := w.named(at)
-	w.body = appendHead(w.body, respondedResource, sizeString(version)+sizeString(name)+sizeBytes(len(w.value)))
-	w.body = appendString(w.body, resourceVersion, version)
-	w.body = appendString(w.body, resourceName, name)
-	w.body = append(appendHead(w.body, resourceBody, len(w.value)), w.value...)
+}
+
+// Encode implements [push.Subject].
+func (a spreadAssignment) Encode() push.Encoded { return a.encode(0) }
+
+// times counts the assignments that were sent.
+var times atomic.Int64
+
+// EncodeOnce implements [push.Unrepeatable]. Envoy keeps its subscription to a
+// collection through another assignment that names it in the same way, and then reads
+// the assignment before, which it has freed. So no two name one in the same way: the
+// time limit of each, which never ends, is another.
+func (a spreadAssignment) EncodeOnce() push.Encoded {
+	e := a.encode(time.Duration(times.Add(1)))
+	e.Version = a.Encode().Version
+	return e
+}
+
+// never is a time limit that does not end. To wait is right: the collections that an
+// assignment names are there, or another assignment is on its way.
+const never = 365 * 24 * time.Hour
+
+func (a spreadAssignment) encode(time time.Duration) push.Encoded {
+	m := &wire.Collections{Name: a.clusterName(), Groups: a.partition.groups}
+	return encode(m.Name, wire.EndpointURL, m.Message(never+time))
 }

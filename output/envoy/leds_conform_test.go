@@ -19,6 +19,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
 )
@@ -77,7 +79,7 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 		},
 		Client: func(t *rapid.T) push.Client {
 			c := drawPushClient(t)
-			c.Kind = cmp.Or(rapid.SampledFrom([]string{KindEnvoy, KindEnvoy, ""}).Draw(t, "Envoy"), c.Kind)
+			c.Kind = cmp.Or(rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindEnvoy, ""}).Draw(t, "Envoy"), c.Kind)
 			c.Increments = rapid.IntRange(0, 3).Draw(t, "increments") > 0
 			return c
 		},
@@ -222,7 +224,7 @@ func (m *mirror) spreadOr(s push.Subject, r push.Row, c push.Client, name string
 		return s
 	}
 	for e := range plain.endpoints.All() {
-		in := slices.ContainsFunc(spread.partition.groups, func(g partitionGroup) bool { return g.Locality == e.Locality })
+		in := slices.ContainsFunc(spread.partition.groups, func(g wire.CollectionGroup) bool { return g.Locality == e.Locality })
 		if !in && e.Health == model.Healthy {
 			return s
 		}
@@ -235,7 +237,7 @@ func (m *mirror) spreadOr(s push.Subject, r push.Row, c push.Client, name string
 func (m *mirror) seesCollections(c push.Client) map[string]push.Encoded {
 	all := map[string]push.Encoded{}
 	view := of(m.anew.View(MemberType, c))
-	if !c.Increments || view.Kind != KindEnvoy {
+	if !c.Increments || view.Kind != reach.KindEnvoy {
 		return all
 	}
 	for number := range m.last.spreads.named.All() {
@@ -294,7 +296,7 @@ func takeAssignment(sent push.Encoded) (push.Encoded, error) {
 		}
 		config.InitialFetchTimeout = durationpb.New(never)
 	}
-	return encode(sent.Name, endpointURL, m), nil
+	return encode(sent.Name, wire.EndpointURL, m), nil
 }
 
 func takeMembers(before, sent push.Encoded) (push.Encoded, error) {

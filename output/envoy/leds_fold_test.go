@@ -18,7 +18,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -302,7 +304,7 @@ func (e *foldEnvoy) connect() {
 	if e.sub != nil {
 		return
 	}
-	e.folder.connect(push.Client{Kind: KindEnvoy, Namespace: "a", Increments: e.leds})
+	e.folder.connect(push.Client{Kind: reach.KindEnvoy, Namespace: "a", Increments: e.leds})
 	clusters, assignments := map[string]push.Version{}, map[string]push.Version{}
 	e.named, e.asked, e.begun = map[string]bool{}, map[string]bool{}, false
 	var names []string
@@ -549,7 +551,7 @@ func deadly(lb *endpointv3.LbEndpoint) string {
 	noAddress := func(a *corev3.Address) bool {
 		socket := a.GetSocketAddress()
 		ip, err := netip.ParseAddr(socket.GetAddress())
-		return err != nil || ip.Zone() != "" || ip.String() != socket.GetAddress() || socket.GetPortValue() == 0 || socket.GetPortValue() > highestPort
+		return err != nil || ip.Zone() != "" || ip.String() != socket.GetAddress() || socket.GetPortValue() == 0 || socket.GetPortValue() > names.HighestPort
 	}
 	switch {
 	case lb.GetEndpointName() != "":

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 )
 
 // emptied has a service in three collections, of which two lose their only members. An
@@ -50,7 +51,7 @@ func emptied(t *testing.T, early bool, check func(e *foldEnvoy)) {
 // are gone once they come without a member, before anything changes.
 func TestMembersAreGoneThoughOthersAreNACKed(t *testing.T) {
 	emptied(t, true, func(e *foldEnvoy) {
-		has := maps.Clone(e.clusters[ClusterName("x.com", 80)].active.effective)
+		has := maps.Clone(e.clusters[names.Cluster("x.com", 80)].active.effective)
 		maps.DeleteFunc(has, func(at, _ string) bool { return strings.HasPrefix(at, "r/a/ ") })
 		if len(has) > 0 {
 			t.Errorf("it has %v still", has)
@@ -62,7 +63,7 @@ func TestMembersAreGoneThoughOthersAreNACKed(t *testing.T) {
 // It is answered, before anything changes.
 func TestEmptyCollectionsAreAnsweredThoughOthersAreNACKed(t *testing.T) {
 	emptied(t, false, func(e *foldEnvoy) {
-		impl := e.clusters[ClusterName("x.com", 80)].active
+		impl := e.clusters[names.Cluster("x.com", 80)].active
 		for _, g := range impl.assignment.Endpoints {
 			l := impl.locals[g.GetLedsClusterLocalityConfig().String()]
 			if zone := g.GetLocality().GetZone(); l.ready != (zone != "a") || !l.givenUp {

@@ -7,6 +7,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
 // spread is the endpoints of a service port in collections, one for each locality. It
@@ -22,13 +26,7 @@ type spread struct {
 }
 
 // partition is a load assignment that names collections.
-type partition struct{ groups []partitionGroup }
-
-type partitionGroup struct {
-	model.Locality
-	weight     uint32 // about that of its members
-	collection string // as [collection.glob]
-}
+type partition struct{ groups []wire.CollectionGroup }
 
 func (s *spread) partitionOf() *partition {
 	if s == nil {
@@ -49,10 +47,10 @@ func (s *spread) all() []*collection {
 // to make one of. An address in two forms would be two members.
 func memberAddress(e catalog.Endpoint) (at netip.AddrPort, ok bool) {
 	ip, err := netip.ParseAddr(e.Address)
-	if err != nil || ip.Zone() != "" || ip.Is4In6() || e.Port == 0 || e.Port > highestPort {
+	if err != nil || ip.Zone() != "" || ip.Is4In6() || e.Port == 0 || e.Port > names.HighestPort {
 		return at, false
 	}
-	fits := canonical(ip, e.Address) == e.Address && plainText(e.Locality) == e.Locality
+	fits := reach.Canonical(ip, e.Address) == e.Address && lb.PlainText(e.Locality) == e.Locality
 	return netip.AddrPortFrom(ip, uint16(e.Port)), fits
 }
 
@@ -81,12 +79,12 @@ func (e *spreadsEdit) build(at servicePort, endpoints *catalog.Endpoints) *sprea
 		s.collections = nil
 		return s
 	}
-	slices.SortFunc(s.collections, func(a, b *collection) int { return compareLocalities(&a.locality, &b.locality) })
+	slices.SortFunc(s.collections, func(a, b *collection) int { return lb.CompareLocalities(&a.locality, &b.locality) })
 	s.partition = &partition{}
 	for _, c := range s.collections {
 		e.steps.named++
 		c.number = e.steps.named
-		s.partition.groups = append(s.partition.groups, partitionGroup{c.locality, uint32(c.weight), c.glob()}) //nolint:gosec // all of them fit
+		s.partition.groups = append(s.partition.groups, wire.CollectionGroup{Locality: c.locality, Weight: uint32(c.weight), Collection: c.glob()}) //nolint:gosec // all of them fit
 	}
 	return s
 }
@@ -163,7 +161,7 @@ func (n *spreadEdit) write(e catalog.Endpoint, at netip.AddrPort, by int) {
 	if n.partition == nil {
 		return
 	}
-	i, found := slices.BinarySearchFunc(n.collections, &e.Locality, func(c *collection, l *model.Locality) int { return compareLocalities(&c.locality, l) })
+	i, found := slices.BinarySearchFunc(n.collections, &e.Locality, func(c *collection, l *model.Locality) int { return lb.CompareLocalities(&c.locality, l) })
 	if !found {
 		n.misfit = true
 		return
@@ -186,7 +184,7 @@ func (n *spreadEdit) write(e catalog.Endpoint, at netip.AddrPort, by int) {
 // client then takes all members again, so neither may happen for a few changes.
 func (s *spread) outgrown(in bears) bool {
 	for i, c := range s.collections {
-		said := uint64(s.partition.groups[i].weight)
+		said := uint64(s.partition.groups[i].Weight)
 		slack := said/8 + s.weight/32 + in.weight
 		if c.weight > said+slack || c.weight+slack < said || len(c.journal) > max(in.changes, c.members) {
 			return true

@@ -16,7 +16,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -66,7 +68,7 @@ func (r *largeRig) step(events []model.Event) {
 
 func (r *largeRig) find(t testing.TB, row push.Row, name string, one bool) push.Subject {
 	t.Helper()
-	view := r.world.View(row, push.Client{Kind: KindEnvoy, Namespace: "n", Increments: one})
+	view := r.world.View(row, push.Client{Kind: reach.KindEnvoy, Namespace: "n", Increments: one})
 	subject, ok := r.world.Find(view, row, name)
 	if !ok {
 		t.Fatalf("there is no %s", name)
@@ -107,7 +109,7 @@ func (r *largeRig) folded(t testing.TB, held map[string]map[string]*endpointv3.L
 		return message(t, s.Encode().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
 	}
 	found := map[string]uint32{}
-	for _, g := range body(r.find(t, EndpointType, ClusterName("svc.n", 80), true)).Endpoints {
+	for _, g := range body(r.find(t, EndpointType, names.Cluster("svc.n", 80), true)).Endpoints {
 		list := g.LbEndpoints
 		if name := g.GetLedsClusterLocalityConfig().GetLedsCollectionName(); name != "" {
 			if len(list) > 0 || !strings.HasPrefix(name, "xdstp://") {
@@ -133,7 +135,7 @@ func (r *largeRig) folded(t testing.TB, held map[string]map[string]*endpointv3.L
 func (r *largeRig) mustFold(t testing.TB, held map[string]map[string]*endpointv3.LbEndpoint, versions map[string]push.Version) {
 	t.Helper()
 	want := map[string]uint32{}
-	plain := message(t, r.find(t, EndpointType, ClusterName("svc.n", 80), false).Encode().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
+	plain := message(t, r.find(t, EndpointType, names.Cluster("svc.n", 80), false).Encode().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
 	for _, g := range plain.Endpoints {
 		for _, lb := range g.LbEndpoints {
 			want[fmt.Sprint(g.Locality, lb.GetEndpoint().GetAddress())] = lb.GetLoadBalancingWeight().GetValue()
@@ -174,7 +176,7 @@ func FuzzMembers(f *testing.F) {
 // state of the world Envoy dies of one.
 func (r *largeRig) mustHideFromOthers(t testing.TB, collections map[string]push.Version) {
 	t.Helper()
-	for _, c := range []push.Client{{Kind: KindEnvoy, Namespace: "n"}, {Kind: KindGRPC, Namespace: "n", Increments: true}} {
+	for _, c := range []push.Client{{Kind: reach.KindEnvoy, Namespace: "n"}, {Kind: reach.KindGRPC, Namespace: "n", Increments: true}} {
 		for name := range collections {
 			if is, ok := r.world.Find(r.world.View(MemberType, c), MemberType, name); ok {
 				t.Fatalf("%+v finds %v", c, is)
@@ -183,7 +185,7 @@ func (r *largeRig) mustHideFromOthers(t testing.TB, collections map[string]push.
 		for name := range r.world.Names(r.world.View(MemberType, c), MemberType) {
 			t.Fatalf("%+v is shown %s", c, name)
 		}
-		name := ClusterName("svc.n", 80)
+		name := names.Cluster("svc.n", 80)
 		is, ok := r.world.Find(r.world.View(EndpointType, c), EndpointType, name)
 		if !ok {
 			continue
@@ -207,11 +209,11 @@ func BenchmarkMember(b *testing.B) {
 			records = append(records, memberRecord(i, at(i)))
 		}
 		r.apply(records...)
-		assigned, ok := r.find(b, EndpointType, ClusterName("svc.n", 80), true).(spreadAssignment)
+		assigned, ok := r.find(b, EndpointType, names.Cluster("svc.n", 80), true).(spreadAssignment)
 		if !ok {
 			b.Fatal("the service is not in collections")
 		}
-		name := assigned.partition.groups[0].collection
+		name := assigned.partition.groups[0].Collection
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			subject := r.find(b, MemberType, name, true).(roster) //nolint:errcheck,forcetypeassert // it panics
@@ -240,7 +242,7 @@ func TestServicesThatFailOverAreNotSpread(t *testing.T) {
 		model.Upsert{Record: memberRecord(2, model.Endpoint{Address: "10.0.0.2"})},
 	})
 	r.world = step(r.builder.Snapshot(), change, true, "istio-system").World
-	if is, ok := r.find(t, EndpointType, ClusterName("svc.n", 80), true).(assignment); !ok {
+	if is, ok := r.find(t, EndpointType, names.Cluster("svc.n", 80), true).(assignment); !ok {
 		t.Errorf("it is %v", is)
 	}
 }
@@ -274,7 +276,7 @@ func TestWhichHostsAreInHandshakes(t *testing.T) {
 	for host, want := range map[string]string{
 		"a.com": "a.com", "A.com.": "a.com", "*.a.com": "*.a.com", "*foo.a.com": "", "*-v1.a.com": "", "*": "",
 	} {
-		if got, ok := sniOf(host); ok != (want != "") || ok && got != want {
+		if got, ok := names.SNI(host); ok != (want != "") || ok && got != want {
 			t.Errorf("%s is %q (%t), want %q", host, got, ok, want)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -67,7 +69,7 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 		publish(1, append(zonesOf("near.example"), zonesOf("plain.example")...))
 		var all []*push.Subscriber
 		for n := range clients {
-			client := push.Client{Kind: KindEnvoy, Locality: model.Locality{Region: "eu", Zone: string(rune('a' + n%localities))}}
+			client := push.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu", Zone: string(rune('a' + n%localities))}}
 			all = append(all, e.Connect(push.Info{}, client))
 			names := []string{"outbound|80||near.example", "outbound|80||plain.example"}
 			if err := all[n].Request(push.Request{Type: p.Type(EndpointType), Mode: push.Delta, Subscribe: names}); err != nil {
@@ -98,14 +100,14 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 
 // A client's locality is part of its view only where something differs by it.
 func TestViewsHoldTheLocalityWhereItMatters(t *testing.T) {
-	client := push.Client{Kind: KindEnvoy, Locality: model.Locality{Region: "eu"}}
+	client := push.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu"}}
 	snapshot := catalog.NewBuilder(nil).Snapshot()
-	for name, s := range map[string]*policy.Prepared{"failover": failingOver(), "none": asIstio} {
-		for r := range rows {
+	for name, s := range map[string]*policy.Prepared{"failover": failingOver(), "none": policy.Istio} {
+		for r := range resourceTypes() {
 			w := worldUnder(s, snapshot, true, "istio-system", nil)
-			differs := w.View(push.Row(r), client) != w.View(push.Row(r), push.Client{Kind: KindEnvoy})
+			differs := w.View(push.Row(r), client) != w.View(push.Row(r), push.Client{Kind: reach.KindEnvoy})
 			if want := name == "failover" && (push.Row(r) == EndpointType || push.Row(r) == ClusterType); differs != want {
-				t.Errorf("with %s, the view of %s differs by locality: %t", name, rows[r].Name, differs)
+				t.Errorf("with %s, the view of %s differs by locality: %t", name, resourceTypes()[r].Name, differs)
 			}
 		}
 	}
@@ -126,7 +128,7 @@ func TestNamesAreUsedByLocality(t *testing.T) {
 	builder.Apply(1, events)
 	w := worldUnder(failingOver(), builder.Snapshot(), true, "istio-system", nil)
 	for zone, want := range map[string][]uint32{"b": {0, 1, 1}, "x": {0, 0, 0}} {
-		client := push.Client{Kind: KindEnvoy, Locality: model.Locality{Region: "eu", Zone: zone}}
+		client := push.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu", Zone: zone}}
 		subject, ok := w.Find(w.View(ClusterType, client), ClusterType, "outbound|80||near.example")
 		if !ok {
 			t.Fatal("there is no cluster")
@@ -148,11 +150,11 @@ func BenchmarkAssignmentByLocality(b *testing.B) {
 		s := manyEndpoints(n)
 		at := assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}
 		for name, from := range map[string]model.Locality{"without": {}, "with": {Region: "eu-west-1", Zone: "eu-west-1a"}} {
-			at.from = standpoint{Locality: from}
+			at.from = lb.Location{Locality: from}
 			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					assignment{at, s.Endpoints(80), byLocality}.Encode()
+					assignment{at, s.Endpoints(80), lb.ByLocality}.Encode()
 				}
 			})
 		}

@@ -8,6 +8,9 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -103,7 +106,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 				t.Errorf("the conflicts are (- want, + got):\n%s", diff)
 			}
 
-			c := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}}
+			c := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}}
 			l := &listenerv3.Listener{}
 			if found := readInto(t, NewWorld(snapshot, true, "root"), ListenerType, c, "127.0.0.1_90", l); found != (test.leads != "") {
 				t.Fatalf("there is a listener: %t", found)
@@ -119,11 +122,11 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 					t.Errorf("a chain asks for an address: %v", chain.GetFilterChainMatch())
 				}
 			}
-			leads := reachedThrough(&listenerv3.Listener{FilterChains: chains}, clusterURL)
-			if want := []string{ClusterName(test.leads, 90)}; !slices.Equal(leads, want) {
+			leads := reachedThrough(&listenerv3.Listener{FilterChains: chains}, wire.ClusterURL)
+			if want := []string{names.Cluster(test.leads, 90)}; !slices.Equal(leads, want) {
 				t.Errorf("connections go to %v, not %v", leads, want)
 			}
-			if routes := reachedThrough(l, routeURL); (len(routes) > 0) != test.routes {
+			if routes := reachedThrough(l, wire.RouteURL); (len(routes) > 0) != test.routes {
 				t.Errorf("it has routes %v", routes)
 			}
 		})

@@ -13,7 +13,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -57,7 +59,7 @@ func snapshotOf(events []model.Event) *catalog.Snapshot {
 // assigned is what a client is given of the endpoints of a host.
 func assigned(t interface{ Fatal(...any) }, s *Translator, snapshot *catalog.Snapshot, host string, c push.Client) *endpointv3.ClusterLoadAssignment {
 	w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
-	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, ClusterName(host, 80))
+	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, names.Cluster(host, 80))
 	if !ok {
 		t.Fatal("there is no assignment")
 	}
@@ -113,24 +115,24 @@ func TestOtherNetworksAreTheirGateways(t *testing.T) {
 		client push.Client
 		want   map[string]uint32
 	}{
-		"from n1": {"mesh.example", push.Client{Kind: KindEnvoy, Network: "n1"}, with(map[string]uint32{
+		"from n1": {"mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n1"}, with(map[string]uint32{
 			"10.0.0.1 80": 6, "192.0.2.3 15443": 6, "192.0.2.4 15443": 6, "2001:db8::1 443": 6,
 		}, 3)},
-		"from n2": {"mesh.example", push.Client{Kind: KindEnvoy, Network: "n2"}, with(map[string]uint32{
+		"from n2": {"mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n2"}, with(map[string]uint32{
 			"10.0.0.2 80": 2, "10.0.0.3 80": 10, "192.0.2.1 15443": 2, "192.0.2.2 15443": 2,
 		}, 2)},
-		"from n1 with IPv4 alone": {"mesh.example", push.Client{Kind: KindEnvoy, Network: "n1", Addresses: []string{"10.1.0.1"}}, with(map[string]uint32{
+		"from n1 with IPv4 alone": {"mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n1", Addresses: []string{"10.1.0.1"}}, with(map[string]uint32{
 			"10.0.0.1 80": 4, "192.0.2.3 15443": 6, "192.0.2.4 15443": 6,
 		}, 2)},
-		"from n2 with IPv6 alone": {"mesh.example", push.Client{Kind: KindEnvoy, Network: "n2", Addresses: []string{"2001:db8::9"}}, with(map[string]uint32{
+		"from n2 with IPv6 alone": {"mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n2", Addresses: []string{"2001:db8::9"}}, with(map[string]uint32{
 			"10.0.0.2 80": 1, "10.0.0.3 80": 5,
 		}, 1)},
-		"from a network that is not known": {"mesh.example", push.Client{Kind: KindEnvoy}, with(map[string]uint32{
+		"from a network that is not known": {"mesh.example", push.Client{Kind: reach.KindEnvoy}, with(map[string]uint32{
 			"192.0.2.1 15443": 6, "192.0.2.2 15443": 6, "192.0.2.3 15443": 12, "192.0.2.4 15443": 12, "2001:db8::1 443": 12,
 		}, 6)},
-		"without TLS":   {"plain.example", push.Client{Kind: KindEnvoy, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
-		"gRPC":          {"mesh.example", push.Client{Kind: KindGRPC, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
-		"gRPC, unknown": {"mesh.example", push.Client{Kind: KindGRPC}, with(map[string]uint32{}, 1)},
+		"without TLS":   {"plain.example", push.Client{Kind: reach.KindEnvoy, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
+		"gRPC":          {"mesh.example", push.Client{Kind: reach.KindGRPC, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
+		"gRPC, unknown": {"mesh.example", push.Client{Kind: reach.KindGRPC}, with(map[string]uint32{}, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,13 +144,13 @@ func TestOtherNetworksAreTheirGateways(t *testing.T) {
 	service, _ := snapshot.Resolve(catalog.Viewer{}, "plain.example")
 	said := acrossNetworks().NotOffered()
 	want := "port 80: 3 of the endpoints are given to clients of their own network only: "
-	if got := said(service, KindEnvoy); got != want+plainTraffic {
+	if got := said(service, reach.KindEnvoy); got != want+plainTraffic {
 		t.Errorf("of Envoys it is said: %s", got)
 	}
-	if got := said(service, KindGRPC); got != want+grpcNetwork {
+	if got := said(service, reach.KindGRPC); got != want+grpcNetwork {
 		t.Errorf("of gRPC it is said: %s", got)
 	}
-	if service, _ = snapshot.Resolve(catalog.Viewer{}, "mesh.example"); said(service, KindEnvoy) != "" {
+	if service, _ = snapshot.Resolve(catalog.Viewer{}, "mesh.example"); said(service, reach.KindEnvoy) != "" {
 		t.Error("something is said of a host that gateways lead to")
 	}
 }
@@ -185,7 +187,7 @@ func TestGatewaysWeighWhatTheyLeadTo(t *testing.T) {
 				direct[e.Address+" 80"] = uint64(max(e.Weight, 1))
 			}
 		}
-		m := assigned(t, s, snapshotOf(inNetworks("mesh.example", endpoints...)), "mesh.example", push.Client{Kind: KindEnvoy, Network: own})
+		m := assigned(t, s, snapshotOf(inNetworks("mesh.example", endpoints...)), "mesh.example", push.Client{Kind: reach.KindEnvoy, Network: own})
 		got := byAddress(t, m)
 		type share struct{ want, got float64 }
 		var shares []share
@@ -226,7 +228,7 @@ func TestGatewaysWeighWhatTheyLeadTo(t *testing.T) {
 func TestNoGatewayStandsForWhatIsOutsideOfTheMesh(t *testing.T) {
 	t.Parallel()
 	s := acrossNetworks()
-	gateway := push.Client{Kind: KindEnvoy, Network: "n2", Proxy: push.Proxy{Role: "router"}}
+	gateway := push.Client{Kind: reach.KindEnvoy, Network: "n2", Proxy: push.Proxy{Role: "router"}}
 	s.Edge.Ports = []policy.EdgePort{{Number: 15443, Protocol: policy.EdgeAutoPassthrough, Hosts: []string{"*"}}}
 	for location, led := range map[model.Location]bool{model.MeshInternal: true, model.MeshExternal: false} {
 		events := inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}, model.Endpoint{Address: "10.0.0.2", Network: "n2"})
@@ -236,11 +238,11 @@ func TestNoGatewayStandsForWhatIsOutsideOfTheMesh(t *testing.T) {
 		owner.Record.Spec = spec
 		events[0] = owner
 		snapshot := snapshotOf(events)
-		_, given := byAddress(t, assigned(t, s, snapshot, "mesh.example", push.Client{Kind: KindEnvoy, Network: "n1"}))["192.0.2.3 15443"]
+		_, given := byAddress(t, assigned(t, s, snapshot, "mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n1"}))["192.0.2.3 15443"]
 		w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
 		entered := slices.Contains(slices.Collect(w.Names(w.View(ClusterType, gateway), ClusterType)), "outbound_.80_._.mesh.example")
 		service, _ := snapshot.Resolve(catalog.Viewer{}, "mesh.example")
-		said := s.NotOffered()(service, KindEnvoy)
+		said := s.NotOffered()(service, reach.KindEnvoy)
 		if given != led || entered != led || (said == "") != led {
 			t.Errorf("%s: a gateway is given: %t, it leads on: %t, want %t; it is said: %q", location, given, entered, led, said)
 		}
@@ -256,7 +258,7 @@ func TestAGatewayIsAsNearAsTheNearestThatItLeadsTo(t *testing.T) {
 	s := acrossNetworks()
 	s.Hosts[0].OutlierDetection = &policy.OutlierDetection{}
 	snapshot := snapshotOf(inNetworks("mesh.example", in("10.0.0.1", "eu", "n2"), in("10.0.0.2", "us", "n1"), in("10.0.0.3", "us", "n2"), in("10.0.0.4", "asia", "n2")))
-	client := push.Client{Kind: KindEnvoy, Network: "n1", Locality: model.Locality{Region: "us"}}
+	client := push.Client{Kind: reach.KindEnvoy, Network: "n1", Locality: model.Locality{Region: "us"}}
 	m := assigned(t, s, snapshot, "mesh.example", client)
 	got := byAddress(t, m)
 	if len(m.GetEndpoints()) != 1 || m.GetEndpoints()[0].GetLocality().GetRegion() != "us" || len(got) != 4 {
@@ -272,19 +274,19 @@ func TestAGatewayIsAsNearAsTheNearestThatItLeadsTo(t *testing.T) {
 func TestAssignmentsAreSharedByNetwork(t *testing.T) {
 	t.Parallel()
 	snapshot := snapshotOf(slices.Concat(inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}), inNetworks("plain.example", model.Endpoint{Address: "10.0.0.1"})))
-	at := func(network string) push.Client { return push.Client{Kind: KindEnvoy, Network: network} }
-	for r := range rows {
+	at := func(network string) push.Client { return push.Client{Kind: reach.KindEnvoy, Network: network} }
+	for r := range resourceTypes() {
 		for name, s := range map[string]*Translator{"networks": acrossNetworks(), "none": NewTranslator()} {
 			w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
 			differs := w.View(push.Row(r), at("n1")) != w.View(push.Row(r), at("n2"))
 			if want := name == "networks" && push.Row(r) == EndpointType; differs != want {
-				t.Errorf("with %s, the view of %s differs by network: %t", name, rows[r].Name, differs)
+				t.Errorf("with %s, the view of %s differs by network: %t", name, resourceTypes()[r].Name, differs)
 			}
 		}
 	}
 	w := worldUnder(acrossNetworks().Prepare(), snapshot, true, "istio-system", nil)
 	slotFor := func(host, network string) any {
-		subject, _ := w.Find(w.View(EndpointType, at(network)), EndpointType, ClusterName(host, 80))
+		subject, _ := w.Find(w.View(EndpointType, at(network)), EndpointType, names.Cluster(host, 80))
 		return subject.Slot()
 	}
 	if slotFor("plain.example", "n1") != slotFor("plain.example", "n2") {
@@ -299,18 +301,18 @@ func TestAssignmentsAreSharedByNetwork(t *testing.T) {
 func TestWorkloadsOfAMeshAreCalledAsIstioCallsThem(t *testing.T) {
 	t.Parallel()
 	u := meshHost("api.example").TLS
-	m := tlsOf(t, clusterFor(t, securedWorld(u, nil, "web"), KindEnvoy))
+	m := tlsOf(t, clusterFor(t, securedWorld(u, nil, "web"), reach.KindEnvoy))
 	if want := []string{"istio", "h2"}; m.Sni != "outbound_.80_._.api.example" || !slices.Equal(m.GetCommonTlsContext().GetAlpnProtocols(), want) {
 		t.Errorf("the name is %q, the protocols are %v", m.Sni, m.GetCommonTlsContext().GetAlpnProtocols())
 	}
 	if diff := gocmp.Diff([]string{"URI spiffe://cluster.local/ns/n/sa/web"}, demanded(m)); diff != "" || len(m.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs()) != 1 {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := demanded(tlsOf(t, clusterFor(t, securedWorld(u, nil, ""), KindEnvoy))); len(got) != 0 {
+	if got := demanded(tlsOf(t, clusterFor(t, securedWorld(u, nil, ""), reach.KindEnvoy))); len(got) != 0 {
 		t.Errorf("without an account, %v is demanded", got)
 	}
 	for host, want := range map[string]string{"a.example": "outbound_.80_.v1_.a.example", "A.example": "", "*.example": "", string(make([]byte, 300)): ""} {
-		if got, ok := meshName(host, 80, &policy.Selector{Name: "V1"}); got != want || ok != (want != "") {
+		if got, ok := names.Mesh(host, 80, "V1"); got != want || ok != (want != "") {
 			t.Errorf("%q is called %q", host, got)
 		}
 	}

@@ -2,144 +2,271 @@ package envoy
 
 import (
 	"iter"
-	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// A service port is reached through the listener of an address and a port. Which
-// one follows from the service alone, so that a service that comes changes no
-// listener but those that it is reached through.
-
-// listensAt yields the addresses on which Envoys listen for a port of a service, but for
-// those of its endpoints.
-func (p proxy) listensAt(s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
+// listenerNames yields the listeners of an Envoy that are not of one service port.
+func listenerNames(w *state, v View) iter.Seq[string] {
+	if v.proxy.Role == node.Edge {
+		return edgeListenerNames(w.settings, v.proxy)
+	}
 	return func(yield func(string) bool) {
-		port, _ := s.Port(index.Number)
-		kind := trafficOf(port)
-		switch {
-		case kind == notTCP, p.reserved(port.Number), p.apart(s, index):
-			return
-		case p.mode == none, kind == httpOnly:
-			if p.opens(port.Number) {
-				yield(p.shared())
-			}
+		if v.proxy.Mode != node.None && !yield(names.VirtualOutbound) || v.inbound.taken && !yield(names.VirtualInbound) {
 			return
 		}
-		shares := true
-		for address := range s.OwnAddressesIn(p.cluster) {
-			shares = false
-			if p.family.has(address) && !yield(address) {
+		for b := range v.inbound.binds.served() {
+			if !yield(b.name()) {
 				return
 			}
 		}
-		for range s.BlocksIn(p.cluster) {
-			shares = true
-			break
+		if _, answers := findDNSListener(w, v); answers && !yield(names.DNSListener) {
+			return
 		}
-		if shares && p.opens(port.Number) {
-			yield(p.shared())
-		}
-	}
-}
-
-// sharesListener reports whether a service is reached through the listener that services of
-// a port share.
-func (p proxy) sharesListener(s catalog.ServiceDefinition, index *catalog.PortServices) bool {
-	for at := range p.listensAt(s, index) {
-		if at == p.shared() {
-			return true
-		}
-	}
-	return false
-}
-
-// reserved reports whether a port is one of the Envoy's own. Two listeners of one
-// address and port would be rejected together.
-func (p proxy) reserved(number uint32) bool {
-	return p.mode != none && (number == policy.OutboundPort || number == policy.InboundPort)
-}
-
-// has reports whether Envoys with addresses of a family connect to an address.
-func (f family) has(address string) bool {
-	ip, err := netip.ParseAddr(address)
-	return err == nil && (f == unknownFamily || f == both || ip.Unmap().Is4() == (f == ipv4))
-}
-
-// members yields the services that a viewer reaches through a listener: by host through the
-// one that services share, by ownership through that of an address.
-func members(v View, index *catalog.PortServices, address string) iter.Seq[catalog.ServiceDefinition] {
-	if address != v.proxy.shared() {
-		return slices.Values(askingAt(v, index, address).connections())
-	}
-	return func(yield func(catalog.ServiceDefinition) bool) {
-		for s := range index.Visible(v.viewer()) {
-			if hasCluster(s, index.Number) && v.proxy.sharesListener(s, index) && !yield(s) {
-				return
+		for index := range w.snapshot.Ports() {
+			for _, address := range listenedAt(w, v, index) {
+				if !v.inbound.binds.claim(address, index.Number) && !yield(names.Socket(address, index.Number)) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// atAddress are the services that ask for an address and a port, the owner first.
-type atAddress struct {
-	port uint32
-	list []catalog.ServiceDefinition
-}
-
-// askingAt returns the services that a viewer calls at an address.
-func askingAt(v View, index *catalog.PortServices, address string) atAddress {
-	if index == nil || v.proxy.mode == none || v.proxy.reserved(index.Number) || !v.proxy.family.has(address) {
-		return atAddress{}
-	}
-	all := atAddress{port: index.Number}
-	for _, s := range index.CalledAt(v.viewer(), v.proxy.cluster, address) {
-		if port, _ := s.Port(index.Number); trafficOf(port) != notTCP && hasCluster(s, index.Number) && !v.proxy.apart(s, index) {
-			all.list = append(all.list, s)
+// listenedAt lists the addresses at which a port has listeners.
+func listenedAt(w *state, v View, index *catalog.PortServices) []string {
+	var own, pods []string
+	others := map[string]struct{}{} // addresses that a listener may be taken from
+	for s := range index.Visible(v.viewer()) {
+		if !reach.HasCluster(s, index.Number) {
+			continue
+		}
+		own = slices.AppendSeq(own, reach.ListensAt(v.proxy, s, index))
+		pods = slices.AppendSeq(pods, podAddresses(w, v, s, index))
+		if port, _ := s.Port(index.Number); reach.TrafficOf(port) == reach.HTTP || s.ForeignIn(v.proxy.Cluster) {
+			for address := range s.OwnAddressesIn(v.proxy.Cluster) {
+				others[address] = struct{}{}
+			}
 		}
 	}
-	slices.SortFunc(all.list, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(v.Namespace, a, b) })
-	return all
+	slices.Sort(own)
+	own = slices.DeleteFunc(slices.Compact(own), func(address string) bool {
+		_, doubtful := others[address]
+		return doubtful && len(reach.CallableAt(v.client(), index, address).Listened()) == 0
+	})
+	own = slices.Concat(own, slices.DeleteFunc(pods, func(address string) bool { return index.TakenIn(v.proxy.Cluster, address, v.viewer()) }))
+	slices.Sort(own)
+	return slices.Compact(own)
 }
 
-// requests reports whether the port of a service carries requests alone. They are routed by
-// the listener that services share, so one of the address would take them from their owner.
-func (a atAddress) requests(s catalog.ServiceDefinition) bool {
-	port, _ := s.Port(a.port)
-	return trafficOf(port) == httpOnly
-}
-
-// connections lists the services that are reached through a listener of the address: none
-// if the owner takes requests.
-func (a atAddress) connections() []catalog.ServiceDefinition {
-	if len(a.list) == 0 || a.requests(a.list[0]) {
-		return nil
+// findListener returns one of them.
+func findListener(w *state, v View, name string) (push.Subject, bool) {
+	if v.proxy.Role != node.Sidecar {
+		return findEdgeListener(w, v, name)
 	}
-	return slices.DeleteFunc(slices.Clone(a.list), a.requests)
-}
-
-// hasCluster reports whether Envoys have a cluster for a port of the service.
-func hasCluster(s catalog.ServiceDefinition, number uint32) bool {
-	port, _ := s.Port(number)
-	f, _ := offer(KindEnvoy, &catalog.Service{ServiceDefinition: s}, port)
-	return f != noForm
-}
-
-// socketName is the name of the listener of an address and port.
-func socketName(address string, port uint32) string {
-	return address + "_" + strconv.FormatUint(uint64(port), 10)
-}
-
-// parseSocketName accepts exactly what [socketName] writes.
-func parseSocketName(name string) (address string, port uint32, ok bool) {
-	at := strings.LastIndexByte(name, '_')
-	if at <= 0 {
-		return "", 0, false
+	if name == names.VirtualInbound {
+		return findInboundListener(v)
 	}
-	port, ok = parsePort(name[at+1:])
-	return name[:at], port, ok
+	if own, ok := findBoundListener(v, name); ok {
+		return own, true
+	}
+	binds := v.inbound.binds
+	v.inbound = inbound{} // the rest is the same for all workloads
+	if name == names.VirtualOutbound {
+		v.single, v.proxy.Cluster = false, ""
+		return capture{proxySlot{ListenerType, name, v}}, v.proxy.Mode != node.None
+	}
+	if name == names.DNSListener {
+		return findDNSListener(w, v)
+	}
+	address, number, ok := names.ParseSocket(name)
+	if !ok || binds.claim(address, number) {
+		return nil, false
+	}
+	index := w.snapshot.Port(number)
+	if address != v.proxy.Shared() {
+		if services := slices.Collect(reach.Members(v.client(), index, address)); len(services) > 0 {
+			return addressListenerOf(v, address, number, services), true
+		}
+		return findPodListener(w, v, address, number)
+	}
+	v.single = usesHosts(v, index)
+	for range reach.Members(v.client(), index, address) {
+		v.proxy.Outbound = push.AllPorts() // the other ports of the node are not part of this one
+		return socket{proxySlot{ListenerType, name, v}, address, index}, true
+	}
+	return findPodListener(w, v, address, number)
+}
+
+// proxySlot tells a resource of an Envoy's own from every other.
+type proxySlot struct {
+	row  push.Row
+	name string
+	view View
+}
+
+// Slot implements [push.Subject].
+func (s proxySlot) Slot() any { return s }
+
+// capture is [virtualOutbound].
+type capture struct{ proxySlot }
+
+// Refers implements [push.Referrer].
+func (c capture) Refers(to string) iter.Seq[string] {
+	if to == wire.ClusterURL {
+		return slices.Values([]string{names.BlackHole, unknownCluster(c.view.settings.OrIstio().RegistryOnly)})
+	}
+	return nothing
+}
+
+// Encode implements [push.Subject].
+func (c capture) Encode() push.Encoded {
+	p, s := c.view.proxy, c.view.settings.OrIstio()
+	return encode(c.name, wire.ListenerURL, wire.VirtualOutbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, unknownCluster(s.RegistryOnly), s.Defaults))
+}
+
+// socket is the listener of a port for all addresses without one of their own.
+type socket struct {
+	proxySlot
+	address string
+	index   *catalog.PortServices
+}
+
+func (s socket) layout() reach.Layout {
+	services := slices.Collect(reach.Members(s.view.client(), s.index, s.address))
+	l := reach.LayoutOf(services, s.index.Number, true, s.view.client())
+	if l.Routes == names.PortRoutes(s.index.Number) && usesHosts(s.view, s.index) {
+		l.Routes = names.HostRoutes(s.index.Number)
+	}
+	return l
+}
+
+// Refers implements [push.Referrer].
+func (s socket) Refers(to string) iter.Seq[string] {
+	switch to {
+	case wire.RouteURL:
+		if l := s.layout(); l.Routes != "" {
+			return one(l.Routes)
+		}
+	case wire.VirtualHostURL:
+		if l := s.layout(); l.Routes == names.HostRoutes(s.index.Number) {
+			v := s.view
+			v.proxy = node.Proxy{Domain: v.settings.OrIstio().Domain, Cluster: v.proxy.Cluster} // as in the view of hosts
+			return hostRoutesSubject{proxySlot{view: v}, s.index}.Refers(to)
+		}
+	case wire.ClusterURL:
+		return s.layout().Clusters(unknownCluster(s.view.settings.OrIstio().RegistryOnly))
+	}
+	return nothing
+}
+
+// Encode implements [push.Subject].
+func (s socket) Encode() push.Encoded {
+	return encodeLayout(s.layout(), s.view.proxy, s.view.settings.OrIstio(), s.address, s.index.Number)
+}
+
+// targetOf returns a cluster with the policy of its host.
+func targetOf(s *policy.Prepared, cluster string, affinity model.Affinity) wire.Target {
+	host, _, _ := names.ParseCluster(cluster)
+	return wire.Target{Cluster: cluster, Policy: s.For(host, affinity)}
+}
+
+// encode encodes the listener of an address and port.
+func encodeLayout(l reach.Layout, p node.Proxy, s *policy.Prepared, address string, port uint32) push.Encoded {
+	o := &wire.Outbound{
+		Name: names.Socket(address, port), Address: address, Port: port, BothFamilies: p.AlsoIPv6(address), Bound: p.Mode == node.None,
+		Routes: l.Routes, BySNI: targetsOf(l.BySNI, s), ByBlock: targetsOf(l.ByBlock, s),
+		Rest: targetOf(s, l.Other, l.Affinity), Defaults: s.Defaults,
+	}
+	if l.Other == "" {
+		o.Passthrough, o.Rest = true, targetOf(s, unknownCluster(s.RegistryOnly), "")
+	}
+	return encode(o.Name, wire.ListenerURL, o.Message())
+}
+
+// targets returns chains with the policies of their hosts, in order of their matches.
+func targetsOf(chains []reach.Chain, s *policy.Prepared) (list []wire.Chain) {
+	for _, c := range reach.InOrder(chains) {
+		list = append(list, wire.Chain{Match: c.Match, Target: targetOf(s, c.Cluster, c.Affinity), Crowded: c.Crowded})
+	}
+	return list
+}
+
+// addressListener is the listener of an address and port. It is known by what it says, and
+// not by who looks: all views share it in which it says the same.
+type addressListener struct {
+	address  string
+	number   uint32
+	mode     node.Interception
+	settings *policy.Prepared // nil if nothing is said
+	layoutKey
+}
+
+// layoutKey is a layout as a value that can be compared.
+type layoutKey struct {
+	routes   string
+	other    string
+	affinity model.Affinity
+	chains   string // with their match, as writeChains writes them
+}
+
+func addressListenerOf(v View, address string, number uint32, services []catalog.ServiceDefinition) addressListener {
+	l := reach.LayoutOf(services, number, false, v.client())
+	return addressListener{address, number, v.proxy.Mode, v.settings, layoutKey{l.Routes, l.Other, l.Affinity, writeChains(l)}}
+}
+
+// Slot implements [push.Subject].
+func (a addressListener) Slot() any { return a }
+
+// Refers implements [push.Referrer].
+func (a addressListener) Refers(to string) iter.Seq[string] {
+	switch {
+	case to == wire.ClusterURL:
+		return a.layout().Clusters(unknownCluster(a.settings.OrIstio().RegistryOnly))
+	case to == wire.RouteURL && a.routes != "":
+		return one(a.routes)
+	default:
+		return nothing
+	}
+}
+
+// Encode implements [push.Subject].
+func (a addressListener) Encode() push.Encoded {
+	return encodeLayout(a.layout(), node.Proxy{Role: node.Sidecar, Mode: a.mode}, a.settings.OrIstio(), a.address, a.number)
+}
+
+// layout is the layout that the key was made of.
+func (k layoutKey) layout() reach.Layout {
+	l := reach.Layout{Routes: k.routes, Other: k.other, Affinity: k.affinity}
+	for rest := k.chains; rest != ""; {
+		var fields [3]string
+		for i := range fields {
+			quoted, _ := strconv.QuotedPrefix(rest)
+			rest = rest[len(quoted):]
+			fields[i], _ = strconv.Unquote(quoted)
+		}
+		l.BySNI = append(l.BySNI, reach.Chain{Match: fields[0], Cluster: fields[1], Affinity: model.Affinity(fields[2])})
+	}
+	return l
+}
+
+// writeChains writes the chains of a layout in their order, as quoted texts. The listener of
+// an address has none for blocks of addresses.
+func writeChains(l reach.Layout) string {
+	var b []byte
+	for _, c := range reach.InOrder(l.BySNI) {
+		b = strconv.AppendQuote(b, c.Match)
+		b = strconv.AppendQuote(b, c.Cluster)
+		b = strconv.AppendQuote(b, string(c.Affinity))
+	}
+	return string(b)
 }

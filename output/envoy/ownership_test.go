@@ -8,7 +8,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
 // ruled is an order in which sources have every right there is.
@@ -32,7 +34,7 @@ func dated(sources ...string) catalog.Order {
 // owners puts services in the order in which they own a domain for workloads of a namespace.
 func owners(domain, namespace string, services []catalog.ServiceDefinition) []catalog.ServiceDefinition {
 	asked := catalog.Name
-	if isAddress(domain) {
+	if reach.IsAddress(domain) {
 		asked = catalog.Address
 	}
 	return slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return asked.Owner(namespace, a, b) })
@@ -94,7 +96,7 @@ func TestAddressesAreTheOwners(t *testing.T) {
 				w := NewWorld(b.Snapshot(), true, "root")
 				for namespace, want := range map[string]string{"third": test.third, "a": test.own} {
 					to := newCaller(t, w, sidecarIn(namespace), "0.0.0.0").reaches(call{"10.0.0.1", 90, "anything", ""})
-					if to != ClusterName(want, 90) {
+					if to != names.Cluster(want, 90) {
 						t.Errorf("from %s it is %s, want %s", namespace, to, want)
 					}
 				}
@@ -130,17 +132,17 @@ func TestBlocksLeaveRequestsToWhomTheyName(t *testing.T) {
 		{"10.200.0.1", 90, "hello", "tls.example"}:   "tls.example",
 		{"10.200.0.1", 90, "GET", "web.example"}:     "web.example",
 		{"10.200.0.1", 90, "GET", "unknown.example"}: "",
-		{"10.200.0.1", 90, "anything", ""}:           blackHoleCluster,
+		{"10.200.0.1", 90, "anything", ""}:           names.BlackHole,
 	} {
-		if want != "" && want != blackHoleCluster {
-			want = ClusterName(want, 90)
+		if want != "" && want != names.BlackHole {
+			want = names.Cluster(want, 90)
 		}
 		if got := calls.reaches(is); got != want {
 			t.Errorf("%v reaches %q, want %q", is, got, want)
 		}
 	}
 	routes := calls.routesNamed("90")
-	for _, forged := range []string{passthroughCluster, blackHoleCluster, "inbound|80||"} {
+	for _, forged := range []string{names.Passthrough, names.BlackHole, "inbound|80||"} {
 		if to := routed(routes, "unknown.example", forged); to != "" {
 			t.Errorf("a forged header leads to %s", to)
 		}

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -16,44 +18,15 @@ import (
 // comes there to where it was going. One listener for all addresses could not tell two
 // such services of one port apart, nor either from addresses of nobody.
 
-// follows reports whether connections to a service port go to the address that they were
-// made to. Requests have the host of the service in them, and go to any endpoint.
-func (p proxy) follows(s *catalog.Definition, port model.Port) bool {
-	kind := trafficOf(port)
-	return p.mode != none && s.HeadlessIn(p.cluster) && kind != notTCP && kind != httpOnly
-}
-
-// apart reports whether a service port is reached at the addresses of its endpoints alone.
-// If those are too many, the listener that all services share leads there.
-func (p proxy) apart(s catalog.ServiceDefinition, index *catalog.PortServices) bool {
-	port, _ := s.Port(index.Number)
-	return p.follows(s.Definition, port) && !index.IsLarge(s.Key)
-}
-
-// leads reports whether the cluster of a service port has no endpoints, but leads
-// connections to where they were going. How many endpoints the service has does not matter,
-// so that its cluster does not change with them.
-func (p proxy) leads(s *catalog.Definition, port model.Port) bool {
-	return p.role == sidecar && (p.follows(s, port) || p.stays(s, port))
-}
-
-// stays reports whether connections to a service port are left to the client's cluster: they
-// go to the address that they were made to, which is the cluster's own. Nobody has to know
-// which cluster that is.
-func (p proxy) stays(s *catalog.Definition, port model.Port) bool {
-	kind := trafficOf(port)
-	return p.mode != none && s.Traffic.ClusterLocal && s.Resolution == model.ResolutionStatic && kind != notTCP && kind != httpOnly
-}
-
 // podAddresses yields those addresses of endpoints of a service at which Envoys listen.
-func podAddresses(w *World, v View, s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
+func podAddresses(w *state, v View, s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
 	service, ok := w.snapshot.Service(s.Key)
-	if !ok || v.proxy.reserved(index.Number) || !v.proxy.apart(s, index) {
+	if !ok || v.proxy.Reserved(index.Number) || !reach.AtEndpoints(v.proxy, s, index) {
 		return nothing
 	}
 	return func(yield func(string) bool) {
 		for address := range service.EndpointAddresses(index.Number) {
-			if v.proxy.family.has(address) && !yield(address) {
+			if v.proxy.Family.Has(address) && !yield(address) {
 				return
 			}
 		}
@@ -63,13 +36,13 @@ func podAddresses(w *World, v View, s catalog.ServiceDefinition, index *catalog.
 // findPodListener returns the listener of the address of an endpoint. Several services may
 // have it, such as one for all pods of a StatefulSet and one for each of them. All of them
 // lead to the same place. There is none if another service has the address as its own.
-func findPodListener(w *World, v View, address string, number uint32) (push.Subject, bool) {
-	if v.proxy.reserved(number) || !v.proxy.family.has(address) || w.snapshot.Port(number).TakenIn(v.proxy.cluster, address, v.viewer()) {
+func findPodListener(w *state, v View, address string, number uint32) (push.Subject, bool) {
+	if v.proxy.Reserved(number) || !v.proxy.Family.Has(address) || w.snapshot.Port(number).TakenIn(v.proxy.Cluster, address, v.viewer()) {
 		return nil, false
 	}
 	var candidates []catalog.ServiceDefinition
 	for s := range w.snapshot.HeadlessAt(v.viewer(), number, address) {
-		if port, ok := s.Port(number); ok && v.proxy.follows(s.Definition, port) && hasCluster(s, number) {
+		if port, ok := s.Port(number); ok && reach.Follows(v.proxy, s.Definition, port) && reach.HasCluster(s, number) {
 			candidates = append(candidates, s)
 		}
 	}
@@ -95,7 +68,7 @@ func podListeners(c catalog.ServiceChange) iter.Seq[sharedName] {
 		}
 		for at := range c.Workloads() {
 			for _, port := range c.New.Ports {
-				if (proxy{}).follows(c.New.Definition, port) && !yield(sharedName{ListenerType, socketName(at.Address, port.Number)}) {
+				if reach.Follows(node.Proxy{}, c.New.Definition, port) && !yield(sharedName{ListenerType, names.Socket(at.Address, port.Number)}) {
 					return
 				}
 			}
@@ -114,7 +87,7 @@ func allPodListeners(s *catalog.Service) iter.Seq[sharedName] {
 				continue
 			}
 			for address := range s.EndpointAddresses(port.Number) {
-				if !yield(sharedName{ListenerType, socketName(address, port.Number)}) {
+				if !yield(sharedName{ListenerType, names.Socket(address, port.Number)}) {
 					return
 				}
 			}

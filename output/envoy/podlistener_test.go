@@ -14,6 +14,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -52,8 +55,8 @@ func leading(t *testing.T, w *World, c push.Client) map[string]string {
 		if !readInto(t, w, ListenerType, c, name, m) {
 			t.Fatalf("%s is named and not found", name)
 		}
-		if name != virtualOutbound && name != virtualInbound {
-			found[name] = strings.Join(append(reachedThrough(m, routeURL), reachedThrough(m, clusterURL)...), " ")
+		if name != names.VirtualOutbound && name != names.VirtualInbound {
+			found[name] = strings.Join(append(reachedThrough(m, wire.RouteURL), reachedThrough(m, wire.ClusterURL)...), " ")
 		}
 	}
 	return found
@@ -79,7 +82,7 @@ func TestPodsOfHeadlessServicesHaveListeners(t *testing.T) {
 	})
 	mustLead(t, w, sidecarAt("fd00::9"), map[string]string{"fd00::2_5432": zk})
 	mustLead(t, worldOf([]string{"first"}, headless("web.example", requested, "10.0.0.1")...), sidecarAt("10.9.9.9"),
-		map[string]string{"0.0.0.0_5432": "5432 " + passthroughCluster})
+		map[string]string{"0.0.0.0_5432": "5432 " + names.Passthrough})
 	alone := sidecarAt("10.9.9.9")
 	alone.Proxy.Interception, alone.Proxy.Outbound = "NONE", push.AllPorts()
 	mustLead(t, w, alone, map[string]string{"127.0.0.1_5432": "5432 " + db})
@@ -114,9 +117,9 @@ func TestClustersOfHeadlessServicesFollowConnections(t *testing.T) {
 		"TLS":                     {model.Port{Number: 5432, Name: "tls", Protocol: "TLS"}, sidecarAt("10.9.9.9"), clusterv3.Cluster_ORIGINAL_DST},
 		"HTTP":                    {requested, sidecarAt("10.9.9.9"), clusterv3.Cluster_EDS},
 		"TCP without redirection": {database, alone, clusterv3.Cluster_EDS},
-		"TCP of an edge":          {database, push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}, clusterv3.Cluster_EDS},
-		"TCP of any other Envoy":  {database, push.Client{Kind: KindEnvoy, Namespace: "a"}, clusterv3.Cluster_EDS},
-		"TCP of a client of gRPC": {database, push.Client{Kind: KindGRPC, Namespace: "a"}, clusterv3.Cluster_EDS},
+		"TCP of an edge":          {database, push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}, clusterv3.Cluster_EDS},
+		"TCP of any other Envoy":  {database, push.Client{Kind: reach.KindEnvoy, Namespace: "a"}, clusterv3.Cluster_EDS},
+		"TCP of a client of gRPC": {database, push.Client{Kind: reach.KindGRPC, Namespace: "a"}, clusterv3.Cluster_EDS},
 		"TCP with a target port":  {model.Port{Number: 5432, Name: "tcp", Protocol: "TCP", TargetPort: 6000}, sidecarAt("10.9.9.9"), clusterv3.Cluster_ORIGINAL_DST},
 	} {
 		for _, n := range []int{0, 2, catalog.LargeHeadless + 1} { // which does not matter

@@ -12,7 +12,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -51,7 +54,7 @@ func everythingSaid() *Translator {
 
 func TestEnvoysAreGivenThePolicy(t *testing.T) {
 	t.Parallel()
-	c := underSettings(t, everythingSaid(), push.Client{Kind: KindEnvoy}, ClusterType, "outbound|80||h").(*clusterv3.Cluster)
+	c := underSettings(t, everythingSaid(), push.Client{Kind: reach.KindEnvoy}, ClusterType, "outbound|80||h").(*clusterv3.Cluster)
 	limits, outliers, alive := c.GetCircuitBreakers().GetThresholds()[0], c.GetOutlierDetection(), c.GetUpstreamConnectionOptions().GetTcpKeepalive()
 	got := []any{
 		c.GetConnectTimeout().AsDuration(), c.GetLbPolicy(), c.GetRingHashLbConfig().GetMinimumRingSize().GetValue(),
@@ -70,7 +73,7 @@ func TestEnvoysAreGivenThePolicy(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the cluster has\n%v, want\n%v", got, want)
 	}
-	r := underSettings(t, everythingSaid(), push.Client{Kind: KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}, RouteType, "80").(*routev3.RouteConfiguration)
+	r := underSettings(t, everythingSaid(), push.Client{Kind: reach.KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}, RouteType, "80").(*routev3.RouteConfiguration)
 	action := r.GetVirtualHosts()[0].GetRoutes()[0].GetRoute()
 	tries := action.GetRetryPolicy()
 	if tries.GetNumRetries().GetValue() != 4 || tries.GetRetryOn() != "5xx,unavailable,retriable-status-codes,internal" ||
@@ -85,7 +88,7 @@ func TestEnvoysAreGivenThePolicy(t *testing.T) {
 // gRPC clients would eject endpoints by other rules, and NACK retries of no attempts.
 func TestGRPCIsGivenWhatItReads(t *testing.T) {
 	t.Parallel()
-	client := push.Client{Kind: KindGRPC}
+	client := push.Client{Kind: reach.KindGRPC}
 	c := underSettings(t, everythingSaid(), client, ClusterType, "outbound|80||h").(*clusterv3.Cluster)
 	if c.GetCircuitBreakers().GetThresholds()[0].GetMaxRequests().GetValue() != 3 {
 		t.Errorf("its limits are %v", c.GetCircuitBreakers())
@@ -121,16 +124,16 @@ func retriesOfGRPC(t *testing.T, s *Translator, c push.Client) *routev3.RetryPol
 func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 	t.Parallel()
 	for outbound, want := range map[string][]string{
-		policy.AllowOutbound:    {blackHoleCluster, passthroughCluster, passthroughCluster, "allow_any", "allow_any"},
-		policy.RegistryOutbound: {blackHoleCluster, blackHoleCluster, blackHoleCluster, "block_all", "block_all"},
+		policy.AllowOutbound:    {names.BlackHole, names.Passthrough, names.Passthrough, "allow_any", "allow_any"},
+		policy.RegistryOutbound: {names.BlackHole, names.BlackHole, names.BlackHole, "block_all", "block_all"},
 	} {
 		s := NewTranslator()
 		s.Outbound = outbound
-		client := push.Client{Kind: KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}
+		client := push.Client{Kind: reach.KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}
 		var got []string
-		for _, name := range []string{virtualOutbound, "0.0.0.0_80"} {
+		for _, name := range []string{names.VirtualOutbound, "0.0.0.0_80"} {
 			l := underSettings(t, s, client, ListenerType, name).(*listenerv3.Listener)
-			got = append(got, reachedThrough(l, clusterURL)...)
+			got = append(got, reachedThrough(l, wire.ClusterURL)...)
 		}
 		routes := []proto.Message{
 			underSettings(t, s, client, RouteType, "80"), message(t, s.Types(nil)[RouteType].Void("81").Joined().Body),
@@ -152,7 +155,7 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 		builder := catalog.NewBuilder(nil)
 		builder.Apply(1, []model.Event{record("a", "p", model.Service{Ports: model.ListOf(ports[3])}), place1("a", "p", socket)})
 		u := everythingSaid().Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-		v := u.World.View(ClusterType, push.Client{Kind: KindEnvoy, Namespace: "a"})
+		v := u.World.View(ClusterType, push.Client{Kind: reach.KindEnvoy, Namespace: "a"})
 		subject, _ := u.World.Find(v, ClusterType, "outbound|81||h")
 		c := message(t, subject.Encode().Joined().Body).(*clusterv3.Cluster)
 		if got := c.GetUpstreamConnectionOptions() != nil; got != want {
@@ -164,7 +167,7 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 // Envoys at the edge have no listeners but those of the configuration.
 func TestEdgeHasTheConfiguredPortsOnly(t *testing.T) {
 	t.Parallel()
-	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router", Interception: "NONE", Outbound: push.AllPorts()}, Addresses: []string{"2001:db8::1"}}
+	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router", Interception: "NONE", Outbound: push.AllPorts()}, Addresses: []string{"2001:db8::1"}}
 	for _, edge := range [][]policy.EdgePort{nil, {{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}}} {
 		s := NewTranslator()
 		s.Edge.Ports = edge

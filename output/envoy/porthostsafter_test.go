@@ -9,6 +9,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 )
 
 // What is made of an index from the one before, of which only some runs are looked at, is
@@ -16,7 +18,7 @@ import (
 func TestHostsOfAPortFollowTheirChanges(t *testing.T) {
 	names := hostsOfSeveralRuns()
 	rapid.Check(t, func(t *rapid.T) {
-		builder, v := catalog.NewBuilderIn(ruled), View{proxy: proxy{domain: "cluster.local"}}
+		builder, v := catalog.NewBuilderIn(ruled), View{proxy: node.Proxy{Domain: "cluster.local"}}
 		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			var events []model.Event
 			for range rapid.IntRange(1, 6).Draw(t, "events") {
@@ -27,7 +29,7 @@ func TestHostsOfAPortFollowTheirChanges(t *testing.T) {
 			if index == nil || rapid.IntRange(0, 3).Draw(t, "not asked for") == 0 {
 				continue
 			}
-			got, want := hostsOf(index, v), newPortHosts(index, hostsIn{domain: "cluster.local"}, nil)
+			got, want := vhost.Of(index, v.hostsIn()), vhost.NewPort(index, vhost.Key{Domain: "cluster.local"}, nil)
 			if got, want := shapeOf(got), shapeOf(want); !slices.Equal(got, want) {
 				t.Fatalf("got\n%v\nwant\n%v", got, want)
 			}
@@ -39,7 +41,7 @@ func TestHostsOfAPortFollowTheirChanges(t *testing.T) {
 func hostsOfSeveralRuns() (names []string) {
 	for i, begin := 0, 0; begin < 5; i++ {
 		name := fmt.Sprintf("host-%03d", i)
-		if begins(name + ".n.svc.cluster.local") {
+		if vhost.Begins(name + ".n.svc.cluster.local") {
 			begin++
 		} else if i%16 != 0 {
 			continue
@@ -72,15 +74,15 @@ func drawNeighbour(t *rapid.T, names []string) model.Event {
 
 // shapeOf is the services of each run, with whether somebody else claims a domain of
 // theirs, and the claims.
-func shapeOf(a *portHosts) (list []string) {
-	for _, r := range a.runs {
-		list = append(list, fmt.Sprintf("run, plain %t, homes %d", r.plain, len(r.homes)))
-		for _, m := range r.members {
-			list = append(list, fmt.Sprintf("%v at %p: host %t, contested %t", m.Key, m.Definition, m.host != nil, m.host != nil && m.host.contested))
+func shapeOf(a *vhost.Port) (list []string) {
+	for _, r := range a.Runs {
+		list = append(list, fmt.Sprintf("run, plain %t, homes %d", r.Plain, len(r.Homes)))
+		for _, m := range r.Members {
+			list = append(list, fmt.Sprintf("%v at %p: host %t, contested %t", m.Key, m.Definition, m.Host != nil, m.Host != nil && m.Host.Contested))
 		}
 	}
-	for c, h := range a.claims.All() {
-		list = append(list, fmt.Sprintf("%s %t %s by %v at %p: %t", c.domain, c.own, c.home, c.by.Key, h.Definition, h.contested))
+	for c, h := range a.Claims.All() {
+		list = append(list, fmt.Sprintf("%s %t %s by %v at %p: %t", c.Domain, c.Own, c.Home, c.By.Key, h.Definition, h.Contested))
 	}
 	return list
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -20,7 +22,7 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 	settings.DNS.Port = 53
 	var events []model.Event
 	for number := range strings.SplitSeq(httpPorts, " ") {
-		port, _ := parsePort(number)
+		port, _ := names.ParsePort(number)
 		settings.Edge.Ports = append(settings.Edge.Ports, policy.EdgePort{Number: int(port), Protocol: policy.EdgeHTTP, Hosts: []string{"*"}})
 		events = append(events, edgeService("web-"+number+".com", 0, model.ResolutionStatic, model.Port{Number: port, Name: "http", Protocol: "HTTP"}))
 	}
@@ -46,7 +48,7 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 		"edge":                           {push.Proxy{Role: "router"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
 		"edge without privileges":        {push.Proxy{Role: "router", Unprivileged: true}, "0.0.0.0_1024 0.0.0.0_8080"},
 	} {
-		v := w.View(ListenerType, push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: test.proxy})
+		v := w.View(ListenerType, push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: test.proxy})
 		names := slices.Sorted(w.Names(v, ListenerType))
 		if got := strings.Join(names, " "); got != test.want {
 			t.Errorf("%s: %s\nnot %s", name, got, test.want)
@@ -67,7 +69,7 @@ func TestAListenerOfLoopbackIsSharedWhateverElseIsListed(t *testing.T) {
 	builder.Apply(1, []model.Event{edgeService("web.com", 0, model.ResolutionStatic, model.Port{Number: 80, Name: "http", Protocol: "HTTP"})})
 	w := NewTranslator().Begin()(builder.Snapshot(), catalog.Change{}, true, "root").World
 	client := func(ports push.Ports) push.Client {
-		return push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: ports}}
+		return push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: ports}}
 	}
 	of := func(ports push.Ports) push.Subject {
 		c := client(ports)

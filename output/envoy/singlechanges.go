@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -42,8 +44,8 @@ func (n *singleChanges) count(host string, c catalog.ServiceChange) {
 // claim the same domains are left to [singleChanges.contested].
 func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []string) {
 	for _, port := range concernedPorts(n.hosts, host, c) {
-		n.note(RouteType, hostRoutes(port), namespaces)
-		n.note(VirtualHostType, hostName(host, port), namespaces)
+		n.note(RouteType, names.HostRoutes(port), namespaces)
+		n.note(VirtualHostType, names.VirtualHost(host, port), namespaces)
 	}
 }
 
@@ -60,7 +62,7 @@ func (n *singleChanges) contested() {
 				if index == nil {
 					continue
 				}
-				search = newClaimSearch(hostsOf(index, n.view()))
+				search = newClaimSearch(vhost.Of(index, n.hostsIn()))
 				searches[port] = search
 			}
 			for s := range n.now.ByHost(host) {
@@ -73,7 +75,7 @@ func (n *singleChanges) contested() {
 	}
 	for port, search := range searches {
 		for host, namespaces := range search.found() {
-			n.audiences.join(sharedName{VirtualHostType, hostName(host, port)}, namespaces)
+			n.audiences.join(sharedName{VirtualHostType, names.VirtualHost(host, port)}, namespaces)
 		}
 	}
 }
@@ -82,13 +84,13 @@ func (n *singleChanges) note(r push.Row, name string, namespaces []string) {
 	n.audiences.add(sharedName{r, name}, namespaces)
 }
 
-// view is one under which virtual hosts are made.
-func (n *singleChanges) view() View {
-	v := View{proxy: proxy{domain: n.settings.Domain}}
-	if n.settings != asIstio {
-		v.settings = n.settings
+// hostsIn is the key under which virtual hosts are made.
+func (n *singleChanges) hostsIn() vhost.Key {
+	in := vhost.Key{Domain: n.settings.Domain}
+	if n.settings != policy.Istio {
+		in.Settings = n.settings
 	}
-	return v
+	return in
 }
 
 // crossed notes the listeners of ports that may have become large, or ceased to be.
@@ -97,8 +99,8 @@ func (n *singleChanges) crossed() {
 		if is := n.now.Port(port).Len(); is < n.settings.LargePort-moved || is-moved > n.settings.LargePort {
 			continue
 		}
-		for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
-			n.note(ListenerType, socketName(address, port), nil)
+		for _, address := range []string{names.AnyIPv4, names.AnyIPv6, names.LocalIPv4, names.LocalIPv6} {
+			n.note(ListenerType, names.Socket(address, port), nil)
 		}
 	}
 }
@@ -106,15 +108,11 @@ func (n *singleChanges) crossed() {
 // claimSearch finds the hosts of services that claim a domain of some, for clients of
 // whichever cluster.
 type claimSearch struct {
-	*portHosts
+	*vhost.Port
 
-	domains   map[homeDomain]*claimed
+	domains   map[vhost.HomeDomain]*claimed
 	addresses map[string]*claimed
 }
-
-// homeDomain is a domain, and the namespace of those who know a service by it if these are
-// not all.
-type homeDomain struct{ domain, home string }
 
 // claimed is what the hosts that changed have in common, and who may see one of these.
 type claimed struct {
@@ -126,18 +124,18 @@ type claimed struct {
 // hosts that have something in common. If there are more, all clients are looked at.
 const mostNamed = 64
 
-func newClaimSearch(all *portHosts) *claimSearch {
-	return &claimSearch{all, map[homeDomain]*claimed{}, map[string]*claimed{}}
+func newClaimSearch(all *vhost.Port) *claimSearch {
+	return &claimSearch{all, map[vhost.HomeDomain]*claimed{}, map[string]*claimed{}}
 }
 
 // of enters what a service claims. The namespaces are those who may see that its host has
 // changed.
 func (r *claimSearch) of(s catalog.ServiceDefinition, by *namespaceSet) {
-	for c := range newPortHost(s, r.index.Number, r.in).claims() {
-		enter(r.domains, homeDomain{c.domain, c.home}, s.Key.Host, by)
+	for c := range vhost.NewHost(s, r.Index.Number, r.In).Claims() {
+		enter(r.domains, vhost.HomeDomain{Domain: c.Domain, Home: c.Home}, s.Key.Host, by)
 	}
 	for address := range s.EveryAddress() {
-		enter(r.domains, homeDomain{domain: authority(address)}, s.Key.Host, by) // who has it for a host
+		enter(r.domains, vhost.HomeDomain{Domain: vhost.Authority(address)}, s.Key.Host, by) // who has it for a host
 		enter(r.addresses, address, s.Key.Host, by)
 	}
 	enter(r.addresses, strings.Trim(strings.ToLower(s.Key.Host), "[]"), s.Key.Host, by)
@@ -171,15 +169,15 @@ func (r *claimSearch) found() iter.Seq2[string, *namespaceSet] {
 	return func(yield func(string, *namespaceSet) bool) {
 		for key, is := range r.domains {
 			is.by.own = false // many names have it from here on
-			for c := range rivals(r.claims, claim{domain: key.domain, own: key.home != "", home: key.home}) {
-				if c.by.Key.Host != is.host && !yield(c.by.Key.Host, is.by) {
+			for c := range vhost.Rivals(r.Claims, vhost.Claim{Domain: key.Domain, Own: key.Home != "", Home: key.Home}) {
+				if c.By.Key.Host != is.host && !yield(c.By.Key.Host, is.by) {
 					return
 				}
 			}
 		}
 		for address, is := range r.addresses {
 			is.by.own = false
-			for s := range r.index.At(address) {
+			for s := range r.Index.At(address) {
 				if s.Key.Host != is.host && !yield(s.Key.Host, is.by) {
 					return
 				}

@@ -2,67 +2,19 @@ package envoy
 
 import (
 	"iter"
-	"slices"
 	"strings"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Envoy 1.40 takes single hosts over ADS. Releases up to 1.30 at least reject a route
-// configuration with VHDS over ADS, and it is not known which one was the first that does not.
-const hostsFromMajor, hostsFromMinor = 1, 40
-
-// takesHosts reports whether a client takes hosts one by one.
-func takesHosts(c push.Client) bool {
-	return c.Increments && slices.Compare(c.Release[:], []uint32{hostsFromMajor, hostsFromMinor}) >= 0
-}
-
-// said are the settings of a view.
-func (v View) said() *policy.Prepared {
-	if v.settings == nil {
-		return asIstio
-	}
-	return v.settings
-}
-
 // usesHosts reports whether a view's listeners lead to them.
-func (v View) usesHosts(index *catalog.PortServices) bool {
-	return v.single && index.Len() >= v.said().LargePort
-}
-
-// hostRoutes is the name of the route configuration of a port that takes single hosts.
-func hostRoutes(number uint32) string { return portRoutes(number) + singleHosts }
-
-const singleHosts = ".hosts"
-
-func parseHostRoutes(name string) (number uint32, ok bool) {
-	digits, ok := strings.CutSuffix(name, singleHosts)
-	if !ok {
-		return 0, false
-	}
-	number, ok = parsePort(digits)
-	return number, ok && number <= highestPort
-}
-
-// hostName is the name of a single host. Envoy demands that it begins with that of the
-// route configuration.
-func hostName(host string, number uint32) string { return hostRoutes(number) + "/" + host }
-
-// routesOfHost is the name of the route configuration that a single host is in.
-func routesOfHost(name string) string {
-	routes, _, _ := strings.Cut(name, "/")
-	return routes
-}
-
-func parseHostName(name string) (host string, number uint32, ok bool) {
-	routes, host, _ := strings.Cut(name, "/")
-	number, ok = parseHostRoutes(routes)
-	return host, number, ok && host != ""
+func usesHosts(v View, index *catalog.PortServices) bool {
+	return v.single && index.Len() >= v.settings.OrIstio().LargePort
 }
 
 // hostRoutesSubject is the route configuration of a port that takes single hosts. It has
@@ -75,7 +27,7 @@ type hostRoutesSubject struct {
 // findHostRoutes returns it for any port, of services or not, whatever number of services
 // the settings name. Envoy keeps it while it drains a listener, also one of an earlier
 // process. It removes hosts only while there is VHDS in it.
-func findHostRoutes(w *World, v View, name string, number uint32) (push.Subject, bool) {
+func findHostRoutes(w *state, v View, name string, number uint32) (push.Subject, bool) {
 	if !v.single {
 		return nil, false
 	}
@@ -88,9 +40,9 @@ func (r hostRoutesSubject) hosts() iter.Seq[singleHost] {
 		if r.index == nil {
 			return
 		}
-		all := hostsOf(r.index, r.view)
+		all := vhost.Of(r.index, r.view.hostsIn())
 		for s := range r.index.Visible(r.view.viewer()) {
-			if is, ok := all.single(r.view, s); ok && !yield(is) {
+			if is, ok := singleOf(all, r.view.viewer(), s); ok && !yield(is) {
 				return
 			}
 		}
@@ -99,7 +51,7 @@ func (r hostRoutesSubject) hosts() iter.Seq[singleHost] {
 
 // Refers implements [push.Referrer].
 func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
-	if to != virtualHostURL {
+	if to != wire.VirtualHostURL {
 		return nothing
 	}
 	return func(yield func(string) bool) {
@@ -113,57 +65,54 @@ func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (r hostRoutesSubject) Encode() push.Encoded {
-	rest := &fragments{}
-	rest.add(newFragment(otherHosts(r.view.settings)))
-	p := &pieces{}
-	p.add(rest)
-	return encodeRoutes(&routev3.RouteConfiguration{
-		Name: r.name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
-		Vhds: &routev3.Vhds{ConfigSource: fromADS()},
-	}, p)
+	rest := &vhost.Fragments{}
+	rest.Add(vhost.NewFragment(wire.OtherHosts(r.view.settings.OrIstio().RegistryOnly)))
+	p := &vhost.Pieces{}
+	p.Add(rest)
+	return vhost.EncodeRoutes(wire.Routes(r.name, true), p)
 }
 
 // singleHost is the virtual host of a service at a large port, as some viewers see it.
 type singleHost struct {
-	*portHost
+	*vhost.Host
 
 	own     bool   // of the namespace in which it has its bare name
 	domains string // those that others leave it; empty if it has all
 }
 
 // single returns the virtual host of a service for a view; ok is false if it has none.
-func (a *portHosts) single(v View, s catalog.ServiceDefinition) (is singleHost, ok bool) {
-	h := a.find(s)
+func singleOf(a *vhost.Port, v catalog.Viewer, s catalog.ServiceDefinition) (is singleHost, ok bool) {
+	h := a.Find(s)
 	if h == nil {
 		return is, false
 	}
-	is = singleHost{portHost: h, own: h.ownFor(v.Namespace)}
-	if h.contested {
-		sees := func(s catalog.ServiceDefinition) bool { return a.index.Means(v.viewer(), s) }
-		is.domains = strings.Join(h.wonBy(a.claims, v.Namespace, sees), "\n")
+	is = singleHost{Host: h, own: h.OwnFor(v.Namespace)}
+	if h.Contested {
+		sees := func(s catalog.ServiceDefinition) bool { return a.Index.Means(v, s) }
+		is.domains = strings.Join(h.WonBy(a.Claims, v.Namespace, sees), "\n")
 		return is, is.domains != ""
 	}
 	return is, true
 }
 
-func (h singleHost) name() string { return hostName(h.Key.Host, h.number) }
+func (h singleHost) name() string { return names.VirtualHost(h.Key.Host, h.Number) }
 
 // singleSlot tells a single host from every other, as others see it as well.
 type singleSlot struct {
 	key     catalog.ServiceKey
 	number  uint32
-	in      hostsIn
+	in      vhost.Key
 	own     bool
 	domains string
 }
 
 // Slot implements [push.Subject].
-func (h singleHost) Slot() any { return singleSlot{h.Key, h.number, h.in, h.own, h.domains} }
+func (h singleHost) Slot() any { return singleSlot{h.Key, h.Number, h.In, h.own, h.domains} }
 
 // Refers implements [push.Referrer].
 func (h singleHost) Refers(to string) iter.Seq[string] {
-	if to == clusterURL {
-		return one(ClusterName(h.Key.Host, h.number))
+	if to == wire.ClusterURL {
+		return one(names.Cluster(h.Key.Host, h.Number))
 	}
 	return nothing
 }
@@ -173,19 +122,19 @@ func (h singleHost) Refers(to string) iter.Seq[string] {
 func (h singleHost) Encode() push.Encoded {
 	domains := strings.Split(h.domains, "\n")
 	if h.domains == "" {
-		domains = h.domainsFor(h.own)
+		domains = h.DomainsFor(h.own)
 	}
-	m := h.virtualHost(domains)
+	m := h.VirtualHost(domains)
 	m.Name = h.name()
-	return encode(m.GetName(), virtualHostURL, m)
+	return encode(m.GetName(), wire.VirtualHostURL, m)
 }
 
 // findSingleHost finds one by its name.
-func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
-	if v.proxy.role == edge {
-		return w.findEdgeHost(v, name)
+func findSingleHost(w *state, v View, name string) (push.Subject, bool) {
+	if v.proxy.Role == node.Edge {
+		return findEdgeHost(w, v, name)
 	}
-	host, number, ok := parseHostName(name)
+	host, number, ok := names.ParseVirtualHost(name)
 	index := w.snapshot.Port(number)
 	if !ok || !v.single || index == nil {
 		return nil, false
@@ -194,7 +143,7 @@ func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
 	if !ok {
 		return nil, false
 	}
-	is, ok := hostsOf(index, v).single(v, s.ServiceDefinition)
+	is, ok := singleOf(vhost.Of(index, v.hostsIn()), v.viewer(), s.ServiceDefinition)
 	if !ok {
 		return nil, false
 	}
@@ -202,8 +151,8 @@ func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
 }
 
 // singleHostNames yields those of all ports.
-func (w *World) singleHostNames(v View) iter.Seq[string] {
-	if v.proxy.role == edge {
+func singleHostNames(w *state, v View) iter.Seq[string] {
+	if v.proxy.Role == node.Edge {
 		return w.definitions.edgeHostNames(v, w.settings.Edge...)
 	}
 	return func(yield func(string) bool) {

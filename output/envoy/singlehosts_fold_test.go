@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -66,7 +68,7 @@ func (e *hostEnvoy) turnTo(name string) {
 func (e *hostEnvoy) client() push.Client {
 	c := sidecarIn(e.name)
 	c.Cluster = map[string]string{"n": "west"}[e.name] // the other says none
-	c.Increments, c.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
+	c.Increments, c.Release = true, [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
 	return c
 }
 
@@ -203,14 +205,14 @@ func (e *hostEnvoy) compare(w *World, s *catalog.Snapshot) {
 	v := of(w.View(RouteType, e.client()))
 	for _, number := range []uint32{80, 81} {
 		e.compareListener(w, s, number)
-		table := e.routes[hostRoutes(number)]
+		table := e.routes[names.HostRoutes(number)]
 		switch {
-		case !e.asks[hostRoutes(number)]:
+		case !e.asks[names.HostRoutes(number)]:
 			continue
 		case table == nil:
-			e.h.broken("%s was not sent %s", e.name, hostRoutes(number))
+			e.h.broken("%s was not sent %s", e.name, names.HostRoutes(number))
 		case table.config.GetVhds() == nil:
-			e.h.broken("%s has %s without VHDS, so it would remove no hosts", e.name, hostRoutes(number))
+			e.h.broken("%s has %s without VHDS, so it would remove no hosts", e.name, names.HostRoutes(number))
 		}
 		got := slices.Collect(maps.Values(table.single))
 		want := plainRoutes(s, v, number)
@@ -233,7 +235,7 @@ func leadingTo(hosts []*routev3.VirtualHost) (list []*routev3.VirtualHost) {
 }
 
 func (e *hostEnvoy) compareListener(w *World, s *catalog.Snapshot, number uint32) {
-	subject, ok := w.Find(w.View(ListenerType, e.client()), ListenerType, socketName(anyIPv4, number))
+	subject, ok := w.Find(w.View(ListenerType, e.client()), ListenerType, names.Socket(names.AnyIPv4, number))
 	if !ok {
 		return
 	}
@@ -250,13 +252,13 @@ func (e *hostEnvoy) compareListener(w *World, s *catalog.Snapshot, number uint32
 	}
 	for _, chain := range l.FilterChains {
 		m := &hcmv3.HttpConnectionManager{}
-		if chain.Filters[0].Name != httpFilter {
+		if chain.Filters[0].Name != "envoy.filters.network.http_connection_manager" {
 			continue
 		}
 		e.unpack(chain.Filters[0].GetTypedConfig(), m)
-		want := portRoutes(number)
+		want := names.PortRoutes(number)
 		if s.Port(number).Len() >= e.h.settings.LargePort {
-			want = hostRoutes(number)
+			want = names.HostRoutes(number)
 		}
 		if got := m.GetRds().GetRouteConfigName(); got != want {
 			e.h.broken("%s leads to %s, not to %s", l.Name, got, want)

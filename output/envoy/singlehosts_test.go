@@ -12,7 +12,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -150,7 +153,7 @@ func TestFirstHostsAreAllHosts(t *testing.T) {
 	defer cancel()
 	producer.Publish(push.Update{World: worldUnder((&policy.Settings{ClusterDomain: "cluster.local", VHDS: policy.VHDS{From: 500}}).Prepare(), builder.Snapshot(), true, "root", nil)})
 	client := sidecarIn("ns-7")
-	client.Increments, client.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
+	client.Increments, client.Release = true, [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
 	sub := engine.Connect(push.Info{ID: "it"}, client)
 	defer sub.Close()
 	for _, request := range []push.Request{{Type: producer.Type(RouteType), Subscribe: []string{"80.hosts"}}, {Type: producer.Type(VirtualHostType), Wildcard: push.WildcardOn}} {
@@ -191,11 +194,11 @@ func TestWhoTakesSingleHosts(t *testing.T) {
 	} {
 		client := sidecarIn("ns-7")
 		client.Increments, client.Release = c.increments, c.release
-		listener, ok := w.Find(w.View(ListenerType, client), ListenerType, socketName(anyIPv4, 80))
+		listener, ok := w.Find(w.View(ListenerType, client), ListenerType, names.Socket(names.AnyIPv4, 80))
 		if !ok {
 			t.Fatal("there is no listener")
 		}
-		if got := slices.Collect(listener.(push.Referrer).Refers(routeURL)); !slices.Equal(got, []string{c.routes}) { //nolint:forcetypeassert // it is one
+		if got := slices.Collect(listener.(push.Referrer).Refers(wire.RouteURL)); !slices.Equal(got, []string{c.routes}) { //nolint:forcetypeassert // it is one
 			t.Errorf("%d.%d, increments %t: led to %v, want %s", c.release[0], c.release[1], c.increments, got, c.routes)
 		}
 		if _, ok := w.Find(w.View(RouteType, client), RouteType, "80.hosts"); ok != (c.routes == "80.hosts") {

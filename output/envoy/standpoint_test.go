@@ -15,7 +15,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -36,7 +38,7 @@ func placed(host string, traffic model.Traffic, endpoints ...model.Endpoint) []m
 func on(address, node, cluster string) model.Endpoint {
 	e := model.Endpoint{Address: address, Node: node}
 	if cluster != "" {
-		e.Labels = model.MapOf(map[string]string{clusterLabel: cluster})
+		e.Labels = model.MapOf(map[string]string{lb.ClusterLabel: cluster})
 	}
 	return e
 }
@@ -65,7 +67,7 @@ func TestNodeLocalServicesAreCalledOnTheNode(t *testing.T) {
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, placed("local.example", model.Traffic{NodeLocal: true},
 		on("10.0.0.1", "node-1", ""), on("10.0.0.2", "node-1", "east"), on("10.0.0.3", "node-1", "west"), on("10.0.0.4", "node-2", "east"), on("10.0.0.5", "", "")))
-	w := worldUnder(asIstio, builder.Snapshot(), true, "istio-system", nil)
+	w := worldUnder(policy.Istio, builder.Snapshot(), true, "istio-system", nil)
 	for name, test := range map[string]struct {
 		client push.Client
 		want   map[string]uint32
@@ -75,7 +77,7 @@ func TestNodeLocalServicesAreCalledOnTheNode(t *testing.T) {
 		"on a node without an endpoint": {push.Client{Node: "node-3", Cluster: "east"}, map[string]uint32{}},
 		"on no node":                    {push.Client{Cluster: "east"}, map[string]uint32{"10.0.0.5": 0}},
 	} {
-		for _, kind := range []string{KindEnvoy, KindGRPC} {
+		for _, kind := range []string{reach.KindEnvoy, reach.KindGRPC} {
 			test.client.Kind = kind
 			if diff := gocmp.Diff(test.want, given(t, w, test.client, "local.example")); diff != "" {
 				t.Errorf("%s, %s: -want +got:\n%s", name, kind, diff)
@@ -116,9 +118,9 @@ func TestPreferredEndpointsComeFirst(t *testing.T) {
 		}
 		builder := catalog.NewBuilder(nil)
 		builder.Apply(1, placed("near.example", model.Traffic{Prefer: prefer}, endpoints...))
-		w := worldUnder(asIstio, builder.Snapshot(), true, "istio-system", nil)
+		w := worldUnder(policy.Istio, builder.Snapshot(), true, "istio-system", nil)
 		client := push.Client{
-			Kind: rapid.SampledFrom([]string{KindEnvoy, KindGRPC}).Draw(t, "kind"), Locality: drawLocality(t), Node: rapid.SampledFrom([]string{"node-1", "node-3"}).Draw(t, "on"),
+			Kind: rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC}).Draw(t, "kind"), Locality: drawLocality(t), Node: rapid.SampledFrom([]string{"node-1", "node-3"}).Draw(t, "on"),
 			Network: rapid.SampledFrom([]string{"", "m"}).Draw(t, "in"),
 		}
 		client.Locality.Region = cmp.Or(client.Locality.Region, "a") // for who is nowhere prefers nothing
@@ -144,16 +146,16 @@ func TestConfiguredFailoverCountsBeforeTheRegistrys(t *testing.T) {
 	for name, test := range map[string]struct {
 		of     *catalog.Definition
 		policy policy.Policy
-		want   order
+		want   lb.Order
 	}{
-		"nothing is said":         {none, policy.Policy{}, alike},
-		"the registry alone":      {zone, policy.Policy{}, bySameZone},
-		"with detection":          {zone, policy.Policy{OutlierDetection: detection}, bySameZone},
-		"turned off":              {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &off}, alike},
-		"turned on":               {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &on}, byLocality},
-		"the configuration alone": {none, policy.Policy{OutlierDetection: detection}, byLocality},
+		"nothing is said":         {none, policy.Policy{}, lb.Alike},
+		"the registry alone":      {zone, policy.Policy{}, lb.BySameZone},
+		"with detection":          {zone, policy.Policy{OutlierDetection: detection}, lb.BySameZone},
+		"turned off":              {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &off}, lb.Alike},
+		"turned on":               {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &on}, lb.ByLocality},
+		"the configuration alone": {none, policy.Policy{OutlierDetection: detection}, lb.ByLocality},
 	} {
-		if got := orderOf(test.of, &test.policy); got != test.want {
+		if got := lb.OrderOf(test.of, &test.policy); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
@@ -179,7 +181,7 @@ func TestBytesAreSharedByNode(t *testing.T) {
 		publish := func(events []model.Event) {
 			revision++
 			change := builder.Apply(revision, events)
-			p.Publish(stepOf(asIstio, builder.Snapshot(), change, true, "istio-system", nil))
+			p.Publish(stepOf(policy.Istio, builder.Snapshot(), change, true, "istio-system", nil))
 			synctest.Wait()
 		}
 		var endpoints []model.Endpoint
@@ -189,7 +191,7 @@ func TestBytesAreSharedByNode(t *testing.T) {
 		publish(append(placed("local.example", model.Traffic{}, endpoints...), placed("plain.example", model.Traffic{}, endpoints...)...))
 		var all []*push.Subscriber
 		for n := range clients {
-			all = append(all, e.Connect(push.Info{}, push.Client{Kind: KindEnvoy, Node: fmt.Sprintf("node-%d", n%nodes)}))
+			all = append(all, e.Connect(push.Info{}, push.Client{Kind: reach.KindEnvoy, Node: fmt.Sprintf("node-%d", n%nodes)}))
 			names := []string{"outbound|80||local.example", "outbound|80||plain.example"}
 			if err := all[n].Request(push.Request{Type: p.Type(EndpointType), Mode: push.Delta, Subscribe: names}); err != nil {
 				t.Fatal(err)
@@ -242,7 +244,7 @@ func TestAffinityIsByTheSourceOfCalls(t *testing.T) {
 		change := builder.Apply(1, events)
 		w, _ := test.settings.Begin()(builder.Snapshot(), change, true, "istio-system").World.(*World)
 		text := func(role string, r push.Row, resource string) string {
-			c := push.Client{Kind: KindEnvoy, Namespace: "n", Addresses: []string{"10.9.0.1"}, Proxy: push.Proxy{Role: role}}
+			c := push.Client{Kind: reach.KindEnvoy, Namespace: "n", Addresses: []string{"10.9.0.1"}, Proxy: push.Proxy{Role: role}}
 			subject, ok := w.Find(w.View(r, c), r, resource)
 			if !ok {
 				t.Fatalf("%s: there is no %s for a %s", name, resource, role)

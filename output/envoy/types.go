@@ -4,11 +4,10 @@ import (
 	"iter"
 	"slices"
 
-	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
-	"google.golang.org/protobuf/types/known/structpb"
-
-	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -24,181 +23,117 @@ const (
 	VirtualHostType
 )
 
-// The kinds of clients a view may be of. Clients of any other kind see nothing.
+// The kinds of clients, as in package reach.
 const (
-	KindEnvoy = "envoy"
-	KindGRPC  = "grpc"
-	// KindGRPCNode is gRPC that has to be answered otherwise about listeners that do
-	// not exist: see [absentListener]. It sees what KindGRPC sees.
-	KindGRPCNode = "grpc-node"
+	KindEnvoy    = reach.KindEnvoy
+	KindGRPC     = reach.KindGRPC
+	KindGRPCNode = reach.KindGRPCNode
 )
 
-// Names of the types in the protocol.
-const (
-	clusterURL     = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	endpointURL    = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	listenerURL    = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	routeURL       = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-	runtimeURL     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
-	memberURL      = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
-	virtualHostURL = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
-	secretURL      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
-)
-
-// row is all that differs between types. A type is added by adding its row, and
+// resourceType is a type of resources. A type is added by adding it to [resourceTypes], and
 // a file with its subject.
-type row struct {
+type resourceType struct {
 	push.TypeSpec
-	// name is the resource's name for a port of a host, and parse accepts exactly
-	// what name writes.
-	name  func(host string, port uint32) string
-	parse func(name string) (host string, port uint32, ok bool)
-	// offered reports whether there is such a resource for a service port that a
-	// kind of client gets in a form.
-	offered func(f form, kind string) bool
-	// subject is what the resource is made of, and what it refers to. It is nil for
-	// a type of which there are no resources: see [nobodys].
-	subject func(at slot, s *catalog.Service, port model.Port) push.Subject
-	// own is what Envoys that stand in the path of workloads have of the type beside
-	// the resources of single service ports; nil if nothing.
-	own *ownResources
-	// subsets says that there is one of each subset, too.
-	subsets bool
-	// locates says that the resource is where clients learn of endpoints: while
-	// one that is gone is still in it, they go astray.
-	locates bool
+	// view adds the parts of a view that the type depends on; nil if it depends on none.
+	view func(s *state, c push.Client, v *View)
+	// names yields the resources for a wildcard, and find returns any resource. They are nil
+	// for a type without resources.
+	names func(s *state, v View) iter.Seq[string]
+	find  func(s *state, v View, name string) (push.Subject, bool)
 }
 
-func isEnvoy(kind string) bool { return kind == KindEnvoy }
-
-// ownResources are resources of a type that are not of one service port.
-type ownResources struct {
-	// names yields those that there are for a wildcard, and find returns any.
-	names func(w *World, v View) iter.Seq[string]
-	find  func(w *World, v View, name string) (push.Subject, bool)
-}
-
-var rows = [...]row{
-	ClusterType: {
-		TypeSpec: push.TypeSpec{
-			Name: clusterURL,
-			// To a state-of-the-world client a cluster that is missing from a
-			// response is a deleted cluster.
-			Whole:    true,
-			Brings:   []string{endpointURL, secretURL},
-			Audience: audienceOf,
+// resourceTypes lists the types by their rows.
+func resourceTypes() []resourceType {
+	return []resourceType{
+		ClusterType: {
+			TypeSpec: push.TypeSpec{
+				Name: wire.ClusterURL,
+				// To a state-of-the-world client a cluster that is missing from a
+				// response is a deleted cluster.
+				Whole:    true,
+				Brings:   []string{wire.EndpointURL, wire.SecretURL},
+				Audience: audienceOf,
+			},
+			view: viewClusters, names: clusterNames, find: findCluster,
 		},
-		name: ClusterName, parse: parseClusterName,
-		offered: func(f form, _ string) bool { return f != noForm },
-		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject { return clusterOf(at, s, port) },
-		own:     &ownResources{names: ownClusterNames, find: findOwnCluster},
-		locates: true, // of DNS services
-		subsets: true,
-	},
-	EndpointType: {
-		TypeSpec: push.TypeSpec{
-			Name: endpointURL,
-			// Envoy warms a cluster whenever it is added or updated, and waits
-			// for its assignment even if the endpoints are the same.
-			Awaited: true,
-			Brings:  []string{memberURL},
-			// An assignment without endpoints, rather than silence: Envoy waits for it.
-			Void: func(name string) push.Encoded { return encodeAssignment(name, nil) },
+		EndpointType: {
+			TypeSpec: push.TypeSpec{
+				Name: wire.EndpointURL,
+				// Envoy warms a cluster whenever it is added or updated, and waits
+				// for its assignment even if the endpoints are the same.
+				Awaited: true,
+				Brings:  []string{wire.MemberURL},
+				// An assignment without endpoints, rather than silence: Envoy waits for it.
+				Void: func(name string) push.Encoded { return resourceOf(name, (&wire.Assignment{Name: name}).Any()) },
+			},
+			view: viewEndpoints, names: assignmentNames, find: findAssignment,
 		},
-		name: ClusterName, parse: parseClusterName,
-		offered: func(f form, _ string) bool { return f == eds },
-		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject {
-			return assignment{assignmentSlot: assignmentSlot{slot: at.common()}, endpoints: s.Endpoints(port.Number)}
+		ListenerType: {
+			TypeSpec: push.TypeSpec{
+				Name:      wire.ListenerURL,
+				Aggregate: reach.IsEnvoy, // services may share a listener
+				Whole:     true,          // as for clusters: absence is deletion
+				Brings:    []string{wire.RouteURL},
+				// A listener opens at once with a route configuration that Envoy already has,
+				// and its virtual hosts.
+				Needs:    []string{wire.ClusterURL, wire.VirtualHostURL},
+				Audience: audienceOf,
+				Absent:   absentListener,
+				Void:     voidListener,
+			},
+			view: viewListeners, names: allListenerNames, find: findAnyListener,
 		},
-		own: &ownResources{names: enteredNames, find: func(w *World, v View, name string) (push.Subject, bool) {
-			return findEntered(w, v, EndpointType, name)
+		RouteType: {
+			TypeSpec: push.TypeSpec{
+				Name: wire.RouteURL,
+				// A route must not lead to a cluster that the client does not have.
+				Needs:     []string{wire.ClusterURL},
+				Brings:    []string{wire.VirtualHostURL},
+				Aggregate: reach.IsEnvoy,
+				Absent:    absentRoute,
+				Void:      func(name string) push.Encoded { return voidRoutes(policy.Istio, name) },
+			},
+			view: viewRoutes, names: allRouteNames, find: findAnyRoutes,
+		},
+		// An Envoy starts at once when its question for a runtime or a secret is answered, and
+		// otherwise after 15 s (initial_fetch_timeout).
+		RuntimeType: {TypeSpec: push.TypeSpec{
+			Name: wire.RuntimeURL,
+			Void: func(name string) push.Encoded { return encode(name, wire.RuntimeURL, wire.Runtime(name)) },
 		}},
-		locates: true,
-		subsets: true,
-	},
-	ListenerType: {
-		TypeSpec: push.TypeSpec{
-			Name:      listenerURL,
-			Aggregate: isEnvoy, // one socket may be of many services
-			Whole:     true,    // as for clusters: absence is deletion
-			Brings:    []string{routeURL},
-			// A listener that comes to lead to a route configuration which Envoy still has
-			// opens at once, with the single hosts that are there.
-			Needs:    []string{clusterURL, virtualHostURL},
-			Audience: audienceOf,
-			Absent:   absentListener,
-			Void:     voidListener,
+		SecretType: {TypeSpec: push.TypeSpec{Name: wire.SecretURL}, names: secretNames, find: findSecret},
+		MemberType: {
+			TypeSpec: push.TypeSpec{
+				Name:       wire.MemberURL,
+				Increments: true,
+				// Envoy waits anew for the members that an assignment leads to.
+				Awaited: true,
+				// A client that asks for a removed collection is about to receive an assignment
+				// with other collections. An answer would leave it without endpoints.
+				Absent: func(string, push.Mode) push.Absence { return push.Silence },
+			},
+			view: viewMembers, names: memberNames, find: findMembers,
 		},
-		name: ListenerName, parse: parseListenerName,
-		offered: gRPCOnly,
-		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return listener{at.common()} },
-		own:     &ownResources{names: listenerNames, find: findListener},
-	},
-	RouteType: {
-		TypeSpec: push.TypeSpec{
-			Name: routeURL,
-			// A route must not lead to a cluster that the client does not have.
-			Needs:     []string{clusterURL},
-			Brings:    []string{virtualHostURL},
-			Aggregate: isEnvoy,
-			Absent:    absentRoute,
-			Void:      func(name string) push.Encoded { return voidRoutes(asIstio, name) },
+		VirtualHostType: {
+			TypeSpec: push.TypeSpec{
+				Name:  wire.VirtualHostURL,
+				Needs: []string{wire.ClusterURL},
+				// Envoy asks for all, and takes those of its route configurations.
+				Within: names.RoutesOf,
+				// A virtual host belongs to one service port, and always leads to one cluster.
+				// One that loses a domain does not wait, so that its new owner comes no earlier.
+				Fixed: true,
+				// Envoy forgets virtual hosts that came before their route configuration. Its
+				// listener opens with the first response of them.
+				Awaited:  true,
+				Together: true,
+				// Envoy rejects the later of two virtual hosts with the same domain.
+				Exclusive: true,
+			},
+			view: viewVirtualHosts, names: singleHostNames, find: findSingleHost,
 		},
-		name: ClusterName, parse: parseClusterName,
-		offered: gRPCOnly,
-		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject {
-			return route{slot: at.common(), policy: asIstio.Defaults}
-		},
-		own: &ownResources{names: routeNames, find: findRoutes},
-	},
-	RuntimeType: nobodys(push.TypeSpec{
-		Name: runtimeURL,
-		// Envoy NACKs a response without a layer, so it gets one in which nothing is set.
-		Void: func(name string) push.Encoded {
-			return encode(name, runtimeURL, &runtimev3.Runtime{Name: name, Layer: &structpb.Struct{}})
-		},
-	}),
-	SecretType: nobodys(push.TypeSpec{Name: secretURL}), // but for those of findSecret
-	// It has no rows of single service ports: see [World.Find].
-	MemberType: nobodys(push.TypeSpec{
-		Name:       memberURL,
-		Increments: true,
-		// Envoy waits anew for the members that an assignment leads to.
-		Awaited: true,
-		// Who asks for a collection that there is no more is about to be sent an
-		// assignment that names others. An answer would leave it without endpoints.
-		Absent: func(string, push.Mode) push.Absence { return push.Silence },
-	}),
-	// Likewise: see [World.findSingleHost].
-	VirtualHostType: nobodys(push.TypeSpec{
-		Name:  virtualHostURL,
-		Needs: []string{clusterURL},
-		// Envoy asks for all, and takes those of its route configurations.
-		Within: routesOfHost,
-		// Each is of one service port, and so leads to one cluster for ever. One that
-		// loses a domain does not wait, so that whoever gains it comes no earlier.
-		Fixed: true,
-		// Envoy forgets those that came before their route configuration. Its listener
-		// opens with the first response of them.
-		Awaited:  true,
-		Together: true,
-		// Of two that have one domain Envoy rejects the one that comes later.
-		Exclusive: true,
-	}),
+	}
 }
-
-// nobodys is the row of a type of which there are no resources. An Envoy that
-// asks for one starts at once when it is answered as any name that does not
-// exist, and else only after 15 s (initial_fetch_timeout).
-func nobodys(spec push.TypeSpec) row {
-	return row{TypeSpec: spec, name: ClusterName, parse: parseClusterName, offered: func(form, string) bool { return false }}
-}
-
-// gRPCOnly is of service ports that Envoys get no such resource of: theirs are of
-// many services.
-func gRPCOnly(f form, kind string) bool { return f != noForm && isGRPC(kind) }
-
-func isGRPC(kind string) bool { return kind == KindGRPC || kind == KindGRPCNode }
 
 // absentRoute sends an Envoy routes for what is no service's: it takes a removal for
 // an answer and then waits without its time limit, so that the listener never goes
@@ -207,7 +142,7 @@ func isGRPC(kind string) bool { return kind == KindGRPC || kind == KindGRPCNode 
 // report what does not exist.
 func absentRoute(kind string, m push.Mode) push.Absence {
 	switch {
-	case kind == KindEnvoy:
+	case kind == reach.KindEnvoy:
 		return push.Empty
 	case m == push.Delta:
 		return push.Removal
@@ -216,14 +151,15 @@ func absentRoute(kind string, m push.Mode) push.Absence {
 	}
 }
 
-// Types says how each type is delivered. Debounce delays the changes of a type
+// Types returns how each type is delivered. Debounce delays the changes of a type
 // for the subscribers of a mode; nil delays none.
 func Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
-	specs := make([]push.TypeSpec, len(rows))
-	for r, row := range rows {
-		specs[r] = row.TypeSpec
+	types := resourceTypes()
+	specs := make([]push.TypeSpec, len(types))
+	for r, t := range types {
+		specs[r] = t.TypeSpec
 		if debounce != nil {
-			specs[r].Debounce = [...]push.Debounce{debounce(row.Name, push.WholeState), debounce(row.Name, push.Delta)}
+			specs[r].Debounce = [...]push.Debounce{debounce(t.Name, push.WholeState), debounce(t.Name, push.Delta)}
 		}
 	}
 	specs[ListenerType].Apart = apartFor(debounce)
@@ -235,3 +171,42 @@ func one(name string) iter.Seq[string] { return slices.Values([]string{name}) }
 
 // nothing yields nothing.
 func nothing(func(string) bool) {}
+
+// What stands for some listeners, where it is said how long changes of a type wait.
+const (
+	// DNSChanges are those of the listener that answers lookups.
+	DNSChanges = "dns"
+	// SharedListenerChanges are those of listeners that services share.
+	SharedListenerChanges = "sharedListeners"
+)
+
+// apartFor has changes of listeners that many services share wait by themselves: each
+// sends the whole again, and listeners of one service are not to wait for them.
+func apartFor(debounce func(typeName string, m push.Mode) push.Debounce) []push.NameDebounce {
+	all := []struct {
+		changes string
+		is      func(name string) bool
+		replace bool
+	}{
+		{DNSChanges, isDNS, false},
+		{SharedListenerChanges, isShared, true}, // one of them takes what came in at addresses that have no listener any more
+	}
+	apart := make([]push.NameDebounce, len(all))
+	for n, of := range all {
+		apart[n].Is, apart[n].Replace = of.is, of.replace
+		if debounce != nil {
+			apart[n].Debounce = [...]push.Debounce{debounce(of.changes, push.WholeState), debounce(of.changes, push.Delta)}
+		}
+	}
+	return apart
+}
+
+// isDNS reports whether a listener answers lookups.
+func isDNS(name string) bool { return name == names.DNSListener }
+
+// isShared reports whether a listener is of all services of a port that have no address
+// of their own, or of a port of the edge. It has a chain for each host of TLS.
+func isShared(name string) bool {
+	address, _, ok := names.ParseSocket(name)
+	return ok && slices.Contains([]string{names.AnyIPv4, names.AnyIPv6, names.LocalIPv4, names.LocalIPv6}, address)
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -89,7 +90,7 @@ func TestWhoMayAnswerFollowsFromTheService(t *testing.T) {
 		"the host": {simple(), nil, []string{""}, []string{"DNS api.example"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := tlsOf(t, clusterFor(t, securedWorld(test.u, test.names, test.accounts...), KindEnvoy))
+			m := tlsOf(t, clusterFor(t, securedWorld(test.u, test.names, test.accounts...), reach.KindEnvoy))
 			if diff := gocmp.Diff(test.want, demanded(m)); diff != "" || m.Sni != "api.example" {
 				t.Errorf("sni %q; -want +got:\n%s", m.Sni, diff)
 			}
@@ -100,11 +101,11 @@ func TestWhoMayAnswerFollowsFromTheService(t *testing.T) {
 // The secrets of a cluster are there for Envoys, and no others.
 func TestSecretsAreFilesOfTheEnvoy(t *testing.T) {
 	w := securedWorld(&policy.UpstreamTLS{Mode: policy.MutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}, nil)
-	names := secretsIn(clusterFor(t, w, KindEnvoy))
+	names := secretsIn(clusterFor(t, w, reach.KindEnvoy))
 	if diff := gocmp.Diff([]string{"file-cert:/tls.crt~/tls.key", "file-root:/ca.crt"}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	v := w.View(SecretType, push.Client{Kind: KindEnvoy})
+	v := w.View(SecretType, push.Client{Kind: reach.KindEnvoy})
 	for _, name := range names {
 		subject, ok := w.Find(v, SecretType, name)
 		if !ok {
@@ -126,7 +127,7 @@ func TestSecretsAreFilesOfTheEnvoy(t *testing.T) {
 	if _, ok := w.Find(v, SecretType, "file-root:/etc/shadow"); ok {
 		t.Error("a file that nobody configured is served")
 	}
-	if _, ok := w.Find(w.View(SecretType, push.Client{Kind: KindGRPC}), SecretType, names[0]); ok {
+	if _, ok := w.Find(w.View(SecretType, push.Client{Kind: reach.KindGRPC}), SecretType, names[0]); ok {
 		t.Error("gRPC is served a file")
 	}
 }
@@ -146,7 +147,7 @@ func TestSecretPathsAreSentOnlyWhereClustersNameThem(t *testing.T) {
 		change := builder.Apply(revision, events)
 		u := begin(builder.Snapshot(), change, true, "root")
 		for namespace := range held {
-			view := u.World.View(SecretType, push.Client{Kind: KindEnvoy, Namespace: namespace})
+			view := u.World.View(SecretType, push.Client{Kind: reach.KindEnvoy, Namespace: namespace})
 			got := slices.Collect(u.World.Names(view, SecretType))
 			if !slices.Equal(got, want[namespace]) {
 				t.Errorf("%s: a client of %s has the secrets %v, want %v", what, namespace, got, want[namespace])
@@ -194,13 +195,13 @@ func TestSecretPathsAreSentOnlyWhereClustersNameThem(t *testing.T) {
 // gRPC would reject a cluster with files, and has credentials of its own.
 func TestTLSIsOfEnvoysAlone(t *testing.T) {
 	simple := &policy.UpstreamTLS{Mode: policy.SimpleTLS, CAFile: "/ca.crt"}
-	if m := tlsOf(t, clusterFor(t, securedWorld(simple, nil), KindGRPC)); m != nil {
+	if m := tlsOf(t, clusterFor(t, securedWorld(simple, nil), reach.KindGRPC)); m != nil {
 		t.Errorf("gRPC is given %v", m)
 	}
-	if m := tlsOf(t, clusterFor(t, securedWorld(&policy.UpstreamTLS{Mode: policy.DisableTLS}, nil), KindEnvoy)); m != nil {
+	if m := tlsOf(t, clusterFor(t, securedWorld(&policy.UpstreamTLS{Mode: policy.DisableTLS}, nil), reach.KindEnvoy)); m != nil {
 		t.Errorf("it is off, and an Envoy is given %v", m)
 	}
-	alpn := tlsOf(t, clusterFor(t, securedWorld(simple, nil), KindEnvoy)).GetCommonTlsContext().GetAlpnProtocols()
+	alpn := tlsOf(t, clusterFor(t, securedWorld(simple, nil), reach.KindEnvoy)).GetCommonTlsContext().GetAlpnProtocols()
 	if diff := gocmp.Diff([]string{"h2"}, alpn); diff != "" {
 		t.Errorf("a port of gRPC: -want +got:\n%s", diff)
 	}

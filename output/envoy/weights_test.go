@@ -13,6 +13,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
 )
@@ -20,7 +22,7 @@ import (
 // served returns the load assignment that a kind of client is given of a service.
 func served(t interface{ Fatal(...any) }, kind string, s *catalog.Service) (*endpointv3.ClusterLoadAssignment, push.Subject) {
 	at := assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}
-	subject := View{Kind: kind}.variant(assignment{at, s.Endpoints(80), alike})
+	subject := assignmentChosen(kind, choice{}, nil, assignment{at, s.Endpoints(80), lb.Alike})
 	cla, _ := message(t, subject.Encode().Joined().Body).(*endpointv3.ClusterLoadAssignment)
 	return cla, subject
 }
@@ -50,7 +52,7 @@ func weightsOf(cla *endpointv3.ClusterLoadAssignment, obeysEndpoints bool) map[m
 
 // unmarked is the real locality of a group.
 func unmarked(l model.Locality) model.Locality {
-	if at := strings.LastIndex(l.SubZone, classMark); at >= 0 {
+	if at := strings.LastIndex(l.SubZone, lb.ClassMark); at >= 0 {
 		l.SubZone = l.SubZone[:at]
 	}
 	return l
@@ -73,8 +75,8 @@ func weightedEndpoints() *rapid.Generator[[]model.Endpoint] {
 func TestWeightsOfLocalitiesSayWhatThoseOfEndpointsDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := serviceOf(weightedEndpoints().Draw(t, "of the service")...)
-		envoy, ofEnvoy := served(t, KindEnvoy, s)
-		grpc, ofGRPC := served(t, KindGRPC, s)
+		envoy, ofEnvoy := served(t, reach.KindEnvoy, s)
+		grpc, ofGRPC := served(t, reach.KindGRPC, s)
 		if err := acceptable(grpc); err != nil {
 			t.Fatalf("%v: %v", err, grpc)
 		}
@@ -95,7 +97,7 @@ func TestMovesBetweenWeightsLoseNoEndpoint(t *testing.T) {
 			for i := range all {
 				all[i] = model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", i), Weight: rapid.Uint32().Draw(t, "weight")}
 			}
-			grpc, _ := served(t, KindGRPC, serviceOf(all...))
+			grpc, _ := served(t, reach.KindGRPC, serviceOf(all...))
 			if err := acceptable(grpc); err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +114,7 @@ func TestEndpointsWithoutWeightKeepTheirLocality(t *testing.T) {
 	ill := heavy
 	ill.Health = model.Unhealthy
 	for name, all := range map[string][]model.Endpoint{"alone": {plain}, "beside a heavy one": {plain, heavy}, "beside one that is ill": {plain, ill}} {
-		grpc, _ := served(t, KindGRPC, serviceOf(all...))
+		grpc, _ := served(t, reach.KindGRPC, serviceOf(all...))
 		if got := localityOf(grpc.Endpoints[0].Locality); got != here || len(grpc.Endpoints[0].LbEndpoints) != 1 {
 			t.Errorf("%s it is in %v", name, grpc.Endpoints[0])
 		}
@@ -126,8 +128,8 @@ func TestNamesOfWeightsCollideWithNoLocality(t *testing.T) {
 		all = append(all, model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", i), Weight: []uint32{1, 2, 7}[i%3], Locality: model.Locality{SubZone: subZone}})
 	}
 	s := serviceOf(all...)
-	envoy, _ := served(t, KindEnvoy, s)
-	grpc, _ := served(t, KindGRPC, s)
+	envoy, _ := served(t, reach.KindEnvoy, s)
+	grpc, _ := served(t, reach.KindGRPC, s)
 	if err := acceptable(grpc); err != nil {
 		t.Error(err)
 	}
@@ -144,12 +146,12 @@ func TestThereAreOnlySoManyClassesOfWeights(t *testing.T) {
 		all = append(all, model.Endpoint{Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250), Weight: uint32(i + 1)})
 	}
 	s := serviceOf(all...)
-	envoy, _ := served(t, KindEnvoy, s)
-	grpc, _ := served(t, KindGRPC, s)
+	envoy, _ := served(t, reach.KindEnvoy, s)
+	grpc, _ := served(t, reach.KindGRPC, s)
 	if err := acceptable(grpc); err != nil {
 		t.Error(err)
 	}
-	if n := len(grpc.Endpoints); n > mostClasses || n < mostClasses/2 {
+	if n := len(grpc.Endpoints); n > lb.MostClasses || n < lb.MostClasses/2 {
 		t.Errorf("there are %d localities", n)
 	}
 	want, got := weightsOf(envoy, true)[model.Locality{}], weightsOf(grpc, false)[model.Locality{}]
@@ -170,13 +172,13 @@ func TestAnyWeightsFitIntoTheClasses(t *testing.T) {
 		slices.Sort(weights)
 		weights = slices.Compact(weights)
 		found := map[uint32]bool{}
-		digits := digitsFor(weights)
+		digits := lb.DigitsFor(weights)
 		for _, w := range weights {
 			if digits > 0 {
-				found[classOf(w, digits)] = true
+				found[lb.ClassOf(w, digits)] = true
 			}
 		}
-		if len(found) > mostClasses || len(weights) <= mostClasses && digits > 0 && len(found) != len(weights) {
+		if len(found) > lb.MostClasses || len(weights) <= lb.MostClasses && digits > 0 && len(found) != len(weights) {
 			t.Fatalf("%d classes of %d weights: %v", len(found), len(weights), slices.Sorted(maps.Keys(found)))
 		}
 	})
@@ -203,7 +205,7 @@ func TestAWeightThatChangesIsFlat(t *testing.T) {
 	second := builder.Apply(2, []model.Event{endpoint("n7", "10.0.0.1", 2)})
 	pushtest.Flat(t, Types(nil), 500, pushtest.Step{
 		Row: EndpointType, First: begin, Next: Step(builder.Snapshot(), second, true, "istio-system"),
-		Client:    func(n int) push.Client { return push.Client{Kind: KindGRPC, Namespace: fmt.Sprintf("n%d", n)} },
+		Client:    func(n int) push.Client { return push.Client{Kind: reach.KindGRPC, Namespace: fmt.Sprintf("n%d", n)} },
 		Concerned: 7,
 	})
 }

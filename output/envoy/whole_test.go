@@ -16,7 +16,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -32,7 +35,7 @@ func TestAnEnvoyTakesAllThatItIsGiven(t *testing.T) {
 		builder.Apply(1, rapid.SliceOfN(rapid.Custom(draw), 1, 12).Draw(t, "events"))
 		w := settings.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
 		c := drawPushClient(t)
-		c.Kind = KindEnvoy
+		c.Kind = reach.KindEnvoy
 		c.Proxy.Role = rapid.SampledFrom([]string{"sidecar", "sidecar", "router"}).Draw(t, "role of the Envoy")
 		c.Proxy.Unprivileged = rapid.Bool().Draw(t, "unprivileged")
 		if c.Proxy.Interception != "NONE" || c.Proxy.Role != "sidecar" {
@@ -124,12 +127,12 @@ func (p *possessions) checkListener(m *listenerv3.Listener) error {
 			matches[match] = true
 		}
 	}
-	for _, name := range reachedThrough(m, clusterURL) {
+	for _, name := range reachedThrough(m, wire.ClusterURL) {
 		if p.clusters[name] == nil && !isOwnCluster(name) {
 			return fmt.Errorf("it leads to a cluster %s that there is not", name)
 		}
 	}
-	for _, name := range reachedThrough(m, routeURL) {
+	for _, name := range reachedThrough(m, wire.RouteURL) {
 		routes, _ := p.ask(RouteType, name).(*routev3.RouteConfiguration)
 		if routes == nil {
 			return fmt.Errorf("it leads to routes %s that there are not", name)
@@ -142,7 +145,7 @@ func (p *possessions) checkListener(m *listenerv3.Listener) error {
 }
 
 // isOwnCluster is of those that the bootstrap of an Envoy may have itself.
-func isOwnCluster(name string) bool { return name == blackHoleCluster || name == passthroughCluster }
+func isOwnCluster(name string) bool { return name == names.BlackHole || name == names.Passthrough }
 
 func (p *possessions) checkRoutes(m *routev3.RouteConfiguration) error {
 	if err := m.ValidateAll(); err != nil {

@@ -1,38 +1,50 @@
 package envoy
 
 import (
-	"fmt"
+	"cmp"
+	"context"
 	"iter"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// World is a catalog snapshot as xDS clients see it.
-type World struct {
+// state is a catalog snapshot with everything else that resources are made from.
+type state struct {
 	snapshot *catalog.Snapshot
-	complete bool
-	root     string
+	root     string // the namespace of scopes for workloads without a scope
 	settings *policy.Prepared
 
 	definitions *definitions // for the edge, and for secrets
 	spreads     *spreads     // nil if there are none
 }
 
+// World is a catalog snapshot for xDS clients.
+type World struct {
+	state
+	complete bool
+	types    []resourceType
+}
+
 var _ push.World = (*World)(nil)
 
-// NewWorld returns the world of a snapshot. Complete says that every source
-// has been listed. The scopes of the namespace root hold for workloads that
-// have none of their own.
+// NewWorld returns the world of a snapshot. Complete means that every source has been
+// listed. The scopes of the namespace root apply to workloads without a scope of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return worldUnder(asIstio, snapshot, complete, root, nil)
+	return worldUnder(policy.Istio, snapshot, complete, root, nil)
 }
 
 // worldUnder is [NewWorld] for some settings. Known are the definitions of the snapshot.
 func worldUnder(s *policy.Prepared, snapshot *catalog.Snapshot, complete bool, root string, known *definitions) *World {
-	return &World{snapshot: snapshot, complete: complete, root: root, settings: s, definitions: known}
+	return &World{state{snapshot: snapshot, root: root, settings: s, definitions: known}, complete, resourceTypes()}
 }
 
 // Complete implements [push.World].
@@ -41,222 +53,150 @@ func (w *World) Complete() bool { return w.complete }
 // View implements [push.World].
 func (w *World) View(r push.Row, c push.Client) push.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
-	v.place = w.standpointOf(r, c)
-	if r == EndpointType {
-		v.via = w.settings.Networks.RemoteTo(c.Network, c.Addresses)
-	}
-	if w.settings != asIstio {
+	if w.settings != policy.Istio {
 		v.settings = w.settings
 	}
-	if c.Kind != KindEnvoy {
-		return v
-	}
-	switch r {
-	case ClusterType:
-		v.resolver, v.proxy, v.inbound = resolverOf(c), w.ofClusters(c), w.inboundOf(c)
-	case ListenerType:
-		v.proxy, v.inbound, v.single = w.proxyOf(c), w.inboundOf(c), takesHosts(c)
-	case VirtualHostType:
-		v.proxy = proxy{domain: w.settings.Domain, cluster: w.proxyOf(c).cluster}
-		v.single = takesHosts(c) && proxyOf(c).role != noRole
-		if proxyOf(c).role == edge {
-			v.proxy = proxy{role: edge}
-		}
-	case RouteType:
-		v.proxy, v.single = w.proxyOf(c), takesHosts(c)
-		v.proxy.unprivileged = false // which is of listeners, as the ports of the node are
-		v.proxy.outbound = push.AllPorts()
-		v.proxy.domain = w.settings.Domain // and not what the client says: it is a key of what is kept
-	case EndpointType, MemberType:
-		v.members = w.spreads != nil && c.Increments
-		if r == EndpointType && proxyOf(c).role == edge {
-			v.proxy = proxy{role: edge, own: ownAddressesOf(c)}
-		}
+	if add := w.types[r].view; add != nil {
+		add(&w.state, c, &v)
 	}
 	return v
 }
 
-// View is what a client sees of any of the types.
-type View struct {
-	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
-	Namespace string // of its workload; empty if it has none
-	scope     *catalog.Scope
-	settings  *policy.Prepared       // of the process; nil if nothing is said
-	resolver  resolver               // of clusters for Envoys
-	proxy     proxy                  // of listeners and routes for Envoys; of clusters as much as they depend on
-	place     standpoint             // of endpoints, if it matters to some service; else empty
-	order     order                  // of the service that is looked up; zero in what clients have
-	avoids    avoided                // likewise
-	inbound   inbound                // of clusters and listeners for Envoys
-	via       *policy.RemoteGateways // of endpoints, if some network has gateways
-	single    bool                   // of listeners and routes for Envoys: hosts of large ports come one by one
-	members   bool                   // of endpoints for Envoys: those of large services come one by one
-}
-
-var _ push.Scoped = View{}
-
-// Scope implements [push.Scoped].
-func (v View) Scope() fmt.Stringer {
-	if v.scope == nil {
-		return nil
-	}
-	return v.scope
-}
-
-// viewer returns whose view it is, in the catalog's terms.
-func (v View) viewer() catalog.Viewer { return catalog.Viewer{Namespace: v.Namespace, Scope: v.scope} }
-
-// of is a view as the engine hands it back.
-func of(v push.View) View {
-	own, _ := v.(View)
-	return own
-}
-
-// Names implements [push.World]: by host, then port, and then what an Envoy has
-// beside the resources of service ports.
+// Names implements [push.World]: first the resources of an Envoy's own, then the resources
+// of service ports by host and port.
 func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
-	v := of(view)
-	if r == SecretType {
-		return w.secretNames(v)
-	}
-	if r == MemberType {
-		return w.memberNames(v)
-	}
-	if r == VirtualHostType {
-		return w.singleHostNames(v)
-	}
-	if rows[r].subject == nil {
+	if w.types[r].names == nil {
 		return nothing
 	}
-	return func(yield func(string) bool) {
-		if own := rows[r].own; own != nil && v.proxy.role != noRole {
-			for name := range own.names(w, v) {
-				if !yield(name) {
-					return
-				}
-			}
-		}
-		for s := range w.snapshot.Visible(v.viewer()) {
-			for name := range w.namesOf(s, v, r) {
-				if !yield(name) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// namesOf yields the names of a service's resources, by port.
-func (w *World) namesOf(s *catalog.Service, v View, r push.Row) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		subsets := w.settings.Subsets(w.settings.Of(s.Key.Host))
-		for _, port := range s.Ports {
-			for of, name := range rows[r].named(s.Key.Host, port.Number, subsets) {
-				if rows[r].offered(subsetForm(of, v.Kind, s, port), v.Kind) && !yield(name) {
-					return
-				}
-			}
-		}
-	}
+	return w.types[r].names(&w.state, of(view))
 }
 
 // Find implements [push.World].
 func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, bool) {
-	v := of(view)
-	if r == MemberType {
-		return w.findMembers(v, name)
+	if w.types[r].find == nil {
+		return nil, false
 	}
-	if r == VirtualHostType {
-		return w.findSingleHost(v, name)
+	return w.types[r].find(&w.state, of(view), name)
+}
+
+// Translator translates snapshots as its settings demand. The configuration is decoded into
+// the settings before the first call of any method but Validate and Domain.
+type Translator struct {
+	policy.Settings
+}
+
+// NewTranslator returns a translator with the default settings.
+func NewTranslator() *Translator { return &Translator{*policy.New()} }
+
+// Types is [Types] for the settings.
+func (t *Translator) Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
+	specs, prepared := Types(debounce), t.Prepare()
+	specs[RouteType].Void = func(name string) push.Encoded { return voidRoutes(prepared, name) }
+	return specs
+}
+
+// Begin returns the function that makes the steps of one output. The function is [Step] for
+// the settings.
+func (t *Translator) Begin() func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+	prepared := t.Prepare()
+	var known *definitions
+	step := func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+		known = known.after(now, c, prepared)
+		return stepOf(prepared, now, c, complete, root, known)
 	}
-	if own := rows[r].own; own != nil && v.proxy.role != noRole {
-		if subject, ok := own.find(w, v, name); ok {
-			return subject, true
+	if t.LEDS.Above > 0 {
+		spread := newSteps(step, t.LEDS)
+		// The members of a collection are the same for all clients, have no priorities, and
+		// edges do not avoid them.
+		spread.whole = func(s *catalog.Service, port uint32) bool {
+			return len(prepared.Edge) > 0 && s.Endpoints(port).Counts().Local > 0 || prepared.Of(s.Key.Host).FailsOver() || prepared.Networks != nil && s.Endpoints(port).Counts().Networked > 0
 		}
+		return spread.step
 	}
-	if r == SecretType {
-		return w.findSecret(v, name)
-	}
-	whole, subset := name, ""
-	if rows[r].subsets {
-		whole, subset = cutSubset(name)
-	}
-	host, number, ok := rows[r].parse(whole)
-	if !ok {
-		return nil, false
-	}
-	s, ok := w.snapshot.Resolve(v.viewer(), host)
-	if !ok {
-		return nil, false
-	}
-	port, ok := s.Port(number)
-	if !ok {
-		return nil, false
-	}
-	return w.findOf(s, port, v, r, subset)
+	return step
 }
 
-// findOf returns the resource of a service port or of one of its subsets.
-func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, subset string) (push.Subject, bool) {
-	p := w.settings.Of(s.Key.Host)
-	of, ok := w.settings.Subset(p, subset)
-	if !ok {
-		return nil, false
+// NotOffered returns a function that says which services clients of a kind do not get, as
+// [NotOffered] does, and how many endpoints only clients of the same network get.
+func (t *Translator) NotOffered() func(*catalog.Service, string) string {
+	p := t.Prepare()
+	return func(service *catalog.Service, kind string) string {
+		return cmp.Or(reach.NotOffered(service, kind), notEntered(p, service, kind))
 	}
-	f := subsetForm(of, v.Kind, s, port)
-	if !rows[r].offered(f, v.Kind) { // as of a type without resources
-		return nil, false
-	}
-	if spread := w.spreads.of(s, port.Number); spread != nil && r == EndpointType && v.members && subset == "" {
-		return spreadAssignment{slot{row: r, key: s.Key, port: port.Number}, spread.partition}, true
-	}
-	v.order = orderOf(s.Definition, p)
-	v.avoids = avoidedIn(w.settings, v.proxy, s.Key.Host, s.Endpoints(port.Number))
-	if r == EndpointType {
-		v.via = v.gatewaysTo(s, port.Number, of, p)
-	}
-	if r == ClusterType && of == nil && v.proxy.leads(s.Definition, port) {
-		f = originalDST
-	}
-	subject := rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f, subset: of}, s, port)
-	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy {
-		subject = c.securedBy(p.TLS, s, w.settings.TrustDomain)
-	}
-	return v.variant(subject), true
 }
 
-// memberNames yields the collections of the services that a view has.
-func (w *World) memberNames(v View) iter.Seq[string] {
-	if !v.members {
-		return nothing
+// Conflicts returns the conflicts of each service of the snapshot over things that sidecars
+// and edges can have from one service only. They are the losses of the layouts themselves:
+// those of listeners, of routes, and of ports of the edge, as every namespace has them that
+// may differ from others. They are found when they are asked for, so changes cost nothing. The
+// conflicts at a port are kept until a service of the port changes. Once ctx has ended nothing
+// more is looked for, and what is returned may lack some.
+func (t *Translator) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
+	c := conflicts{ctx: ctx, deciders: map[workloadIn]map[uint32]catalog.InboundPort{}, now: now, domain: t.ClusterDomain, edge: t.Edge.Ports}
+	if len(t.Edge.Ports) > 0 {
+		c.folded = foldedHosts(now)
 	}
-	return func(yield func(string) bool) {
-		for number := range w.spreads.named.All() {
-			name := (&collection{epoch: w.spreads.epoch, number: number}).glob()
-			if _, ok := w.findMembers(v, name); ok && !yield(name) {
-				return
+	return c.of
+}
+
+// LoopbackConflicts is [Translator.Conflicts] for sidecars with INTERCEPTION_MODE NONE. There
+// all services of a port share one listener on loopback, and connections to it do not say
+// which address they were meant for.
+func (t *Translator) LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
+	c := conflicts{ctx: ctx, now: now}
+	return func(s *catalog.Service) (list []catalog.Conflict) {
+		for _, port := range s.Ports {
+			if p := (node.Proxy{Mode: node.None}); p.Opens(port.Number) {
+				list = append(list, c.at(port.Number, p)[s.Key]...)
 			}
 		}
+		return list
 	}
 }
 
-// findMembers finds a collection, for who may see the service.
-func (w *World) findMembers(v View, name string) (push.Subject, bool) {
-	if !v.members {
-		return nil, false
-	}
-	c := w.spreads.collection(name)
-	if c == nil {
-		return nil, false
-	}
-	s, ok := w.snapshot.Resolve(v.viewer(), c.Host)
-	if !ok || s.Key != c.ServiceKey {
-		return nil, false
-	}
-	return roster{c, -1}, true
+// slot tells a resource from every other through all its revisions. The form
+// is that of clusters, which differ by the kind of client; the name alone
+// would not do, for the same host may live in several namespaces.
+type slot struct {
+	row  push.Row
+	key  catalog.ServiceKey
+	port uint32
+	form reach.Form
+
+	subset  *policy.Selector // nil for all endpoints
+	entered bool             // it is of a gateway, to which the port has another name
 }
 
-func formFor(kind string, s *catalog.Service, port model.Port) form {
-	f, _ := offer(kind, s, port)
-	return f
+// Slot implements [push.Subject].
+func (s slot) Slot() any { return s }
+
+// common is the slot of a resource that is the same in every form.
+func (s slot) common() slot {
+	s.form = reach.NoForm
+	return s
+}
+
+func (s slot) clusterName() string {
+	if s.entered {
+		name, _ := names.Mesh(s.key.Host, s.port, s.subset.String())
+		return name
+	}
+	return names.Subset(s.key.Host, s.port, s.subset.String())
+}
+
+// encode encodes a message as a resource.
+func encode(name, url string, m proto.Message) push.Encoded {
+	return resourceOf(name, wire.Any(name, url, m))
+}
+
+func resourceOf(name string, body []byte) push.Encoded {
+	return push.Encoded{Name: name, Version: vhost.VersionOf(body), Body: body}
+}
+
+// unknownCluster is the cluster of connections that belong to no service.
+func unknownCluster(registryOnly bool) string {
+	if registryOnly {
+		return names.BlackHole
+	}
+	return names.Passthrough
 }

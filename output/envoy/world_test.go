@@ -16,6 +16,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -92,8 +95,8 @@ func validate(m proto.Message) error {
 func TestBothKindsShareAssignmentsAndNotClusters(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}), place1("a", "p", "10.0.0.1"))
 	for typ, shared := range map[push.Row]bool{ClusterType: false, EndpointType: true} {
-		envoy, _ := w.Find(View{Kind: KindEnvoy, Namespace: "a"}, typ, "outbound|81||h")
-		grpc, _ := w.Find(View{Kind: KindGRPC, Namespace: "b"}, typ, "outbound|81||h")
+		envoy, _ := w.Find(View{Kind: reach.KindEnvoy, Namespace: "a"}, typ, "outbound|81||h")
+		grpc, _ := w.Find(View{Kind: reach.KindGRPC, Namespace: "b"}, typ, "outbound|81||h")
 		if envoy == nil || (envoy == grpc) != shared || (envoy.Slot() == grpc.Slot()) != shared {
 			t.Errorf("type %d: %v for Envoy, %v for gRPC", typ, envoy, grpc)
 		}
@@ -102,7 +105,7 @@ func TestBothKindsShareAssignmentsAndNotClusters(t *testing.T) {
 
 func TestFindTakesOneSpellingOnly(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}))
-	v := View{Kind: KindGRPC}
+	v := View{Kind: reach.KindGRPC}
 	for typ, names := range map[push.Row][]string{
 		ClusterType:  {"outbound|081||h", "outbound|81||H", "outbound|81|v1|h", "outbound|80||h", "h:81", "*", ""},
 		ListenerType: {"h:081", "H:81", "h", "h:80", "outbound|81||h"},
@@ -120,7 +123,7 @@ func TestFindTakesOneSpellingOnly(t *testing.T) {
 
 func TestVoidIsAnAssignmentWithNoEndpoints(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}))
-	subject, _ := w.Find(View{Kind: KindEnvoy}, EndpointType, "outbound|81||h")
+	subject, _ := w.Find(View{Kind: reach.KindEnvoy}, EndpointType, "outbound|81||h")
 	is := subject.Encode()
 	types := Types(nil)
 	void := types[EndpointType].Void("outbound|81||h")
@@ -134,7 +137,7 @@ func TestVoidIsAnAssignmentWithNoEndpoints(t *testing.T) {
 
 func TestVoidListenersLeadNowhere(t *testing.T) {
 	void := Types(nil)[ListenerType].Void
-	for _, name := range []string{"h", "h:080", ":80", "h\xff:80", strings.Repeat("h", longestHost+1) + ":80"} {
+	for _, name := range []string{"h", "h:080", ":80", "h\xff:80", strings.Repeat("h", vhost.LongestHost+1) + ":80"} {
 		if e := void(name); e.Body != nil {
 			t.Errorf("there is one of %q", name)
 		}
@@ -143,7 +146,7 @@ func TestVoidListenersLeadNowhere(t *testing.T) {
 	if err := validate(m); err != nil {
 		t.Error(err)
 	}
-	if got := refersIn(ListenerType, void("h:81").Body, routeURL); len(got) > 0 {
+	if got := refersIn(ListenerType, void("h:81").Body, wire.RouteURL); len(got) > 0 {
 		t.Errorf("it leads to %q", got)
 	}
 }
@@ -155,7 +158,7 @@ func TestALargeServiceOnSocketsIsNotOfferedToGRPC(t *testing.T) {
 		e.Record.Name = "p/" + string(rune('A'+i))
 		events = append(events, e)
 	}
-	v := View{Kind: KindGRPC}
+	v := View{Kind: reach.KindGRPC}
 	addresses, sockets := worldOf(nil, events...), worldOf(nil, append(events, place1("a", "p", "unix:///run/s"))...)
 	if _, ok := addresses.Find(v, ClusterType, "outbound|81||h"); !ok {
 		t.Error("a service on addresses is not offered")
@@ -171,11 +174,11 @@ func TestAHostThatIsNotTextIsNotOffered(t *testing.T) {
 	spec.Hosts = model.ListOf("h\xff")
 	e.Record.Spec = spec
 	w := worldOf(nil, e)
-	if _, ok := w.Find(View{Kind: KindEnvoy}, ClusterType, "outbound|81||h\xff"); ok {
+	if _, ok := w.Find(View{Kind: reach.KindEnvoy}, ClusterType, "outbound|81||h\xff"); ok {
 		t.Error("it is")
 	}
 	for s := range w.snapshot.Services() {
-		if got := NotOffered(s, KindEnvoy); got != badHost {
+		if got := reach.NotOffered(s, reach.KindEnvoy); got != reach.BadHost {
 			t.Errorf("the reason is %q", got)
 		}
 	}
@@ -187,17 +190,17 @@ func TestNotOfferedNamesThePortsItMeans(t *testing.T) {
 		spec model.Service
 		want string
 	}{
-		{KindEnvoy, model.Service{}, withoutAnyPorts},
-		{KindEnvoy, model.Service{Ports: model.ListOf(ports[0], ports[1])}, ""},
-		{KindGRPC, model.Service{Ports: model.ListOf(ports[0], ports[1])}, "port 53: " + grpcUDP},
-		{KindGRPC, model.Service{Ports: model.ListOf(ports[1], ports[3]), Resolution: model.ResolutionNone}, grpcNone},
-		{KindGRPC, model.Service{Ports: model.ListOf(ports[0], ports[3]), Resolution: model.ResolutionNone}, "port 53: " + grpcUDP + "; port 81: " + grpcNone},
-		{KindEnvoy, model.Service{Ports: model.ListOf(ports[0]), Resolution: "?"}, badResolution},
-		{"mcp", model.Service{Ports: model.ListOf(ports[0])}, unknownKind},
+		{reach.KindEnvoy, model.Service{}, reach.WithoutAnyPorts},
+		{reach.KindEnvoy, model.Service{Ports: model.ListOf(ports[0], ports[1])}, ""},
+		{reach.KindGRPC, model.Service{Ports: model.ListOf(ports[0], ports[1])}, "port 53: " + reach.GRPCUDP},
+		{reach.KindGRPC, model.Service{Ports: model.ListOf(ports[1], ports[3]), Resolution: model.ResolutionNone}, reach.GRPCNone},
+		{reach.KindGRPC, model.Service{Ports: model.ListOf(ports[0], ports[3]), Resolution: model.ResolutionNone}, "port 53: " + reach.GRPCUDP + "; port 81: " + reach.GRPCNone},
+		{reach.KindEnvoy, model.Service{Ports: model.ListOf(ports[0]), Resolution: "?"}, reach.BadResolution},
+		{"mcp", model.Service{Ports: model.ListOf(ports[0])}, reach.UnknownKind},
 	} {
 		w := worldOf(nil, record("a", "p", test.spec))
 		for s := range w.snapshot.Services() {
-			if got := NotOffered(s, test.kind); got != test.want {
+			if got := reach.NotOffered(s, test.kind); got != test.want {
 				t.Errorf("%s %v: %q, want %q", test.kind, test.spec, got, test.want)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/output/envoy"
+	envoynames "github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -35,7 +35,7 @@ func TestAddressFamilyIsTheProxys(t *testing.T) {
 		{"sidecar~2001:db8::7~web.shop~shop.svc.cluster.local", "", "V6_ONLY"},
 		{"sidecar~~web.shop~shop.svc.cluster.local", "", "V4_PREFERRED"},
 	} {
-		for _, extensions := range [][]*corev3.Extension{nil, {{Name: "other"}, {Name: envoy.DNSCluster}}} {
+		for _, extensions := range [][]*corev3.Extension{nil, {{Name: "other"}, {Name: envoynames.DNSCluster}}} {
 			node := xdsclient.Node(test.id, "shop", "envoy")
 			node.Metadata.Fields["INSTANCE_IPS"] = structpb.NewStringValue(test.addresses)
 			node.Extensions = extensions

@@ -27,6 +27,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/resource"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
@@ -73,7 +74,7 @@ func openSiteWith(t *testing.T, env output.Env, secured bool, settings func(*xds
 			Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode,
 			ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 		},
-		Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: envoy.Unserved, Notices: envoy.Notices,
+		Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: reach.Unserved, Notices: envoy.Notices,
 		Configuration: xds.Configuration{
 			Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
 			Begin: func(string) xds.Steps {

@@ -19,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/store"
@@ -95,7 +96,7 @@ func newRig(t xdsclient.TB, s setup) *rig {
 		r.engine.Produce(s.idle)
 	}
 	r.server = xds.New(r.engine, xds.Options{
-		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster}},
+		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{names.DNSCluster}},
 		Name:  "isthmus/test", Limits: s.limits,
 		Options: streams.Options{
 			PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Log: s.log,
@@ -250,7 +251,7 @@ func deletes(records ...model.Record) (events []model.Event) {
 func (r *rig) dispatched() {
 	r.t.Helper()
 	const namespace, host = "tick", tickHost
-	name := envoy.ClusterName(host, 80)
+	name := names.Cluster(host, 80)
 	if r.ticks == nil {
 		r.put(only(service(namespace, host), "."))
 		r.ticks = r.delta("ticks", namespace)

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Prepared is [Settings] in the form that lookups need. It is immutable. A policy and a
@@ -63,6 +65,17 @@ func (s *Settings) Prepare() *Prepared {
 	return p
 }
 
+// Istio is the default settings, prepared. They are Istio's behaviour.
+var Istio = New().Prepare()
+
+// OrIstio returns the settings, or [Istio] for nil.
+func (s *Prepared) OrIstio() *Prepared {
+	if s == nil {
+		return Istio
+	}
+	return s
+}
+
 // note takes a policy of some host into account.
 func (s *Prepared) note(p *Policy, secrets map[string]bool) {
 	s.FailsOver = s.FailsOver || p.FailsOver()
@@ -99,6 +112,15 @@ func (s *Prepared) Of(host string) *Policy {
 		return s.Defaults
 	}
 	return s.policies[first]
+}
+
+// For returns the policy of a host whose registry declares an affinity. A configured load
+// balancer takes precedence over the affinity.
+func (s *Prepared) For(host string, affinity model.Affinity) *Policy {
+	if affinity == model.ClientIP {
+		return s.BySource(s.Of(host))
+	}
+	return s.Of(host)
 }
 
 // BySource returns a policy with a load balancer by the source address, unless the policy

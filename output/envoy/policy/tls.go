@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 )
 
 // UpstreamTLS decides how Envoys secure their connections to the endpoints of a host. The
@@ -107,8 +109,8 @@ func (u *UpstreamTLS) validate(f *faults, at string) {
 	if u.SNI != "" && u.Mode == IstioMutualTLS {
 		f.add(at+"sni", "is not used in mode %s, in which gateways know ports by name; remove it, or choose another mode", u.Mode)
 	}
-	if !IsServerName(u.SNI) || strings.Contains(u.SNI, "*") {
-		f.add(at+"sni", "%q is no name of at most %d bytes; give that of the server, such as www.example.com", u.SNI, longestServerName)
+	if !names.IsServerName(u.SNI) || strings.Contains(u.SNI, "*") {
+		f.add(at+"sni", "%q is no name of at most %d bytes; give that of the server, such as www.example.com", u.SNI, names.LongestServerName)
 	}
 	for i, name := range u.SubjectAltNames {
 		if strings.ContainsFunc(name, isNotOfNames) {
@@ -118,15 +120,6 @@ func (u *UpstreamTLS) validate(f *faults, at string) {
 			f.add(at+"subjectAltNames", "%q is empty or there twice; remove it", name)
 		}
 	}
-}
-
-// longestServerName is how long Envoy takes the name in a handshake.
-const longestServerName = 255
-
-// IsServerName reports whether Envoy takes a text as the name in a handshake, as far as its
-// length and its characters go.
-func IsServerName(name string) bool {
-	return len(name) <= longestServerName && !strings.ContainsFunc(name, isNotOfNames)
 }
 
 func isNotOfNames(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }

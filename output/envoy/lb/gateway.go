@@ -1,0 +1,87 @@
+package lb
+
+import (
+	"cmp"
+	"math"
+	"net/netip"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+)
+
+// entrance is a gateway in an assignment.
+type entrance struct {
+	gateway netip.AddrPort
+	zone    *zone
+	weight  uint64
+}
+
+// entrances are the gateways that stand for endpoints of other networks. Each is there
+// once, for an Envoy drops the second of two endpoints with one address. It stands for
+// the nearest zones that it leads to, and is put into the first of these.
+func (d *Draft) entrances(scale uint64) (list []entrance) {
+	at := map[netip.AddrPort]int{}
+	for _, z := range d.zones {
+		for _, foreign := range z.foreign {
+			gateways := d.Via.To(foreign.network)
+			for _, gateway := range gateways {
+				next := entrance{gateway, z, foreign.weight * scale / uint64(len(gateways))}
+				i, known := at[gateway]
+				switch {
+				case !known:
+					at[gateway] = len(list)
+					list = append(list, next)
+				case z.distance < list[i].zone.distance:
+					list[i] = next
+				case z.distance == list[i].zone.distance:
+					list[i].weight += next.weight
+				}
+			}
+		}
+	}
+	return list
+}
+
+// foreign is what endpoints of another network weigh in a zone.
+type foreign struct {
+	network string
+	weight  uint64
+}
+
+// leave notes an endpoint that gateways lead to.
+func (z *zone) leave(network string, weight uint32) {
+	i, known := slices.BinarySearchFunc(z.foreign, network, func(f foreign, network string) int { return cmp.Compare(f.network, network) })
+	if !known {
+		z.foreign = slices.Insert(z.foreign, i, foreign{network: network})
+	}
+	z.foreign[i].weight += uint64(weight)
+}
+
+// scaleFor returns by how much weights are multiplied, and how many gateways there are
+// at most. Where there are none, nothing is multiplied.
+func (d *Draft) scaleFor(total uint64) (scale, gateways uint64) {
+	for _, z := range d.zones {
+		for _, foreign := range z.foreign {
+			gateways += uint64(len(d.Via.To(foreign.network)))
+		}
+	}
+	if gateways == 0 {
+		return 1, 0
+	}
+	room := math.MaxUint32 - uint64(len(d.Endpoints)) - gateways
+	return max(min(d.Via.Scale, room/total), 1), gateways
+}
+
+// enter adds the gateways to the places, in order.
+func (d *Draft) enter(scale, divisor uint64) {
+	for _, e := range d.entrances(scale) {
+		p := wire.Endpoint{Address: e.gateway.Addr().String(), Port: uint32(e.gateway.Port()), Weight: uint32(max(e.weight/divisor, 1))} //nolint:gosec // all weights together fit
+		i, taken := slices.BinarySearchFunc(d.Endpoints, p, compareEndpoints)
+		if taken { // an endpoint is where a gateway is
+			continue
+		}
+		p.Group = &e.zone.groupOf(p.Weight).Group
+		p.Group.Weight += uint64(p.Weight)
+		d.Endpoints = slices.Insert(d.Endpoints, i, p)
+	}
+}

@@ -1,0 +1,139 @@
+package lb
+
+import (
+	"cmp"
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"strings"
+)
+
+// Location is where a client is, as far as that decides which endpoints it uses. The
+// zero value is that of clients for which it decides nothing.
+type Location struct {
+	model.Locality
+	Network string
+	Node    string
+	Cluster string // of the node, or of the endpoints
+}
+
+// Order is how it follows from where a client is which endpoints it uses.
+type Order uint8
+
+const (
+	Alike      Order = iota // all, wherever it is
+	ByLocality              // the nearest first, by region, zone and sub-zone
+	BySameZone              // likewise, by network, region and zone
+	bySameNode              // likewise, by network, region, zone, sub-zone and node
+	onNode                  // those on its node, and no other
+	onCluster               // those of its cluster, and no other
+)
+
+// OrderOf is the order of a service under its policy: of what the registry and the
+// configuration say of localities the configuration counts, if it says anything itself.
+func OrderOf(d *catalog.Definition, p *policy.Policy) Order {
+	said := p.LocalityFailover != nil
+	switch {
+	case d.Traffic.ClusterLocal && d.Resolution == model.ResolutionStatic:
+		return onCluster
+	case d.Traffic.NodeLocal && d.Resolution == model.ResolutionStatic:
+		return onNode
+	case said && !*p.LocalityFailover:
+		return Alike
+	case said && p.FailsOver():
+		return ByLocality
+	case d.Traffic.Prefer == model.PreferSameNode:
+		return bySameNode
+	case d.Traffic.Prefer == model.PreferSameZone:
+		return BySameZone
+	case p.FailsOver():
+		return ByLocality
+	default:
+		return Alike
+	}
+}
+
+// Within is what matters of a standpoint in an order, so that clients which are given the
+// same have the same.
+func (s Location) Within(o Order) Location {
+	switch o {
+	case ByLocality:
+		return Location{Locality: s.Locality}
+	case BySameZone:
+		return Location{Locality: model.Locality{Region: s.Region, Zone: s.Zone}, Network: s.Network}
+	case bySameNode:
+		if s.Node == "" { // else it is the cluster of the node
+			s.Cluster = ""
+		}
+		return s
+	case onNode:
+		return Location{Node: s.Node, Cluster: s.Cluster}
+	case onCluster:
+		return Location{Cluster: s.Cluster}
+	case Alike:
+	}
+	return Location{}
+}
+
+// sees reports whether a client uses an endpoint at all.
+func (s *Location) sees(e catalog.Endpoint, o Order) bool {
+	switch o {
+	case onNode:
+		return e.Node == s.Node && s.inCluster(e)
+	case onCluster: // both have to be the same, also where they say none
+		of, _ := e.Labels.Get(ClusterLabel)
+		return of == s.Cluster
+	case Alike, ByLocality, BySameZone, bySameNode:
+	}
+	return true
+}
+
+// ClusterLabel is by which an endpoint says of which cluster it is.
+const ClusterLabel = "topology.istio.io/cluster"
+
+// inCluster reports whether an endpoint is of the client's cluster. Nodes of two clusters
+// may have one name. Who does not say of which it is, is of each.
+func (s *Location) inCluster(e catalog.Endpoint) bool {
+	of, _ := e.Labels.Get(ClusterLabel)
+	return of == "" || s.Cluster == "" || of == s.Cluster
+}
+
+// distance is how far an endpoint is from the client. An endpoint farther away gets
+// traffic only while too few of those that are nearer work.
+func (s *Location) distance(e catalog.Endpoint, o Order) uint32 {
+	switch {
+	case *s == Location{}, o == Alike, o == onNode, o == onCluster:
+		return 0
+	case o != ByLocality && e.Network != "" && s.Network != "" && e.Network != s.Network:
+		return elsewhere + 1
+	case s.Region != e.Locality.Region:
+		return elsewhere
+	case s.Zone != e.Locality.Zone:
+		return sameRegion
+	case o == BySameZone:
+		return sameZone
+	case s.SubZone != e.Locality.SubZone:
+		return sameZone
+	case o == bySameNode && (s.Node == "" || s.Node != e.Node || !s.inCluster(e)):
+		return sameSubZone
+	case o == bySameNode:
+		return sameNode
+	default:
+		return sameSubZone
+	}
+}
+
+// Distances, from the nearest.
+const (
+	sameNode uint32 = iota
+	sameSubZone
+	sameZone
+	sameRegion
+	elsewhere
+	distances = elsewhere + 2 // the last is another network
+)
+
+// CompareLocalities orders localities by region, zone and sub-zone.
+func CompareLocalities(a, b *model.Locality) int {
+	return cmp.Or(strings.Compare(a.Region, b.Region), strings.Compare(a.Zone, b.Zone), strings.Compare(a.SubZone, b.SubZone))
+}

@@ -1,0 +1,56 @@
+package names
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// SNI returns the server name in handshakes to a host. Envoy rejects a listener with a
+// wildcard that is not a whole label, so ok is false for such a host.
+func SNI(host string) (name string, ok bool) {
+	name = strings.TrimSuffix(strings.ToLower(host), ".")
+	return name, !strings.ContainsRune(strings.TrimPrefix(name, "*."), '*')
+}
+
+// Parts of the server names in TLS of the mesh, outbound_.PORT_.SUBSET_.HOST. Gateways
+// between networks have clusters of these names.
+const (
+	MeshPrefix    = "outbound_."
+	MeshSeparator = "_."
+)
+
+// Mesh returns the server name of a port, or of a subset of it. A host with a wildcard has
+// none, and neither has one that would not be parsed as written: Envoys convert server names
+// to lower case.
+func Mesh(host string, port uint32, subset string) (name string, ok bool) {
+	written, ok := SNI(host)
+	name = MeshPrefix + strconv.FormatUint(uint64(port), 10) + MeshSeparator + strings.ToLower(subset) + MeshSeparator + host
+	if !ok || written != host || strings.HasPrefix(host, "*") || strings.Contains(subset, MeshSeparator) ||
+		!IsServerName(name) {
+		return "", false
+	}
+	return name, true
+}
+
+// ParseMesh parses a name of [Mesh].
+func ParseMesh(name string) (host string, port uint32, subset string, ok bool) {
+	rest, ours := strings.CutPrefix(name, MeshPrefix)
+	digits, rest, first := strings.Cut(rest, MeshSeparator)
+	subset, host, second := strings.Cut(rest, MeshSeparator)
+	if !ours || !first || !second || host == "" {
+		return "", 0, "", false
+	}
+	port, ok = ParsePort(digits)
+	return host, port, subset, ok
+}
+
+// LongestServerName is the longest server name that Envoy accepts.
+const LongestServerName = 255
+
+// IsServerName reports whether Envoy accepts the length and characters of a server name.
+func IsServerName(name string) bool {
+	return len(name) <= LongestServerName && !strings.ContainsFunc(name, isNotOfNames)
+}
+
+func isNotOfNames(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }

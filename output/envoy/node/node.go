@@ -1,0 +1,216 @@
+package node
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Addresses are the addresses that an Envoy says it has, in order, each followed by a
+// space.
+type Addresses string
+
+// AddressesOf returns the declared addresses of a client.
+func AddressesOf(c push.Client) Addresses {
+	var list []string
+	for _, text := range c.Addresses {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			list = append(list, ip.Unmap().WithZone("").String()+" ")
+		}
+	}
+	slices.Sort(list)
+	return Addresses(strings.Join(slices.Compact(list), ""))
+}
+
+// Has reports whether an address is one of them.
+func (o Addresses) Has(ip netip.Addr) bool {
+	text := ip.Unmap().WithZone("").String() + " "
+	return strings.HasPrefix(string(o), text) || strings.Contains(string(o), " "+text)
+}
+
+// Reserved reports whether a port is one of the Envoy's own. Two listeners of one
+// address and port would be rejected together.
+func (p Proxy) Reserved(number uint32) bool {
+	return p.Mode != None && (number == policy.OutboundPort || number == policy.InboundPort)
+}
+
+// Has reports whether Envoys with addresses of a family connect to an address.
+func (f Family) Has(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && (f == unknownFamily || f == DualStack || ip.Unmap().Is4() == (f == IPv4))
+}
+
+// Proxy is how the Envoys of a view stand in the path of workloads. The zero value is
+// that of Envoys with listeners of their own, which are given clusters and endpoints.
+type Proxy struct {
+	Role   role
+	Mode   Interception
+	Family Family
+	Domain string // in which names of services may be short; of routes alone
+	// unprivileged says that it cannot bind low ports, of one that binds those of services.
+	Unprivileged bool
+	Outbound     push.Ports // at which it listens on loopback for services; of listeners with the mode none alone
+	Own          Addresses  // of an edge; of clusters and endpoints alone
+	// cluster is the one whose addresses of services count; empty where all clients have
+	// the same. It is of listeners and routes of sidecars, and of their clusters where it
+	// decides which services are headless.
+	Cluster string
+}
+
+// role is whose connections an Envoy takes.
+type role uint8
+
+const (
+	NoRole  role = iota
+	Sidecar      // those of its own workload, in both directions
+	Edge         // those that come from elsewhere
+)
+
+// Interception is how the connections of a sidecar's workload reach it.
+type Interception uint8
+
+const (
+	redirect Interception = iota // by iptables, to one port
+	TProxy                       // likewise, with their addresses left as they are
+	None                         // not by themselves: the workload is given where to connect to
+)
+
+// ProxyOf returns the Envoy of a client; zero for one outside of the path of workloads.
+func ProxyOf(c push.Client) Proxy {
+	p := Proxy{Family: familyOf(c.Addresses)}
+	switch c.Proxy.Role {
+	case "sidecar":
+		p.Role = Sidecar
+	case "router":
+		p.Role = Edge
+	default:
+		return Proxy{}
+	}
+	switch c.Proxy.Interception {
+	case "TPROXY":
+		p.Mode = TProxy
+	case "NONE":
+		p.Mode, p.Outbound = None, c.Proxy.Outbound
+	}
+	p.Unprivileged = c.Proxy.Unprivileged && (p.Mode == None || p.Role == Edge)
+	return p
+}
+
+// Opens reports whether a listener that services share can have a port: the node lists it,
+// and nothing is in its way.
+func (p Proxy) Opens(number uint32) bool {
+	return p.Obstructs(number) == Unobstructed && (p.Role != Sidecar || p.Mode != None || p.Outbound.Has(number))
+}
+
+// obstruction is why an Envoy has no listener at a port that its node may list.
+type obstruction uint8
+
+const (
+	Unobstructed obstruction = iota
+	Unbindable               // the port is low, and the Envoy has no privileges
+	EnvoysOwn                // Envoys listen there themselves
+)
+
+// Obstructs returns what is in the way of a listener that services share. Envoy rejects one
+// with the address of a listener of its bootstrap, bound or not.
+func (p Proxy) Obstructs(number uint32) obstruction {
+	own := policy.IsOwnPort(number)
+	if p.Mode != None {
+		own = number == policy.HealthPort || number == policy.MetricsPort
+	}
+	switch {
+	case p.Unprivileged && number < push.FirstUnprivilegedPort:
+		return Unbindable
+	case own:
+		return EnvoysOwn
+	default:
+		return Unobstructed
+	}
+}
+
+// Shared is the address on which services listen that have none of their own.
+func (p Proxy) Shared() string {
+	switch {
+	case p.Mode == None && p.Family == IPv6:
+		return names.LocalIPv6
+	case p.Mode == None:
+		return names.LocalIPv4
+	case p.Family == IPv6:
+		return names.AnyIPv6
+	default:
+		return names.AnyIPv4
+	}
+}
+
+// AlsoIPv6 reports whether a listener on an address is on all IPv6 addresses, too: on all
+// IPv4 addresses, of an Envoy with both families. On loopback the workload may listen itself.
+func (p Proxy) AlsoIPv6(address string) bool {
+	return p.Family == DualStack && address == names.AnyIPv4
+}
+
+// Everywhere is the address of what is reached on any address.
+func (p Proxy) Everywhere() string {
+	if p.Family == IPv6 {
+		return names.AnyIPv6
+	}
+	return names.AnyIPv4
+}
+
+// Resolver is how the Envoys of a view resolve names.
+type Resolver struct {
+	Family   Family
+	Outdated bool // they do not have [names.DNSCluster]
+}
+
+// Family is which addresses are asked for.
+type Family uint8
+
+const (
+	unknownFamily Family = iota // the Envoy says nothing of its own addresses
+	IPv4
+	IPv6
+	DualStack
+)
+
+// ResolverOf returns how the Envoy of a client resolves names.
+func ResolverOf(c push.Client) Resolver {
+	return Resolver{Family: familyOf(c.Addresses).resolved(), Outdated: !slices.Contains(c.Extensions, names.DNSCluster)}
+}
+
+// familyOf is the family of a workload's addresses. A text that is no address counts as IPv4.
+func familyOf(addresses []string) Family {
+	of := unknownFamily
+	for _, text := range addresses {
+		is := IPv6
+		if ip, err := netip.ParseAddr(text); err != nil || ip.Unmap().Is4() {
+			is = IPv4
+		}
+		if of != unknownFamily && of != is {
+			return DualStack
+		}
+		of = is
+	}
+	return of
+}
+
+// resolved is the family that names are resolved to. As with istiod it is IPv4 for a workload
+// of both, as long as Istio's dual stack is not switched on.
+func (f Family) resolved() Family {
+	if f == DualStack {
+		return IPv4
+	}
+	return f
+}
+
+// Envoy 1.40 takes single hosts over ADS. Releases up to 1.30 at least reject a route
+// configuration with VHDS over ADS, and it is not known which one was the first that does not.
+const HostsFromMajor, HostsFromMinor = 1, 40
+
+// TakesVirtualHosts reports whether a client takes hosts one by one.
+func TakesVirtualHosts(c push.Client) bool {
+	return c.Increments && slices.Compare(c.Release[:], []uint32{HostsFromMajor, HostsFromMinor}) >= 0
+}

@@ -1,0 +1,116 @@
+package reach
+
+import (
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+)
+
+const (
+	unixPrefix = "unix://"
+	// longestSocket is how long a path Envoy accepts: sun_path less its end.
+	longestSocket = 107
+)
+
+// Why an endpoint is left out of what clients are given. One that they could
+// not read would make them reject all the others with it.
+const (
+	notAnAddress = "it is a name, and the service's resolution is STATIC"
+	zonedAddress = "its IPv6 address has a zone, which means something on one machine only"
+	badSocket    = "its socket path is empty, longer than 107 bytes or not plain text"
+	socketByName = "it is a unix socket, and the service's resolution is DNS"
+	badName      = "its name is empty or not valid UTF-8"
+	badPort      = "its port is not between 1 and 65535"
+)
+
+// IPAddress returns an endpoint's address as a load assignment carries it: an
+// IP address in canonical form, or the path of a unix socket. If there is none
+// it says why.
+func IPAddress(e catalog.Endpoint) (address, left string) {
+	if path, ok := strings.CutPrefix(e.Address, unixPrefix); ok {
+		if path == "" || len(path) > longestSocket || !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 {
+			return "", badSocket
+		}
+		return path, ""
+	}
+	ip, err := netip.ParseAddr(e.Address)
+	switch {
+	case err != nil:
+		return "", notAnAddress
+	case ip.Zone() != "":
+		return "", zonedAddress
+	case e.Port == 0 || e.Port > names.HighestPort:
+		return "", badPort
+	}
+	return Canonical(ip, e.Address), ""
+}
+
+// FurtherAddresses are those that clients can use of the other addresses of an endpoint,
+// each once.
+func FurtherAddresses(e catalog.Endpoint) (list []netip.Addr) {
+	for text := range e.Also.All() {
+		ip, err := netip.ParseAddr(text)
+		if err == nil && ip.Zone() == "" && !slices.Contains(list, ip) {
+			list = append(list, ip)
+		}
+	}
+	return list
+}
+
+// Canonical returns the one form of an address, without making a new string
+// of one that is in it already. IPv4 is read in no other form.
+func Canonical(ip netip.Addr, written string) string {
+	if ip.Is4() {
+		return written
+	}
+	var room [48]byte
+	if form := ip.AppendTo(room[:0]); string(form) != written {
+		return string(form)
+	}
+	return written
+}
+
+// NameAddress is the same for services whose endpoints are names.
+func NameAddress(e catalog.Endpoint) (address, left string) {
+	switch {
+	case isSocket(e):
+		return "", socketByName
+	case e.Address == "" || !utf8.ValidString(e.Address):
+		return "", badName
+	case e.Port == 0 || e.Port > names.HighestPort:
+		return "", badPort
+	}
+	return e.Address, ""
+}
+
+// Unserved yields the endpoints of a service that no client is given although
+// they are healthy, and why, by port and address.
+func Unserved(s *catalog.Service) iter.Seq2[catalog.EndpointID, string] {
+	address := IPAddress
+	switch s.Resolution {
+	case model.ResolutionStatic:
+	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
+		address = NameAddress
+	default:
+		return func(func(catalog.EndpointID, string) bool) {} // no endpoint is served, and NotOffered says so
+	}
+	return func(yield func(catalog.EndpointID, string) bool) {
+		for _, port := range s.Ports {
+			for e := range s.Endpoints(port.Number).All() {
+				_, left := address(e)
+				if left == "" || e.Health != model.Healthy {
+					continue
+				}
+				if !yield(catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}, left) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package reach
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+)
+
+// Layout is what a listener does with connections. It has no two chains of the same
+// match, for Envoy would reject the listener for it.
+type Layout struct {
+	Routes  string // the route configuration of requests; empty if it takes none
+	BySNI   []Chain
+	ByBlock []Chain
+	Other   string // the cluster of all other connections; empty for none of its own
+	// affinity is that of the service of other.
+	Affinity model.Affinity
+	cluster  string // whose addresses of services count
+	loopback bool   // connections do not say which address they were meant for
+	viewer   string // the namespace of the workloads
+	// quiet says that nothing is read of a connection before a service is called, since that
+	// speaks first.
+	quiet bool
+
+	owners listenerOwners
+	lost   *[]Loss // the things that services do not have; nil if nobody asks
+}
+
+// listenerOwners are the services that have something on a listener. They are zero if none has it.
+type listenerOwners struct {
+	names, blocks map[string]catalog.ServiceDefinition // by match
+	other         catalog.ServiceDefinition
+	quiet         catalog.ServiceDefinition // the first that needs connections not to be read
+	reads         catalog.ServiceDefinition // the first that needs them to be read
+}
+
+// Chain leads connections of one kind to a cluster.
+type Chain struct {
+	Match, Cluster string
+	Affinity       model.Affinity // of the service
+	Crowded        bool           // blocks of addresses go before it
+}
+
+// MostInBlocks is how many pairs of a block of addresses and a host in the handshake a
+// listener tells apart. The chain of each host lists all blocks.
+const MostInBlocks = 10_000
+
+// LayoutOf arranges the services that are reached through a listener. Where several ask
+// for one thing, the owner has it; the others are ignored.
+func LayoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, c Client) Layout {
+	return Arrange(c, services, number, shared, nil)
+}
+
+// Arrange is [layoutOf]. It adds to a list what services have lost to others.
+func Arrange(c Client, services []catalog.ServiceDefinition, number uint32, shared bool, lost *[]Loss) Layout {
+	l := Layout{cluster: c.Proxy.Cluster, loopback: c.Proxy.Mode == node.None, viewer: c.Namespace, lost: lost}
+	services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(l.viewer, a, b) })
+	byHost := shared || handshakes(services, number) > 1
+	for _, s := range services {
+		l.take(s, number, shared, byHost)
+	}
+	return l
+}
+
+// take adds a service, unless an owner before it has what it asks for. One that speaks first
+// would wait for ever where others have connections inspected.
+func (l *Layout) take(s catalog.ServiceDefinition, number uint32, shared, byHost bool) {
+	port, _ := s.Port(number)
+	kind := TrafficOf(port)
+	inspected := kind == HTTP || kind == Detected || kind == TLS && byHost
+	if l.turnsAway(s, port, inspected) {
+		return
+	}
+	switch {
+	case kind == HTTP:
+		l.takeRequests(s, number, shared)
+	case inspected && kind == TLS:
+		if name, ok := names.SNI(s.Key.Host); ok {
+			l.takeHandshakes(s, Chain{Match: name, Cluster: names.Cluster(s.Key.Host, number), Affinity: s.Traffic.Affinity})
+		}
+	default:
+		if kind == Detected {
+			l.takeRequests(s, number, shared)
+		}
+		if took := l.takeConnections(s, number, shared); took && ServerFirst(port) && !l.quiet {
+			l.quiet, l.owners.quiet = true, s
+		}
+	}
+}
+
+// lose notes that a service does not have a thing, because another has it.
+func (l *Layout) lose(s, winner catalog.ServiceDefinition, kind LossKind, name string) {
+	if l.lost != nil {
+		*l.lost = append(*l.lost, Loss{Loser: s, Winner: winner, Kind: kind, Name: name})
+	}
+}
+
+// takeHandshakes leads handshakes that say a name to a service. Names have another order
+// than addresses, by which services come.
+func (l *Layout) takeHandshakes(s catalog.ServiceDefinition, c Chain) {
+	was, taken := l.owners.names[c.Match]
+	if taken && catalog.Name.Owner(l.viewer, was, s) < 0 {
+		l.lose(s, was, LostHandshakes, c.Match)
+		return
+	}
+	if taken {
+		l.lose(was, s, LostHandshakes, c.Match)
+		l.BySNI = slices.DeleteFunc(l.BySNI, func(o Chain) bool { return o.Match == c.Match })
+	}
+	if !l.inspects() {
+		l.owners.reads = s
+	}
+	if c.Crowded = (len(l.BySNI)+1)*len(l.ByBlock) > MostInBlocks; c.Crowded {
+		l.lose(s, l.owners.blocks[l.ByBlock[0].Match], LostInBlocks, c.Match)
+	}
+	l.owners.names = withOwner(l.owners.names, c.Match, s)
+	l.BySNI = append(l.BySNI, c)
+}
+
+func withOwner(all map[string]catalog.ServiceDefinition, match string, s catalog.ServiceDefinition) map[string]catalog.ServiceDefinition {
+	if all == nil {
+		all = map[string]catalog.ServiceDefinition{}
+	}
+	all[match] = s
+	return all
+}
+
+// turnsAway reports whether a service before it needs the opposite of what a port needs.
+func (l *Layout) turnsAway(s catalog.ServiceDefinition, port model.Port, inspected bool) bool {
+	switch {
+	case inspected && l.quiet:
+		l.lose(s, l.owners.quiet, LostUnread, "")
+	case ServerFirst(port) && l.inspects():
+		l.lose(s, l.owners.reads, LostRead, "")
+	default:
+		return false
+	}
+	return true
+}
+
+// inspects reports whether something is read of connections before a service is called.
+func (l *Layout) inspects() bool { return l.Routes != "" || len(l.BySNI) > 0 }
+
+// handshakes counts the services that are kept apart by the host in the handshake.
+func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
+	for _, s := range services {
+		if port, _ := s.Port(number); TrafficOf(port) == TLS {
+			n++
+		}
+	}
+	return n
+}
+
+// takeConnections leads connections to a service by the address that they were meant
+// for, or all that are left. A block of all addresses is like none.
+func (l *Layout) takeConnections(s catalog.ServiceDefinition, number uint32, shared bool) (took bool) {
+	cluster := names.Cluster(s.Key.Host, number)
+	rest := true
+	if shared && !l.loopback {
+		all := false
+		for block := range s.BlocksIn(l.cluster) {
+			if block.Bits() == 0 {
+				all = true
+				continue
+			}
+			rest = false
+			took = l.takeBlock(s, Chain{Match: block.String(), Cluster: cluster, Affinity: s.Traffic.Affinity}) || took
+		}
+		rest = rest || all
+	}
+	switch {
+	case !rest:
+	case l.Other == "":
+		l.Other, l.Affinity, l.owners.other, took = cluster, s.Traffic.Affinity, s, true
+	default:
+		l.lose(s, l.owners.other, LostConnections, "")
+	}
+	return took
+}
+
+// takeBlock leads connections to a block of addresses to a service.
+func (l *Layout) takeBlock(s catalog.ServiceDefinition, c Chain) bool {
+	if owner, taken := l.owners.blocks[c.Match]; taken {
+		if owner.Key != s.Key {
+			l.lose(s, owner, LostConnections, c.Match)
+		}
+		return false
+	}
+	if (len(l.ByBlock)+1)*len(l.BySNI) > MostInBlocks {
+		l.lose(s, l.owners.names[l.BySNI[0].Match], LostBlock, c.Match)
+		return false
+	}
+	l.owners.blocks = withOwner(l.owners.blocks, c.Match, s)
+	l.ByBlock = append(l.ByBlock, c)
+	return true
+}
+
+// takeRequests has the listener route requests. One that all services share has the
+// routes of all; the listener of an address those of one service.
+func (l *Layout) takeRequests(s catalog.ServiceDefinition, number uint32, shared bool) {
+	if !l.inspects() {
+		l.owners.reads = s
+	}
+	switch {
+	case shared:
+		l.Routes = names.PortRoutes(number)
+	case l.Routes == "":
+		l.Routes = names.Listener(s.Key.Host, number)
+	}
+}
+
+// Clusters yields those that a layout leads to, of which one may be for connections that
+// belong to no service.
+func (l Layout) Clusters(unknown string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, c := range slices.Concat(l.ByBlock, l.BySNI) {
+			if !yield(c.Cluster) {
+				return
+			}
+		}
+		yield(cmp.Or(l.Other, unknown))
+	}
+}
+
+// InOrder is by match: equal services make equal bytes, in whichever order they came.
+func InOrder(list []Chain) []Chain {
+	return slices.SortedFunc(slices.Values(list), func(a, b Chain) int { return strings.Compare(a.Match, b.Match) })
+}
+
+// Loss is a thing that one service does not have because another owns it.
+type Loss struct {
+	Loser, Winner catalog.ServiceDefinition
+	Kind          LossKind
+	Name          string // of the thing; empty for all of a listener
+}
+
+// LossKind is what a service loses, and why.
+type LossKind uint8
+
+const (
+	LostConnections  LossKind = iota // those to an address, to a block, or all that are left
+	LostHandshakes                   // those that name its host
+	LostToHandshakes                 // requests to an address, where handshakes are led on by host
+	LostUnread                       // all that have to be read, where a server speaks first
+	LostRead                         // all, since its server speaks first where connections are read
+	LostInBlocks                     // handshakes that name its host, in blocks of addresses
+	LostBlock                        // a block, since there are too many hosts in handshakes
+	LostRequests                     // those that name a domain
+	LostAtEdge                       // calls from outside
+)
+
+// Asked is the kind of thing, which decides who owns it.
+func (k LossKind) Asked(name string) catalog.Asked {
+	if k == LostHandshakes || k == LostAtEdge || k == LostRequests && !IsAddress(name) {
+		return catalog.Name
+	}
+	return catalog.Address
+}
+
+// Arrivals are those of an address. Of all connections that name no service, the service of
+// the smallest block has those that go into it.
+func (l Layout) Arrivals(address netip.Addr) Arrivals {
+	at, smallest := Arrivals{Requests: l.Routes != "", BySNI: map[string]string{}, Other: l.Other}, -1
+	for _, c := range l.ByBlock {
+		block := netip.MustParsePrefix(c.Match)
+		if block.Contains(address) && block.Bits() > smallest {
+			smallest, at.Other = block.Bits(), c.Cluster
+		}
+	}
+	for _, c := range l.BySNI {
+		if smallest < 0 || !c.Crowded {
+			at.BySNI[c.Match] = c.Cluster
+		}
+	}
+	return at
+}
+
+// IsAddress reports whether an authority is an address.
+func IsAddress(authority string) bool {
+	_, err := netip.ParseAddr(strings.Trim(authority, "[]"))
+	return err == nil
+}
+
+// Arrivals are where a listener that services share leads calls of the address that is
+// answered for those without one.
+type Arrivals struct {
+	Requests bool              // go to the host that they name
+	BySNI    map[string]string // clusters, by host
+	Other    string            // the cluster of all other connections
+}

@@ -1,0 +1,124 @@
+package reach
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+)
+
+// Form is how a cluster finds its endpoints.
+type Form int
+
+const (
+	NoForm      Form = iota // there is no cluster
+	EDS                     // load assignments
+	StrictDNS               // every address of every name
+	LogicalDNS              // one name, connected to as it resolves
+	OriginalDST             // where the connection was going anyway
+)
+
+// Why a service port is not offered to a kind of client. Reasons are constant:
+// they are found anew with each lookup.
+const (
+	UnknownKind     = "clients of this kind are not served"
+	BadHost         = "the host is empty or not valid UTF-8"
+	noDynamicDNS    = "resolution DYNAMIC_DNS is not served yet"
+	BadResolution   = "the resolution is not known"
+	GRPCNone        = "gRPC has no original destination to go to: resolution NONE"
+	GRPCUDP         = "gRPC does not speak UDP"
+	grpcUnix        = "gRPC cannot reach endpoints on unix sockets over xDS"
+	grpcOneName     = "gRPC resolves one name, and none or several of the endpoints are healthy"
+	WithoutAnyPorts = "the service has no ports"
+)
+
+// offer decides in which form a kind of client gets a service port. With
+// noForm comes the reason.
+func offer(kind string, s *catalog.Service, port model.Port) (Form, string) {
+	switch {
+	case kind != KindEnvoy && !IsGRPC(kind):
+		return NoForm, UnknownKind
+	case s.Key.Host == "", !utf8.ValidString(s.Key.Host):
+		return NoForm, BadHost
+	case IsGRPC(kind) && port.Protocol == "UDP":
+		return NoForm, GRPCUDP
+	}
+	switch s.Resolution {
+	case model.ResolutionStatic:
+		// Healthy or not: what is offered should not hang on an endpoint's health.
+		if IsGRPC(kind) && s.Endpoints(port.Number).Counts().Sockets > 0 {
+			return NoForm, grpcUnix
+		}
+		return EDS, ""
+	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
+		return offerDNS(kind, s, port, nil)
+	case model.ResolutionNone:
+		if IsGRPC(kind) {
+			return NoForm, GRPCNone
+		}
+		return OriginalDST, ""
+	case model.ResolutionDynamicDNS:
+		return NoForm, noDynamicDNS
+	default:
+		return NoForm, BadResolution
+	}
+}
+
+// offerDNS chooses between the two ways to resolve names. LOGICAL_DNS takes
+// exactly one name; Envoy is given several, or none, as STRICT_DNS, so that
+// none of them is lost.
+func offerDNS(kind string, s *catalog.Service, port model.Port, of *policy.Selector) (Form, string) {
+	single := exactlyOne(s.Endpoints(port.Number), of)
+	switch {
+	case IsGRPC(kind) && !single:
+		return NoForm, grpcOneName
+	case IsGRPC(kind), single && s.Resolution == model.ResolutionDNSRoundRobin:
+		return LogicalDNS, ""
+	default:
+		return StrictDNS, ""
+	}
+}
+
+func exactlyOne(endpoints *catalog.Endpoints, of *policy.Selector) bool {
+	found := 0
+	for endpoint := range endpoints.All() {
+		if _, left := NameAddress(endpoint); left != "" || endpoint.Health != model.Healthy || !of.Selects(endpoint.Labels) {
+			continue
+		}
+		if found++; found > 1 {
+			return false
+		}
+	}
+	return found == 1
+}
+
+func isSocket(e catalog.Endpoint) bool { return strings.HasPrefix(e.Address, unixPrefix) }
+
+// NotOffered says why a service, or which of its ports, is not offered to a
+// kind of client. It is empty when all of it is.
+func NotOffered(s *catalog.Service, kind string) string {
+	if len(s.Ports) == 0 {
+		return WithoutAnyPorts
+	}
+	var ports, reasons []string
+	for _, port := range s.Ports {
+		if _, reason := offer(kind, s, port); reason != "" {
+			ports = append(ports, fmt.Sprintf("port %d: %s", port.Number, reason))
+			reasons = append(reasons, reason)
+		}
+	}
+	if len(reasons) == len(s.Ports) && len(slices.Compact(reasons)) == 1 {
+		return reasons[0]
+	}
+	return strings.Join(ports, "; ")
+}
+
+// FormFor returns the form in which a kind of client gets a service port.
+func FormFor(kind string, s *catalog.Service, port model.Port) Form {
+	f, _ := offer(kind, s, port)
+	return f
+}

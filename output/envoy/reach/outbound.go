@@ -1,0 +1,140 @@
+package reach
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+)
+
+// A service port is reached through the listener of an address and a port. Which
+// one follows from the service alone, so that a service that comes changes no
+// listener but those that it is reached through.
+
+// ListensAt yields the addresses on which Envoys listen for a port of a service, but for
+// those of its endpoints.
+func ListensAt(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		port, _ := s.Port(index.Number)
+		kind := TrafficOf(port)
+		switch {
+		case kind == NotTCP, p.Reserved(port.Number), AtEndpoints(p, s, index):
+			return
+		case p.Mode == node.None, kind == HTTP:
+			if p.Opens(port.Number) {
+				yield(p.Shared())
+			}
+			return
+		}
+		shares := true
+		for address := range s.OwnAddressesIn(p.Cluster) {
+			shares = false
+			if p.Family.Has(address) && !yield(address) {
+				return
+			}
+		}
+		for range s.BlocksIn(p.Cluster) {
+			shares = true
+			break
+		}
+		if shares && p.Opens(port.Number) {
+			yield(p.Shared())
+		}
+	}
+}
+
+// SharesListener reports whether a service is reached through the listener that services of
+// a port share.
+func SharesListener(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortServices) bool {
+	for at := range ListensAt(p, s, index) {
+		if at == p.Shared() {
+			return true
+		}
+	}
+	return false
+}
+
+// Client is a workload that calls services through its Envoy.
+type Client struct {
+	catalog.Viewer
+	Proxy node.Proxy
+}
+
+// Members yields the services that a viewer reaches through a listener: by host through the
+// one that services share, by ownership through that of an address.
+func Members(c Client, index *catalog.PortServices, address string) iter.Seq[catalog.ServiceDefinition] {
+	if address != c.Proxy.Shared() {
+		return slices.Values(CallableAt(c, index, address).Listened())
+	}
+	return func(yield func(catalog.ServiceDefinition) bool) {
+		for s := range index.Visible(c.Viewer) {
+			if HasCluster(s, index.Number) && SharesListener(c.Proxy, s, index) && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// atAddress are the services that ask for an address and a port, the owner first.
+type atAddress struct {
+	port uint32
+	list []catalog.ServiceDefinition
+}
+
+// CallableAt returns the services that a viewer calls at an address.
+func CallableAt(c Client, index *catalog.PortServices, address string) atAddress {
+	if index == nil || c.Proxy.Mode == node.None || c.Proxy.Reserved(index.Number) || !c.Proxy.Family.Has(address) {
+		return atAddress{}
+	}
+	all := atAddress{port: index.Number}
+	for _, s := range index.CalledAt(c.Viewer, c.Proxy.Cluster, address) {
+		if port, _ := s.Port(index.Number); TrafficOf(port) != NotTCP && HasCluster(s, index.Number) && !AtEndpoints(c.Proxy, s, index) {
+			all.list = append(all.list, s)
+		}
+	}
+	slices.SortFunc(all.list, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(c.Namespace, a, b) })
+	return all
+}
+
+// requests reports whether the port of a service carries requests alone. They are routed by
+// the listener that services share, so one of the address would take them from their owner.
+func (a atAddress) requests(s catalog.ServiceDefinition) bool {
+	port, _ := s.Port(a.port)
+	return TrafficOf(port) == HTTP
+}
+
+// Listened lists the services that are reached through a listener of the address: none
+// if the owner takes requests.
+func (a atAddress) Listened() []catalog.ServiceDefinition {
+	if len(a.list) == 0 || a.requests(a.list[0]) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(a.list), a.requests)
+}
+
+// HasCluster reports whether Envoys have a cluster for a port of the service.
+func HasCluster(s catalog.ServiceDefinition, number uint32) bool {
+	port, _ := s.Port(number)
+	f, _ := offer(KindEnvoy, &catalog.Service{ServiceDefinition: s}, port)
+	return f != NoForm
+}
+
+// Losses lists what services do not have at an address.
+func (a atAddress) Losses(v Client) (lost []Loss) {
+	if len(a.list) == 0 {
+		return nil
+	}
+	services := a.Listened()
+	owner, kind := a.list[0], LostConnections
+	if port, _ := owner.Port(a.port); TrafficOf(port) == TLS && handshakes(services, a.port) > 1 {
+		kind = LostToHandshakes
+	}
+	for _, s := range a.list[1:] {
+		if a.requests(owner) != a.requests(s) {
+			lost = append(lost, Loss{Loser: s, Winner: owner, Kind: kind})
+		}
+	}
+	Arrange(v, services, a.port, false, &lost)
+	return lost
+}

@@ -1,0 +1,163 @@
+package envoy
+
+import (
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// routeNames yields the route configurations of ports, and those of the ports of single
+// hosts that have a listener to themselves.
+func routeNames(w *state, v View) iter.Seq[string] {
+	if v.proxy.Role == node.Edge {
+		return edgeRouteNames(w.settings, v.single && w.definitions != nil)
+	}
+	return func(yield func(string) bool) {
+		for index := range w.snapshot.Ports() {
+			all := routes{proxySlot{view: v}, "", index}
+			some := false
+			for s := range all.services() {
+				if !some && (!yield(names.PortRoutes(index.Number)) || v.single && !yield(names.HostRoutes(index.Number))) {
+					return
+				}
+				some = true
+				if all.alone(s) && !yield(names.Listener(s.Key.Host, index.Number)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// alone reports whether requests for a service come through listeners of its own.
+func (r routes) alone(s catalog.ServiceDefinition) bool {
+	for at := range reach.ListensAt(r.view.proxy, s, r.index) {
+		if at != r.view.proxy.Shared() {
+			return true
+		}
+	}
+	return reach.AtEndpoints(r.view.proxy, s, r.index)
+}
+
+// findRoutes returns the route configuration of a port, or of a port of one host.
+func findRoutes(w *state, v View, name string) (push.Subject, bool) {
+	if v.proxy.Role != node.Sidecar {
+		return findEdgeRoutes(w, v, name)
+	}
+	if number, ofHosts := names.ParseHostRoutes(name); ofHosts {
+		return findHostRoutes(w, v, name, number)
+	}
+	v.single = false // the rest is the same for all
+	digits, host := name, ""
+	if h, _, one := names.ParseListener(name); one {
+		host, digits = h, name[len(h)+1:]
+	}
+	number, ok := names.ParsePort(digits)
+	if !ok || number > names.HighestPort {
+		return nil, false
+	}
+	r := routes{proxySlot{RouteType, name, v}, host, w.snapshot.Port(number)}
+	for s := range r.services() {
+		if host == "" || r.alone(s) {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+// routes is a route configuration of many hosts, or of one.
+type routes struct {
+	proxySlot
+	host  string // empty for all
+	index *catalog.PortServices
+}
+
+// Refers implements [push.Referrer].
+func (r routes) Refers(to string) iter.Seq[string] {
+	if to != wire.ClusterURL {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for s := range r.services() {
+			if !yield(names.Cluster(s.Key.Host, r.index.Number)) {
+				return
+			}
+		}
+	}
+}
+
+// services yields those that requests are routed to, by host.
+func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
+	return func(yield func(catalog.ServiceDefinition) bool) {
+		for s := range r.index.Visible(r.view.viewer()) {
+			if r.host != "" && s.Key.Host != r.host || !reach.HasCluster(s, r.index.Number) {
+				continue
+			}
+			port, _ := s.Port(r.index.Number)
+			if kind := reach.TrafficOf(port); (kind == reach.HTTP || kind == reach.Detected) && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Encode implements [push.Subject]. A domain may occur only once, whatever its case:
+// the oldest service has it.
+func (r routes) Encode() push.Encoded {
+	all := vhost.Of(r.index, r.view.hostsIn())
+	if r.host == "" {
+		return completeRoutes(r.view.settings, r.name, all.SeenBy(r.view.viewer()))
+	}
+	for s := range r.services() {
+		if h := all.Find(s); h != nil {
+			return r.toOnly(h)
+		}
+	}
+	return completeRoutes(r.view.settings, r.name, &vhost.Pieces{})
+}
+
+// toOnly leads all requests to a service. They came to its address, so they are for it,
+// whatever host they name.
+func (r routes) toOnly(h *vhost.Host) push.Encoded {
+	hosts := &vhost.Fragments{}
+	hosts.Add(h.FragmentOf([]string{vhost.AnyDomain}))
+	p := &vhost.Pieces{}
+	p.Add(hosts)
+	return vhost.EncodeRoutes(wire.Routes(r.name, false), p)
+}
+
+// voidRoutes is a route configuration without services. An Envoy that names one has it
+// from a listener, ours or of its bootstrap, which waits for it whatever its name is. What
+// is named like none of ours leads nowhere: only sidecars have a cluster for all else.
+func voidRoutes(s *policy.Prepared, name string) push.Encoded {
+	if _, atEdge := names.ParseEdgeRoutes(strings.TrimSuffix(name, names.HostsSuffix)); atEdge {
+		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
+	}
+	if !utf8.ValidString(name) {
+		return push.Encoded{}
+	}
+	if !names.IsOfPort(name) {
+		return completeRoutes(blocking, name, &vhost.Pieces{})
+	}
+	return completeRoutes(s, name, &vhost.Pieces{})
+}
+
+// blocking are settings by which nothing is reached but services.
+var blocking = (&policy.Settings{Outbound: policy.RegistryOutbound}).Prepare()
+
+// completeRoutes adds what requests for all other hosts meet.
+func completeRoutes(s *policy.Prepared, name string, hosts *vhost.Pieces) push.Encoded {
+	rest := &vhost.Fragments{}
+	rest.Add(vhost.NewFragment(wire.OtherHosts(s.OrIstio().RegistryOnly)))
+	hosts.Add(rest)
+	return vhost.EncodeRoutes(wire.Routes(name, false), hosts)
+}

@@ -1,0 +1,119 @@
+package envoy
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// fileSecret tells an Envoy which files a secret is in. As part of a cluster they
+// would be read once; of a secret, an Envoy watches the files' folders, and reads
+// them again when one is moved there, as Kubernetes does with its volumes.
+type fileSecret string
+
+// securedServices are the services whose clusters name secrets, by secret. They are
+// immutable, and made from those before.
+type securedServices struct {
+	all immutable.Map[securedKey, struct{}]
+}
+
+// securedKey is a service under the name of a secret.
+type securedKey struct {
+	secret string
+	catalog.ServiceKey
+}
+
+// securedIn are the secured services of a snapshot; nil if no host has TLS.
+func securedIn(s *policy.Prepared, now *catalog.Snapshot) *securedServices {
+	if len(s.SecretNames) == 0 {
+		return nil
+	}
+	all := immutable.New[securedKey, struct{}](func(a, b securedKey) int {
+		return cmp.Or(strings.Compare(a.secret, b.secret), reach.CompareKeys(a.ServiceKey, b.ServiceKey))
+	}).Edit()
+	for service := range now.Services() {
+		enterSecured(s, all, service.ServiceDefinition)
+	}
+	return &securedServices{all.Map()}
+}
+
+// after are the secured services after a change.
+func (d *securedServices) after(c catalog.Change, s *policy.Prepared) *securedServices {
+	if d == nil {
+		return nil
+	}
+	all := d.all.Edit()
+	for key, service := range c.Services {
+		for secret := range s.Of(key.Host).TLS.Secrets() {
+			all.Delete(securedKey{secret, key})
+		}
+		if service.New != nil {
+			enterSecured(s, all, service.New.ServiceDefinition)
+		}
+	}
+	return &securedServices{all.Map()}
+}
+
+// enterSecured enters a service under each secret that a cluster of it names.
+func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}], service catalog.ServiceDefinition) {
+	u := tlsFor(s.Of(service.Key.Host).TLS, service)
+	if !slices.ContainsFunc(service.Ports, func(p model.Port) bool { return reach.HasCluster(service, p.Number) }) {
+		return
+	}
+	for secret := range u.Secrets() {
+		all.Set(securedKey{secret, service.Key}, struct{}{})
+	}
+}
+
+// findSecret returns a secret that a cluster of the view names. No other client is sent
+// the paths.
+func findSecret(w *state, v View, name string) (push.Subject, bool) {
+	if v.Kind != reach.KindEnvoy || w.definitions == nil || w.definitions.secured == nil {
+		return nil, false
+	}
+	for key := range w.definitions.secured.all.From(securedKey{secret: name}) {
+		if key.secret != name {
+			break
+		}
+		if s, ok := w.snapshot.Resolve(v.viewer(), key.Host); ok && s.Key == key.ServiceKey {
+			return fileSecret(name), true
+		}
+	}
+	return nil, false
+}
+
+// secretNames yields the names of the secrets of a view.
+func secretNames(w *state, v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, name := range w.settings.SecretNames {
+			if _, ok := findSecret(w, v, name); ok && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// noteSecrets notes the secrets of a host whose service has come or gone, or has changed
+// more than endpoints.
+func noteSecrets(s *policy.Prepared, noted audiences, host string, namespaces []string) {
+	for secret := range s.Of(host).TLS.Secrets() {
+		noted.add(sharedName{SecretType, secret}, namespaces)
+	}
+}
+
+// Slot implements [push.Subject].
+func (s fileSecret) Slot() any { return s }
+
+// Encode implements [push.Subject].
+func (s fileSecret) Encode() push.Encoded {
+	return encode(string(s), wire.SecretURL, wire.FileSecret(string(s)))
+}

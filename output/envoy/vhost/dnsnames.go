@@ -1,0 +1,156 @@
+package vhost
+
+import (
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+)
+
+// Lookups are those under which applications may look services up: the domains of their
+// virtual hosts, whatever the ports, and the same service has one that several claim. It
+// is made once for all views, from the one before, and is immutable.
+type Lookups struct {
+	Claims claimIndex
+	hosts  immutable.Map[catalog.ServiceKey, *LookupHost]
+}
+
+// LookupHost is a service with what is answered for its names.
+type LookupHost struct {
+	*Host // of no port
+
+	mu   sync.Mutex
+	made map[string]*fragment
+}
+
+// LookupsOf are the names of all services of a snapshot.
+func LookupsOf(s *catalog.Snapshot, domain string) *Lookups {
+	n := naming{domain: domain, claims: immutable.New[Claim, *Host](Claim.compare).Edit(), hosts: immutable.New[catalog.ServiceKey, *LookupHost](reach.CompareKeys).Edit()}
+	for service := range s.Services() {
+		n.enter(service.ServiceDefinition)
+	}
+	return n.done()
+}
+
+// After are the names after a change.
+func (n *Lookups) After(c catalog.Change, domain string) *Lookups {
+	next := naming{domain: domain, claims: n.Claims.Edit(), hosts: n.hosts.Edit()}
+	for key := range c.Services { // all go before any comes, whose claims may equal theirs
+		next.drop(key)
+	}
+	for _, service := range c.Services {
+		if service.New != nil {
+			next.enter(service.New.ServiceDefinition)
+		}
+	}
+	return next.done()
+}
+
+// Named yields the services by host.
+func (n *Lookups) Named(yield func(*LookupHost) bool) {
+	for _, h := range n.hosts.All() {
+		if !yield(h) {
+			return
+		}
+	}
+}
+
+// naming is [names] in the making.
+type naming struct {
+	domain  string
+	claims  *immutable.Editor[Claim, *Host]
+	hosts   *immutable.Editor[catalog.ServiceKey, *LookupHost]
+	changed []Claim // that came or went
+}
+
+func (n *naming) enter(s catalog.ServiceDefinition) {
+	if s.Key.Host == "" || !utf8.ValidString(s.Key.Host) {
+		return
+	}
+	h := NewHost(s, 0, Key{Domain: n.domain})
+	n.set(h)
+	for c := range h.Claims() {
+		n.changed = append(n.changed, c)
+	}
+}
+
+func (n *naming) drop(key catalog.ServiceKey) {
+	h, ok := n.hosts.View().Get(key)
+	if !ok {
+		return
+	}
+	n.hosts.Delete(key)
+	for c := range h.Claims() {
+		n.claims.Delete(c)
+		n.changed = append(n.changed, c)
+	}
+}
+
+func (n *naming) set(h *Host) {
+	n.hosts.Set(h.Key, &LookupHost{Host: h})
+	for c := range h.Claims() {
+		n.claims.Set(c, h)
+	}
+}
+
+func (n *naming) done() *Lookups {
+	for _, h := range otherwiseContested(n.claims.View(), n.changed) {
+		n.set(h)
+	}
+	return &Lookups{n.claims.Map(), n.hosts.Map()}
+}
+
+// Names lists those domains that are names, in lower case. Virtual hosts have addresses,
+// too, and each domain once more with a final dot, which is not part of a lookup.
+func (h *LookupHost) Names(domains []string) (list []string) {
+	for _, domain := range domains {
+		if name := strings.ToLower(domain); IsLookedUp(name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+const longestLabel = 63
+
+// IsLookedUp reports whether a name, or a wildcard for all that end like it, is one that
+// DNS has. Envoy rejects the whole table for some others, and never finds the rest.
+func IsLookedUp(name string) bool {
+	if _, err := netip.ParseAddr(name); err == nil || len(name) > LongestHost {
+		return false
+	}
+	for label := range strings.SplitSeq(strings.TrimPrefix(name, "*."), ".") {
+		if label == "" || len(label) > longestLabel || strings.ContainsFunc(label, isNoLetter) {
+			return false
+		}
+	}
+	return true
+}
+
+func isNoLetter(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+}
+
+// FragmentOf is what is answered for names of a service. It is made once for all views
+// that are given the same.
+func (h *LookupHost) FragmentOf(names, addresses []string, ttl time.Duration) *fragment {
+	key := strings.Join(names, " ") + "\n" + strings.Join(addresses, " ")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.made[key]
+	if f == nil {
+		if h.made == nil {
+			h.made = map[string]*fragment{}
+		}
+		text := wire.DNSAnswers(names, addresses, ttl)
+		f = &fragment{text, VersionOf(text)}
+		h.made[key] = f
+	}
+	return f
+}

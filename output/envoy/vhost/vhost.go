@@ -1,0 +1,161 @@
+package vhost
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Host is the virtual host of a service at a port. It is the same for all viewers
+// but those in the namespace in which the service is known by its bare name, and those
+// to whom an older service has one of its domains.
+type Host struct {
+	catalog.ServiceDefinition
+	Number uint32
+	In     Key
+	// The bare name of a service that is named as Kubernetes names them, and the
+	// namespace in which it is known by that; empty if there is none.
+	name, Home string
+	// contested says that another service claims one of its domains, so that viewers
+	// differ in who has it.
+	Contested bool
+
+	usual, own lazily
+	mu         sync.Mutex
+	rest       map[string]*fragment // of viewers to whom some domains are another's, by those left
+}
+
+// NewHost makes the virtual host of a service at a port.
+func NewHost(s catalog.ServiceDefinition, number uint32, in Key) *Host {
+	h := &Host{ServiceDefinition: s, Number: number, In: in}
+	if name, home, ok := ShortName(s.Key.Host, in.Domain); ok {
+		h.name, h.Home = name, home
+	}
+	return h
+}
+
+// OwnFor reports whether viewers of a namespace know the service by its bare name.
+func (h *Host) OwnFor(namespace string) bool { return h.Home != "" && h.Home == namespace }
+
+// fragmentFor is the virtual host as viewers of a namespace see it if they see no other
+// service with one of its domains.
+func (h *Host) fragmentFor(namespace string) *fragment {
+	own := h.OwnFor(namespace)
+	is := &h.usual
+	if own {
+		is = &h.own
+	}
+	return is.get(func() *routev3.VirtualHost {
+		return h.VirtualHost(h.DomainsFor(own))
+	})
+}
+
+// VirtualHost is the virtual host with some domains.
+func (h *Host) VirtualHost(domains []string) *routev3.VirtualHost {
+	p := h.In.Settings.OrIstio().For(h.Key.Host, h.Traffic.Affinity)
+	return wire.VirtualHost(names.Listener(h.Key.Host, h.Number), domains, wire.Target{Cluster: names.Cluster(h.Key.Host, h.Number), Policy: p})
+}
+
+// FragmentOf is the virtual host with some of its domains.
+func (h *Host) FragmentOf(domains []string) *fragment {
+	key := strings.Join(domains, "\n")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.rest[key]
+	if f == nil {
+		if h.rest == nil {
+			h.rest = map[string]*fragment{}
+		}
+		f = NewFragment(h.VirtualHost(domains))
+		h.rest[key] = f
+	}
+	return f
+}
+
+// DomainsFor lists the domains of a virtual host, each once whatever its case.
+func (h *Host) DomainsFor(own bool) []string {
+	var list []string
+	var seen map[string]struct{} // of a long list
+	isThere := func(domain string) bool {
+		if len(list) < fewDomains {
+			return slices.ContainsFunc(list, func(d string) bool { return strings.EqualFold(d, domain) })
+		}
+		if seen == nil {
+			seen = make(map[string]struct{}, 2*len(list))
+			for _, d := range list {
+				seen[strings.ToLower(d)] = struct{}{}
+			}
+		}
+		key := strings.ToLower(domain)
+		_, is := seen[key]
+		seen[key] = struct{}{}
+		return is
+	}
+	for domain := range DomainsOf(h.ServiceDefinition, h.In.Domain, h.In.Cluster, own) {
+		if domain != AnyDomain && !isThere(domain) {
+			list = append(list, domain)
+		}
+	}
+	return list
+}
+
+// fewDomains are as many as are compared faster than looked up.
+const fewDomains = 8
+
+// VersionOf returns the version of an encoded resource.
+func VersionOf(body []byte) push.Version { return push.VersionOf([]byte(wire.Translator), body) }
+
+// LongestHost is that of a host in DNS. Nothing longer is worth an empty listener.
+const LongestHost = 253
+
+// AnyDomain matches requests that name no other domain.
+const AnyDomain = "*"
+
+// DomainsOf yields the authorities by which viewers may call a service; own are those of
+// its own namespace, and its addresses are those in a cluster.
+func DomainsOf(s catalog.ServiceDefinition, domain, cluster string, own bool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		host := s.Key.Host
+		if !yield(host) || host[len(host)-1] != '.' && !yield(host+".") {
+			return
+		}
+		if name, namespace, ok := ShortName(host, domain); ok {
+			short := name + "." + namespace
+			if !yield(short) || !yield(short+".svc") || own && !yield(name) {
+				return
+			}
+		}
+		for address := range s.OwnAddressesIn(cluster) {
+			if !yield(Authority(address)) {
+				return
+			}
+		}
+	}
+}
+
+// ShortName takes apart a host as Kubernetes names them, NAME.NAMESPACE.svc.DOMAIN.
+func ShortName(host, domain string) (name, namespace string, ok bool) {
+	rest, own := strings.CutSuffix(host, ".svc."+domain)
+	name, namespace, ok = strings.Cut(rest, ".")
+	return name, namespace, own && ok && name != "" && namespace != "" && !strings.ContainsRune(namespace, '.')
+}
+
+// Authority writes an address as requests name it.
+func Authority(address string) string {
+	if strings.ContainsRune(address, ':') {
+		return "[" + address + "]"
+	}
+	return address
+}
+
+// HomeDomain is a domain, and the namespace of those who know a service by it if these are
+// not all.
+type HomeDomain struct{ Domain, Home string }

@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"net/netip"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+)
+
+// TLS is the TLS of connections to a cluster.
+type TLS struct {
+	*policy.UpstreamTLS
+	ServerName string
+	Identities []string // of which a certificate must have one; none for the server name
+}
+
+// meshProtocols returns the ALPN protocols by which Istio's gateways and workloads recognize
+// TLS of the mesh. Every offered protocol must be supported, because the peer may choose it.
+func (v HTTPVersion) meshProtocols() []string {
+	if v == HTTP2 {
+		return []string{"istio", "h2"}
+	}
+	return []string{"istio"}
+}
+
+// secure configures TLS for the connections of a cluster.
+func (t *TLS) secure(m *clusterv3.Cluster, http HTTPVersion) {
+	if t == nil {
+		return
+	}
+	u, sni, identities := t.UpstreamTLS, t.ServerName, t.Identities
+	if len(identities) == 0 && sni != "" && !u.OfMesh() {
+		identities = []string{sni}
+	}
+	common := &tlsv3.CommonTlsContext{
+		TlsParams: &tlsv3.TlsParameters{ // Envoy's default maximum is 1.2, and some servers require 1.3
+			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+			TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+		},
+		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
+			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+				DefaultValidationContext:         &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: matching(identities)},
+				ValidationContextSdsSecretConfig: secretOverADS(u.AuthoritySecret()),
+			},
+		},
+	}
+	if u.Mutual() {
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{secretOverADS(u.CertificateSecret())}
+	}
+	switch {
+	case u.OfMesh():
+		common.AlpnProtocols = http.meshProtocols()
+	case http == HTTP2:
+		common.AlpnProtocols = []string{"h2"}
+	}
+	m.TransportSocket = &corev3.TransportSocket{
+		Name:       "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: sni})},
+	}
+}
+
+// matching returns matchers that require one of the identities, each by its kind.
+func matching(identities []string) (list []*tlsv3.SubjectAltNameMatcher) {
+	for _, name := range identities {
+		kind := tlsv3.SubjectAltNameMatcher_DNS
+		switch _, err := netip.ParseAddr(name); {
+		case strings.Contains(name, "://"):
+			kind = tlsv3.SubjectAltNameMatcher_URI
+		case err == nil:
+			kind = tlsv3.SubjectAltNameMatcher_IP_ADDRESS
+		case strings.Contains(name, "@"):
+			kind = tlsv3.SubjectAltNameMatcher_EMAIL
+		}
+		list = append(list, &tlsv3.SubjectAltNameMatcher{
+			SanType: kind, Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: name}},
+		})
+	}
+	return list
+}
+
+// secretOverADS returns the source of a secret. Every secret that a cluster names exists.
+func secretOverADS(name string) *tlsv3.SdsSecretConfig {
+	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: awaited()}
+}
+
+// FileSecret returns a secret with the paths of its files. An Envoy watches the folders of a
+// secret's files and rereads them when a file is moved there, as Kubernetes does with its
+// volumes. Paths in a cluster would be read only once.
+func FileSecret(name string) *tlsv3.Secret {
+	m := &tlsv3.Secret{Name: name}
+	if path, ok := policy.AuthorityFile(m.Name); ok {
+		m.Type = &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: file(path)}}
+	} else {
+		certificate, key := policy.CertificateFiles(m.Name)
+		m.Type = &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: file(certificate), PrivateKey: file(key)}}
+	}
+	return m
+}
+
+func file(path string) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
+}
