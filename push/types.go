@@ -18,7 +18,7 @@ type typeInfo struct {
 }
 
 // class returns the debounce class of a resource; nil if its changes do not wait.
-func (i *typeInfo) class(m Mode, name string) *class { return i.classes[m][i.Apartness(name)] }
+func (i *typeInfo) class(m Mode, name string) *class { return i.classes[m][i.DebounceClass(name)] }
 
 // table is all types of an engine. It is replaced and never written to.
 type table struct {

@@ -76,6 +76,9 @@ func (s *State) Considers(name string) bool {
 
 // TakeWarnings returns why due resources are not sent, each once.
 func (s *State) TakeWarnings() []string {
+	if s.warnings == nil { // the usual case
+		return nil
+	}
 	warnings := s.warnings
 	s.warnings = nil
 	return warnings

@@ -105,6 +105,12 @@ func (s *Stream) Left() (more, waits bool) {
 
 // deliver makes the names pending whose obstacles are gone.
 func (s *Stream) deliver() {
+	if len(s.roused.names) > 0 || s.roused.removals { // seldom
+		s.deliverAll()
+	}
+}
+
+func (s *Stream) deliverAll() {
 	for {
 		if last := len(s.roused.names) - 1; last >= 0 {
 			x := s.roused.names[last]

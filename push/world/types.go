@@ -87,9 +87,9 @@ const (
 	Silence                // no answer: the client waits, and keeps its resource where there is no removal
 )
 
-// Apartness returns 0 for a resource with the debounce of its type, and otherwise n for the
+// DebounceClass returns 0 for a resource with the debounce of its type, and otherwise n for the
 // n-th of Apart.
-func (s *TypeSpec) Apartness(name string) int {
+func (s *TypeSpec) DebounceClass(name string) int {
 	for n, of := range s.Apart {
 		if of.Is(name) {
 			return n + 1
