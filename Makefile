@@ -47,7 +47,7 @@ build: ## Build bin/isthmus
 test: ## Vet, then run every test of the module (PKG=, TESTFLAGS=)
 	@status=0; \
 	go vet $(PKG) || status=1; \
-	go test -vet=off -p $(AT_ONCE) -timeout 5m $(TESTFLAGS) $(PKG) || status=1; \
+	go test -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS) $(PKG) || status=1; \
 	exit $$status
 
 # Random histories of everything: make test tries some hundreds of them. One of a
