@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Gate holds snapshots back until they may be served, so that no subscriber ever mistakes a
-// half-read registry for the complete one. Every required source must be primed. The others
-// are waited for, for a limited time.
+// Gate delays snapshots until they may be served, so that no subscriber takes a half-read
+// registry for a complete one. Every required source must be primed. The wait for optional
+// sources is limited. The gate delivers snapshots one at a time, in order, without its lock.
 type Gate struct {
 	next func(s *Snapshot, c Change, complete bool)
 
@@ -16,30 +16,31 @@ type Gate struct {
 	required, optional []string
 
 	newest   *Snapshot
-	read     bool // newest is of the store
-	held     Change
+	stored   bool   // newest comes from the store
+	pending  Change // since the last delivery
 	open     bool
-	notified known // the state that was published last
+	notified waitState // of the last delivery
 	wait     time.Duration
-	waited   bool // the wait for optional sources is over
+	waited   bool // the wait for optional sources has ended
 	timer    *time.Timer
 	stopped  bool
-	passing  bool // next is running, and later changes pass after it
+	running  bool // next is running
 }
 
-// known is the state of the sources as published: every one is primed, or was waited for.
-type known struct{ complete, waited bool }
+// waitState tells whether every source is primed, and whether the wait for all of them has
+// ended.
+type waitState struct{ complete, waited bool }
 
-// passage is a snapshot and change that pass a gate together.
-type passage struct {
+// delivery is one call of next.
+type delivery struct {
 	snapshot *Snapshot
 	change   Change
 	complete bool
 }
 
-// NewGate returns a gate that passes snapshots to next, one at a time. complete tells next
-// whether every source is primed: a service that the snapshot lacks is then known not to
-// exist. Sources that are not required are waited for no longer than wait.
+// NewGate returns a gate that delivers snapshots to next. complete means that every source
+// is primed, so a service that the snapshot lacks does not exist. wait limits the wait for
+// optional sources.
 func NewGate(required, optional []string, wait time.Duration, next func(s *Snapshot, c Change, complete bool)) *Gate {
 	g := &Gate{required: required, optional: optional, next: next, newest: Empty(), wait: wait}
 	g.timer = time.AfterFunc(wait, func() {
@@ -56,30 +57,29 @@ func (g *Gate) Stop() {
 	g.timer.Stop()
 }
 
-// Publish takes the next snapshot. Held back changes pass on as one change.
+// Publish takes the next snapshot. Delayed changes are delivered as one.
 func (g *Gate) Publish(s *Snapshot, c Change) {
-	g.update(func() { g.newest, g.read, g.held = s, true, g.held.Then(c) })
+	g.update(func() { g.newest, g.stored, g.pending = s, true, g.pending.Then(c) })
 }
 
-// Require replaces the sources that are waited for. An open gate stays open: a new source
-// does not stop serving. Whether every source is primed is published again when that
-// changes. Optional sources added while the gate is open are waited for as long as the
-// sources at the start. Until then, full sets are held back from clients that may have
-// their resources.
+// Require replaces the required and optional sources. An open gate stays open: a new source
+// does not stop serving. But an added optional source restarts the wait: [Change].Waited is
+// false until the source is primed or the wait ends. The newest snapshot is delivered again
+// when its wait state changes.
 func (g *Gate) Require(required, optional []string) {
 	g.update(func() {
 		before := slices.Concat(g.required, g.optional)
-		comes := slices.ContainsFunc(optional, func(name string) bool { return !slices.Contains(before, name) && !g.newest.Primed(name) })
+		added := slices.ContainsFunc(optional, func(name string) bool { return !slices.Contains(before, name) && !g.newest.Primed(name) })
 		g.required, g.optional = required, optional
-		if comes && g.open && !g.stopped {
+		if added && g.open && !g.stopped {
 			g.waited = false
 			g.timer.Reset(g.wait)
 		}
 	})
 }
 
-// Missing names the sources that are being waited for. None means that the gate is open, or
-// will be with the next snapshot.
+// Missing names the sources that keep the gate closed. If there is none, the gate is open,
+// or opens with the next snapshot.
 func (g *Gate) Missing() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,46 +104,46 @@ func (g *Gate) missing() []string {
 	return missing
 }
 
-// update changes the gate and passes snapshots on. The lock is not held meanwhile. A
-// concurrent update leaves the rest to the call that is already passing them on. So next is
-// called once at a time and in order.
+// update changes the gate, and then delivers until nothing is due. A concurrent update leaves
+// the delivery to the call that is already delivering. So next is called one at a time and
+// in order.
 func (g *Gate) update(change func()) {
 	g.mu.Lock()
 	change()
 	g.mu.Unlock()
 	for {
-		p, ok := g.take()
+		d, ok := g.take()
 		if !ok {
 			return
 		}
-		g.let(p)
+		g.deliver(d)
 	}
 }
 
-func (g *Gate) let(p passage) {
+func (g *Gate) deliver(d delivery) {
 	defer func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.passing = false
+		g.running = false
 	}()
-	g.next(p.snapshot, p.change, p.complete)
+	g.next(d.snapshot, d.change, d.complete)
 }
 
-// take returns the passage that is due. Once open, the gate stays open: a source that fails
+// take returns the delivery that is due. Once open, the gate stays open: a source that fails
 // later keeps its stored records.
-func (g *Gate) take() (p passage, ok bool) {
+func (g *Gate) take() (d delivery, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.passing || g.stopped || !g.read || !g.open && len(g.missing()) > 0 {
-		return passage{}, false
+	if g.running || g.stopped || !g.stored || !g.open && len(g.missing()) > 0 {
+		return delivery{}, false
 	}
 	complete := len(g.newest.unprimed(slices.Concat(g.required, g.optional))) == 0
-	now := known{complete, complete || len(g.missing()) == 0}
-	if g.open && g.held.Empty() && now == g.notified {
-		return passage{}, false
+	now := waitState{complete, complete || len(g.missing()) == 0}
+	if g.open && g.pending.Empty() && now == g.notified {
+		return delivery{}, false
 	}
-	p = passage{g.newest, g.held, complete}
-	p.change.Waited = now.waited
-	g.held, g.open, g.notified, g.passing = Change{}, true, now, true
-	return p, true
+	d = delivery{g.newest, g.pending, complete}
+	d.change.Waited = now.waited
+	g.pending, g.open, g.notified, g.running = Change{}, true, now, true
+	return d, true
 }

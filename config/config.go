@@ -2,12 +2,12 @@ package config
 
 // Config is the whole configuration.
 type Config struct {
-	// Instance marks the objects of this installation, and is its name in paths; two
-	// installations differ in it.
+	// Instance is the unique name of this installation. It marks the objects that the
+	// installation writes, and appears in the paths of records.
 	Instance string `json:"instance"`
-	// RootNamespace is the namespace of the scopes for workloads without one of their own.
+	// RootNamespace contains the default scopes, for workloads without a scope of their own.
 	RootNamespace string `json:"rootNamespace"`
-	// Sources are merged in this order.
+	// Sources are the registries, in merge order.
 	Sources []Source `json:"sources"`
 	Outputs Outputs  `json:"outputs"`
 	Store   Store    `json:"store"`
@@ -17,8 +17,8 @@ type Config struct {
 
 // Store configures how records are kept.
 type Store struct {
-	// DataDir is a folder for the last known good, which then survives a
-	// restart; empty keeps nothing.
+	// DataDir is the folder in which the last known good survives a restart. If it is empty,
+	// nothing is saved.
 	DataDir string `json:"dataDir"`
 }
 
@@ -28,7 +28,7 @@ type Log struct {
 	Format string `json:"format"` // text or json
 }
 
-// DefaultInstance is the instance of an installation without a configured name.
+// DefaultInstance is the default of Config.Instance.
 const DefaultInstance = "isthmus"
 
 func defaults() Config {

@@ -23,14 +23,13 @@ import (
 
 var _ folderReader = (*file.Config)(nil)
 
-// Kinds are the tables of configurable kinds: each row adds a kind of registry or of
-// output.
+// Kinds has the tables of kinds that a configuration may contain.
 type Kinds struct {
 	Sources []source.Kind
 	Outputs []output.Kind
 }
 
-// Known returns the kinds of Isthmus. A new kind is a new row.
+// Known returns the kinds of Isthmus. A new kind of registry or output is a new row here.
 func Known() Kinds {
 	return Kinds{
 		Sources: []source.Kind{
@@ -67,7 +66,7 @@ func Known() Kinds {
 	}
 }
 
-// notOffered returns why clients of configuration do not get a service, for any kind.
+// notOffered adapts [resource.NotOffered]: the reason does not depend on the kind of client.
 func notOffered(s *catalog.Service, _ string) string { return resource.NotOffered(s) }
 
 func sourceKind(k source.Kind) string { return k.Name }
@@ -82,7 +81,7 @@ func names[Row any](table []Row, name func(Row) string) (list []string) {
 	return list
 }
 
-// find returns the row of a table with a name.
+// find returns the row with the wanted name.
 func find[Row any](table []Row, name func(Row) string, wanted string) (row Row, known bool) {
 	i := slices.IndexFunc(table, func(row Row) bool { return name(row) == wanted })
 	if i < 0 {

@@ -12,7 +12,7 @@ type Output struct {
 	Settings output.Settings
 }
 
-// keys and settings make each kind of output a key.
+// keys and settings implement extensible: each kind of output is a key.
 func (o *Outputs) keys(kinds Kinds) []string { return names(kinds.Outputs, outputKind) }
 
 func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {

@@ -9,10 +9,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
-// Source is one registry.
+// Source configures one registry.
 type Source struct {
 	Name string `json:"name"`
-	// Required sources must have been listed before serving starts.
+	// Required sources must have been listed before serving starts. The default is true.
 	Required *bool `json:"required"`
 	// Hold defines suspicious drops, and how long they are held.
 	Hold hold.Config `json:"hold"`
@@ -23,31 +23,30 @@ type Source struct {
 	// Owns gives hosts to the source, before all others.
 	Owns source.Owns `json:"owns"`
 
-	// Kind is the key of the kind of registry, beside the fields above, and Settings are its
-	// settings.
+	// Kind is the kind of registry, such as "file": a further key of the entry. Settings is
+	// the value of that key.
 	Kind     string
 	Settings source.Settings
-	// MaxBackoff bounds the wait before a failed registry is read again. The kind sets it.
-	MaxBackoff time.Duration
-	// Edited means that people edit the registry. The kind sets it, too.
-	Edited bool
-	// Local means that the registry is files of this machine. The kind sets it as well.
-	Local bool
 
-	holdFor time.Duration // by default
-	others  []string      // further configured kinds, although a source has only one registry
+	// These are copied from the row of the kind: see [source.Kind].
+	MaxBackoff time.Duration // the longest wait before a failed registry is read again
+	Edited     bool          // people edit the registry
+	Local      bool          // the registry is files of this machine
+	holdFor    time.Duration // default of Hold.For
+
+	others []string // further kinds in the entry, which validation rejects
 }
 
-// unset is a missing duration, before the settings that its default depends on are known.
+// unset marks a duration that the file does not set. complete replaces it by the default.
 const unset = time.Duration(math.MinInt64)
 
-// SetDefaults sets the defaults of an entry.
+// SetDefaults sets the defaults that do not depend on the kind.
 func (s *Source) SetDefaults() {
 	s.Hold = hold.Default()
 	s.Hold.For = unset
 }
 
-// complete sets the defaults that depend on the kind of registry.
+// complete sets the defaults that depend on the kind. It is called after decoding.
 func (s *Source) complete() {
 	if s.Hold.For == unset {
 		s.Hold.For = cmp.Or(s.holdFor, hold.Default().For)
@@ -60,7 +59,7 @@ func (s *Source) complete() {
 	}
 }
 
-// keys and settings make each kind of registry a key of the entry.
+// keys and settings implement extensible: each kind of registry is a key of the entry.
 func (s *Source) keys(kinds Kinds) []string { return names(kinds.Sources, sourceKind) }
 
 func (s *Source) settings(kinds Kinds, key string) (into any, known bool) {

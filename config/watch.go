@@ -13,21 +13,21 @@ import (
 
 var debounce = dirwatch.Debounce{Quiet: 200 * time.Millisecond, Most: 2 * time.Second}
 
-// lookAgain is the interval of reads without an event, as events may be lost.
-const lookAgain = 30 * time.Second
+// rereadEvery is the interval of reads without an event: events may be lost.
+const rereadEvery = 30 * time.Second
 
-// Watch calls changed whenever the content of the file at path, or its readability, differs
-// from the last call. The first call comes at once. It returns when ctx ends. Any way of
-// writing the file, through any links, is detected; see package dirwatch.
+// Watch calls changed at once, and then whenever the content of the file at path, or the
+// reason why it cannot be read, has changed. It returns when ctx ends. It detects any way of
+// writing the file, also through links: see package dirwatch.
 func Watch(ctx context.Context, path string, log *slog.Logger, changed func()) {
 	w := &watcher{path: path, Watcher: dirwatch.New(log.With("file", path))}
 	defer w.Close()
-	w.look()
+	w.reread()
 	changed()
 	w.follow(ctx, changed)
 }
 
-// watcher belongs to the goroutine of [Watch].
+// watcher holds the last read content of a file. It belongs to the goroutine of [Watch].
 type watcher struct {
 	*dirwatch.Watcher
 	path   string
@@ -35,12 +35,13 @@ type watcher struct {
 	reason string // why it could not be read
 }
 
-// Cases: ctx ends; an event in a folder; a lost event; the time to read.
+// follow reads the file after events and at intervals. Cases: ctx ends; an event in a
+// folder; a lost event; the time to read.
 func (w *watcher) follow(ctx context.Context, changed func()) {
-	timer := time.NewTimer(lookAgain)
+	timer := time.NewTimer(rereadEvery)
 	defer timer.Stop()
-	var first time.Time // of the waiting events; zero if there are none
-	note := func() {
+	var first time.Time // time of the first event that waits; zero if none does
+	debounced := func() {
 		now := time.Now()
 		if first.IsZero() {
 			first = now
@@ -52,23 +53,23 @@ func (w *watcher) follow(ctx context.Context, changed func()) {
 		case <-ctx.Done():
 			return
 		case <-w.Events():
-			note()
+			debounced()
 		case <-w.Lost():
-			note()
+			debounced()
 		case <-timer.C:
 			first = time.Time{}
-			timer.Reset(lookAgain)
-			if w.look() {
+			timer.Reset(rereadEvery)
+			if w.reread() {
 				changed()
 			}
 		}
 	}
 }
 
-// look reads the file and reports whether it has changed. The folders come first: a change
-// after they are watched is an event, and an earlier change is read.
-func (w *watcher) look() bool {
-	w.watch()
+// reread reads the file and reports whether it has changed. The folders are watched first,
+// so no change is lost: a later change is an event, and the read sees an earlier one.
+func (w *watcher) reread() bool {
+	w.watchFolders()
 	text, err := os.ReadFile(w.path)
 	reason := ""
 	if err != nil {
@@ -79,9 +80,9 @@ func (w *watcher) look() bool {
 	return !same
 }
 
-// watch watches the relevant folders: of the file, of the links on the way to it, and of a
-// missing part.
-func (w *watcher) watch() {
+// watchFolders watches the folders of the file and of the links to it. If a part of the path
+// is missing, it watches the folder where the part would appear.
+func (w *watcher) watchFolders() {
 	abs, err := filepath.Abs(w.path)
 	if err != nil {
 		return // the file is still read at intervals

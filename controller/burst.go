@@ -6,47 +6,47 @@ import (
 	"time"
 )
 
-// burst is the changes of a key that are one delivery.
+// burst is the changes of one key that become one delivery.
 type burst[K comparable] struct {
 	key         K
-	first, last time.Time // when the first and the newest change came
-	events      int       // how many there were
-	due         time.Time
-	number      uint64 // of the first change, among those of all keys
-	at          int    // in the heap
+	first, last time.Time // arrival of the first and the newest change
+	changes     int
+	due         time.Time // the end of the burst
+	number      uint64    // order of the first changes of all bursts
+	slot        int       // in the heap
 }
 
-// bursts are those that are not over. They know no clock.
+// bursts holds the unfinished bursts. It uses no clock.
 type bursts[K comparable] struct {
-	dueAt  func(first, last time.Time, events int) time.Time
-	of     map[K]*burst[K]
+	dueAt  func(first, last time.Time, changes int) time.Time
+	byKey  map[K]*burst[K]
 	sorted ordered[*burst[K]]
 	number uint64
 }
 
-func newBursts[K comparable](dueAt func(first, last time.Time, events int) time.Time) *bursts[K] {
-	return &bursts[K]{dueAt: dueAt, of: map[K]*burst[K]{}}
+func newBursts[K comparable](dueAt func(first, last time.Time, changes int) time.Time) *bursts[K] {
+	return &bursts[K]{dueAt: dueAt, byKey: map[K]*burst[K]{}}
 }
 
-// note takes a change of a key.
-func (b *bursts[K]) note(key K, now time.Time) {
-	one := b.of[key]
+// add adds a change of a key to its burst, or begins one.
+func (b *bursts[K]) add(key K, now time.Time) {
+	one := b.byKey[key]
 	if one == nil {
 		b.number++
 		one = &burst[K]{key: key, first: now, number: b.number}
-		b.of[key] = one
+		b.byKey[key] = one
 	}
 	one.last = now
-	one.events++
-	one.due = b.dueAt(one.first, one.last, one.events)
-	if one.events == 1 {
+	one.changes++
+	one.due = b.dueAt(one.first, one.last, one.changes)
+	if one.changes == 1 {
 		heap.Push(&b.sorted, one)
 		return
 	}
-	heap.Fix(&b.sorted, one.at)
+	heap.Fix(&b.sorted, one.slot)
 }
 
-// next is when the first burst is over, if there is one.
+// next returns the earliest end of a burst; false if there is none.
 func (b *bursts[K]) next() (time.Time, bool) {
 	if len(b.sorted) == 0 {
 		return time.Time{}, false
@@ -54,19 +54,19 @@ func (b *bursts[K]) next() (time.Time, bool) {
 	return b.sorted[0].due, true
 }
 
-// take removes the bursts that are over and returns their keys.
+// take removes the finished bursts and returns their keys.
 func (b *bursts[K]) take(now time.Time) (keys []K) {
 	for len(b.sorted) > 0 && !now.Before(b.sorted[0].due) {
 		one, _ := heap.Pop(&b.sorted).(*burst[K])
-		delete(b.of, one.key)
+		delete(b.byKey, one.key)
 		keys = append(keys, one.key)
 	}
 	return keys
 }
 
-// before orders bursts by when they are over.
+// before orders bursts by their ends.
 func (b *burst[K]) before(other *burst[K]) bool {
 	return cmp.Or(b.due.Compare(other.due), cmp.Compare(b.number, other.number)) < 0
 }
 
-func (b *burst[K]) movedTo(place int) { b.at = place }
+func (b *burst[K]) movedTo(slot int) { b.slot = slot }

@@ -11,47 +11,43 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// Outcome is what reconciling a key without an error led to.
+// Outcome is the outcome of reconciling a key without an error.
 type Outcome struct {
-	// Await reports whether the reconciler's view shows what it has just written;
-	// nil if it wrote nothing. It is asked whenever [Controller.Observed] is called
-	// for the key, and must not block.
+	// Await reports whether the reconciler's view shows its write; nil if it wrote
+	// nothing. It is called with each [Controller.Observed] of the key, and must not block.
 	Await func() bool
-	// After asks for the key to be reconciled again after that time, though it did
-	// not fail; zero does not.
+	// After is the time until the key is reconciled again, although it did not fail; zero
+	// means not at all.
 	After time.Duration
-	// Throttled says that something is left to do for which there was no permit;
-	// the key is reconciled again once [Config.Permit] gives one, and Urgency says
-	// which of those that wait goes first.
+	// Throttled means that work is left for which there was no permit. The key is
+	// reconciled again once [Config.Permit] gives one; Urgency orders the waiting keys.
 	Throttled bool
 	Urgency   Urgency
 }
 
-// Gate is something that must be known before anything is reconciled.
+// Gate is a condition that must be met before any key is reconciled.
 type Gate struct {
 	Name string
-	Open <-chan struct{} // closed once it is known
+	Open <-chan struct{} // closed once it is met
 }
 
-// Config says what a controller does.
+// Config configures a controller.
 type Config[K comparable] struct {
 	// Reconcile brings a key to its desired state. It is called by several workers,
 	// but never twice at a time for one key. It returns soon after ctx ends.
 	Reconcile func(ctx context.Context, key K) (Outcome, error)
-	// Workers is how many keys are reconciled at a time.
+	// Workers is the number of keys that are reconciled at the same time.
 	Workers int
 	Gates   []Gate
-	// Backoff bounds how long a key that fails waits. Unset, it suits a server
-	// that answers within a second.
+	// Backoff bounds the wait of a failed key. The default is 125 ms to 30 s.
 	Backoff wait.Backoff
-	// Outage bounds how long a key waits whose failure is [Temporary]. Unset, it is
-	// some seconds.
+	// Outage bounds the wait after a [Temporary] failure. The default is 125 ms to 3 s.
 	Outage wait.Backoff
-	// Permit takes a permit for one key that is throttled, or else says when there
-	// may be one. It must not block. Without it, no key has to wait for one.
+	// Permit takes a permit for one throttled key, or returns when there may be one. It
+	// must not block. Without it, every throttled key is admitted at once.
 	Permit func(now time.Time) (ok bool, at time.Time)
-	// ViewWait bounds how long a key waits for the view after a write. Then it is
-	// reconciled again.
+	// ViewWait bounds the wait for the view after a write. The default is 10 s. A key is
+	// reconciled again if the view does not show the write by then.
 	ViewWait time.Duration
 }
 
@@ -80,7 +76,7 @@ func New[K comparable](c Config[K]) *Controller[K] {
 	return &Controller[K]{config: c, wake: make(chan struct{}, 1), queue: newQueue[K](c.Backoff, c.Outage, c.ViewWait)}
 }
 
-// Add notes that keys may be out of order.
+// Add adds keys to reconcile.
 func (c *Controller[K]) Add(p Priority, keys ...K) {
 	now := time.Now()
 	c.mu.Lock()
@@ -91,11 +87,11 @@ func (c *Controller[K]) Add(p Priority, keys ...K) {
 	c.notify()
 }
 
-// Observed notes that the reconciler's view of a key has moved on. It does not
-// by itself ask for the key to be reconciled.
+// Observed reports a change of the reconciler's view of a key. It may end the key's wait
+// for the view, but does not make the key be reconciled.
 func (c *Controller[K]) Observed(key K) {
 	c.mu.Lock()
-	await, ticket := c.queue.waits(key)
+	await, ticket := c.queue.awaited(key)
 	c.mu.Unlock()
 	if await == nil || !await() {
 		return
@@ -109,12 +105,12 @@ func (c *Controller[K]) Observed(key K) {
 func (c *Controller[K]) notify() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending
 	}
 }
 
-// Run reconciles keys until ctx ends, once every gate is open. It returns when
-// every reconciler has. A controller is run once.
+// Run waits until every gate is open, and reconciles keys until ctx ends. It returns when
+// every reconciler has returned. A controller is run once.
 func (c *Controller[K]) Run(ctx context.Context) {
 	for _, gate := range c.config.Gates {
 		select {
@@ -123,7 +119,7 @@ func (c *Controller[K]) Run(ctx context.Context) {
 		case <-gate.Open:
 		}
 	}
-	work := make(chan turn[K])
+	work := make(chan job[K])
 	var workers sync.WaitGroup
 	for range c.config.Workers {
 		workers.Go(func() { c.work(ctx, work) })
@@ -133,15 +129,15 @@ func (c *Controller[K]) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// turn is a key's time with a worker.
-type turn[K comparable] struct {
+// job is a key for a worker, with its permit.
+type job[K comparable] struct {
 	key    K
 	permit Permit
 }
 
-// schedule hands keys to workers. It waits for: the end, a worker that is free,
-// a change of the queue, the time of a key or of a permit.
-func (c *Controller[K]) schedule(ctx context.Context, work chan<- turn[K]) {
+// schedule hands jobs to workers. Cases: ctx ends; a worker is free; the queue has changed;
+// the wait of a key or for a permit is over.
+func (c *Controller[K]) schedule(ctx context.Context, work chan<- job[K]) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -166,12 +162,12 @@ func (c *Controller[K]) schedule(ctx context.Context, work chan<- turn[K]) {
 	}
 }
 
-// next returns the turn that is due now, or else when there may be one.
-func (c *Controller[K]) next(now time.Time) (next turn[K], ok bool, at time.Time) {
+// next returns the job that is due now, or when there may be one.
+func (c *Controller[K]) next(now time.Time) (next job[K], ok bool, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var permitAt time.Time
-	if c.queue.waiting() {
+	if c.queue.hasThrottled() {
 		if ok, permitAt = c.config.Permit(now); ok {
 			next.key, next.permit = c.queue.admit()
 			return next, true, time.Time{}
@@ -184,7 +180,7 @@ func (c *Controller[K]) next(now time.Time) (next turn[K], ok bool, at time.Time
 	return next, ok, at
 }
 
-func (c *Controller[K]) work(ctx context.Context, work <-chan turn[K]) {
+func (c *Controller[K]) work(ctx context.Context, work <-chan job[K]) {
 	for next := range work {
 		key := next.key
 		outcome, err := c.config.Reconcile(context.WithValue(ctx, permitKey{}, next.permit), key)
@@ -193,38 +189,38 @@ func (c *Controller[K]) work(ctx context.Context, work <-chan turn[K]) {
 		c.queue.done(key, outcome, err, rand.Float64(), now) //nolint:gosec // only spreads retries
 		c.mu.Unlock()
 		if outcome.Await != nil {
-			c.Observed(key) // the view may have been quicker than the answer
+			c.Observed(key) // the view may show the write before its answer arrived
 		}
 		c.notify()
 	}
 }
 
-// Status is how a controller stands.
+// Status is the status of a controller.
 type Status[K comparable] struct {
 	// Missing names the gates that are not open.
 	Missing []string
-	// Length counts the keys that are not known to be in order, and Oldest is since
-	// when the first of them is not; zero if there is none.
+	// Length counts the keys that are not reconciled. Oldest is when the oldest of them was
+	// added; zero if there is none.
 	Length int
 	Oldest time.Time
-	// Throttled counts by urgency the keys that wait for a permit, and
-	// ThrottledSince is since when the first of them does.
+	// Throttled counts the keys that wait for a permit, by urgency. ThrottledSince is the
+	// begin of the longest of these waits.
 	Throttled      map[Urgency]int
 	ThrottledSince time.Time
-	// Failing are the keys that could not be reconciled, the oldest first.
+	// Failing are the keys whose last try failed, the oldest failure first.
 	Failing []Failure[K]
 }
 
-// Failure is a key that could not be reconciled.
+// Failure is a key whose last try failed.
 type Failure[K comparable] struct {
 	Key   K
-	Err   error // of the last try
-	Tries int   // in a row
-	Since time.Time
-	Next  time.Time // when it is tried again; zero if it waits for a worker
+	Err   error     // of the last try
+	Tries int       // failed in a row
+	Since time.Time // the first of these
+	Next  time.Time // the next try; zero if the key waits for a worker
 }
 
-// Status tells how the controller stands.
+// Status returns the status.
 func (c *Controller[K]) Status() Status[K] {
 	s := Status[K]{Throttled: map[Urgency]int{}}
 	for _, gate := range c.config.Gates {
@@ -237,19 +233,19 @@ func (c *Controller[K]) Status() Status[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.queue.entries {
-		if e.standing == delayed && e.err == nil || e.standing == awaiting && !e.again {
-			continue // in order, as far as is known
+		if e.phase == delayed && e.err == nil || e.phase == awaiting && !e.changed {
+			continue // reconciled, as far as is known
 		}
 		s.Length++
 		since := e.since
-		if e.standing == awaiting {
-			since = e.againSince
+		if e.phase == awaiting {
+			since = e.changedSince
 		}
 		s.Oldest = earlier(s.Oldest, since)
 		if e.err != nil {
 			s.Failing = append(s.Failing, e.failure())
 		}
-		if e.standing == throttled {
+		if e.phase == throttled {
 			s.Throttled[e.urgency]++
 			s.ThrottledSince = earlier(s.ThrottledSince, e.throttledSince)
 		}
@@ -258,7 +254,7 @@ func (c *Controller[K]) Status() Status[K] {
 	return s
 }
 
-// earlier is the earlier of two times, of which the first may not be set.
+// earlier returns the earlier of two times; a may be unset.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -268,7 +264,7 @@ func earlier(a, b time.Time) time.Time {
 
 func (e *entry[K]) failure() Failure[K] {
 	f := Failure[K]{Key: e.key, Err: e.err, Tries: e.failures, Since: e.failedSince}
-	if e.standing == delayed {
+	if e.phase == delayed {
 		f.Next = e.at
 	}
 	return f

@@ -1,27 +1,25 @@
-// Package controller brings the keys of another system to their desired state,
-// one key at a time, again and again until it is so.
+// Package controller reconciles the objects of another system with their desired state.
+// Each object, or group of objects, has a key. A key is reconciled until it succeeds.
 //
-// The queue holds keys, never payloads: a reconciler is called with a key and
-// looks up the desired and the actual state for itself. A key is in the queue
-// once, however often it is added. A key that fails is tried again with growing
-// backoff, and no other key waits for it. The keys of the start are added with
-// [Low] priority, so that a live change overtakes them.
+// The queue holds keys, never payloads. A reconciler is called with a key, and looks up the
+// desired and the actual state itself. A key is in the queue once, however often it is
+// added. A failed key is retried with growing backoff, and no other key waits for it. The
+// keys of the start are added with [Low] priority, so that live changes overtake them.
 //
-// If what a reconciler does is bounded, by writes per second say, a key for which
-// there is no permit waits for one, the most urgent first; see [Config.Permit],
-// [Outcome.Throttled] and [PermitOf]. Every fourth permit is for the key that has waited
-// longest, so none starves.
+// Permits bound the work, such as the writes per second. A key without a permit is
+// throttled: it waits for one, the most urgent key first. See [Config.Permit],
+// [Outcome.Throttled] and [PermitOf]. Every fourth permit goes to the key that has waited
+// longest, so that none starves.
 //
-// After a reconciler has written, its key waits until the reconciler's own view of
-// the other system shows the write, so that no decision is based on a view known to
-// be stale. If the view does not show it in time, the key is reconciled again. No
-// reconciler runs before every [Gate] is open, and [Controller.Run] returns only
-// when every reconciler has returned.
+// After a write, a key waits until the reconciler's view of the other system shows the
+// write. So no decision is based on a view that is known to be stale. If the view does not
+// show it in time, the key is reconciled again. No reconciler runs before every [Gate] is
+// open, and [Controller.Run] returns only when every reconciler has returned.
 //
-// A [Gatherer] stands before the queue and turns a burst into one delivery.
+// A [Gatherer] before the queue turns a burst of changes into one delivery.
 //
-// The package knows nothing of what keys name, does no I/O and speaks no third
-// party's types. A queue without clock, goroutine or lock decides which key runs
-// when; [Controller] adds clock, goroutines and locks. All methods may be called from any
-// goroutine, and none blocks but Run.
+// The output that writes into an API server uses it: output/istio. The package does not
+// know what keys name, does no I/O and has no third-party types. Its queue has no clock,
+// goroutine or lock, and decides which key is reconciled when. [Controller] adds these. All
+// methods may be called from any goroutine, and only Run blocks.
 package controller

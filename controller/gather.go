@@ -6,47 +6,45 @@ import (
 	"time"
 )
 
-// Gatherer makes one delivery of a burst of changes of a key, and no key waits
-// for another: in a large system something changes all the time. What comes
-// while a delivery is under way is part of the next one. Make one with
-// [NewGatherer].
+// Gatherer turns a burst of changes of a key into one delivery. No key waits for the burst
+// of another: a large system changes all the time. A change that arrives during a delivery
+// is part of the next one. Make one with [NewGatherer].
 type Gatherer[K comparable] struct {
 	deliver func(keys []K)
-	wake    chan struct{} // holds a token when a burst is due sooner than it was
+	wake    chan struct{} // holds a token when the earliest due time has moved forward
 
 	mu     sync.Mutex // guards the rest; never held across a delivery
 	bursts *bursts[K]
 }
 
-// NewGatherer returns a gatherer that delivers a key once for each of its bursts,
-// when due says so: given when the burst's first and newest change came and how
-// many there were. Keys that are due together are delivered together. Due must
-// be a pure function.
-func NewGatherer[K comparable](due func(first, last time.Time, events int) time.Time, deliver func(keys []K)) *Gatherer[K] {
+// NewGatherer returns a gatherer that delivers a key once for each of its bursts. A burst
+// ends at the time that due returns, given the arrival of its first and newest change, and
+// their number. Keys that are due together are delivered together. due must be pure.
+func NewGatherer[K comparable](due func(first, last time.Time, changes int) time.Time, deliver func(keys []K)) *Gatherer[K] {
 	return &Gatherer[K]{deliver: deliver, wake: make(chan struct{}, 1), bursts: newBursts[K](due)}
 }
 
-// Add notes one event that concerns keys. It never blocks.
+// Add adds one change of each key. It never blocks.
 func (g *Gatherer[K]) Add(keys ...K) {
 	now := time.Now()
 	g.mu.Lock()
 	before, some := g.bursts.next()
 	for _, key := range keys {
-		g.bursts.note(key, now)
+		g.bursts.add(key, now)
 	}
 	after, waiting := g.bursts.next()
 	g.mu.Unlock()
 	if !waiting || some && !after.Before(before) {
-		return // it waits no longer than it should
+		return // Run wakes early enough
 	}
 	select {
 	case g.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // Run has a wake-up pending
 	}
 }
 
-// Run delivers until ctx ends. What is then undelivered stays for the next run.
-// It waits for: the end, an event, the end of a burst.
+// Run delivers until ctx ends. Undelivered changes stay for the next run.
+// Cases: ctx ends; an earlier due time; the end of a burst.
 func (g *Gatherer[K]) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -1,12 +1,12 @@
 package controller
 
-// ordered is a heap of elements that know their place in it, so that one can be
-// moved or taken out from the middle.
+// ordered is a heap whose elements know their slot in it. So any of them can be moved or
+// removed.
 type ordered[E element[E]] []E
 
 type element[E any] interface {
 	before(other E) bool
-	movedTo(place int)
+	movedTo(slot int)
 }
 
 func (h ordered[E]) Len() int { return len(h) }

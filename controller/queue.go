@@ -7,73 +7,73 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// Priority says which of two waiting keys goes first.
+// Priority orders the keys that wait for a worker.
 type Priority int
 
-// The priorities. A key that is added with both has the higher one.
+// The priorities. A key that is added with both gets the higher one.
 const (
 	Low Priority = iota
 	High
 )
 
-// fairness is how often a key of low priority goes first although others of
-// high priority wait, so that a system which always changes is still repaired.
+// fairness is the number of High keys in a row after which a Low key goes first. So a
+// system that always changes is still repaired.
 const fairness = 16
 
-// standing is where a key is on its way.
-type standing int
+// phase is the phase of a key in the queue.
+type phase int
 
 const (
-	ready     standing = iota // waits for a worker
-	delayed                   // waits for its time, having failed or having been asked to
-	running                   // is being reconciled
-	awaiting                  // has written, and waits for the view
-	throttled                 // has something to do, and waits for a permit
+	ready     phase = iota // waits for a worker
+	delayed                // waits for a time, after a failure or for [Outcome.After]
+	running                // is being reconciled
+	awaiting               // has written, and waits for the view
+	throttled              // waits for a permit
 )
 
-// entry is what the queue knows of one key. Keys that are in order have none.
+// entry is the state of one key in the queue. A reconciled key has none.
 type entry[K comparable] struct {
 	key      K
-	standing standing
+	phase    phase
 	priority Priority
-	since    time.Time // when the oldest change came that has not been reconciled
-	ticket   int       // of its newest place in a list; older places are void
+	since    time.Time // arrival of the oldest change that is not reconciled
+	ticket   int       // of its newest position in a list; older positions are void
 
-	again         bool // something changed since the reconciler was started
-	againSince    time.Time
-	againPriority Priority
+	changed         bool // since the reconciler was started
+	changedSince    time.Time
+	changedPriority Priority
 
 	failures    int
 	err         error
 	failedSince time.Time
-	firm        bool      // not before its time, whatever changes
-	at          time.Time // when delayed or awaiting: until then
+	fixed       bool      // at is fixed: a change does not shorten the wait
+	at          time.Time // end of the wait, when delayed or awaiting
 	await       func() bool
 
-	more           bool // what is awaited was not all: it needs a permit for the rest
+	unfinished     bool // it needs a permit for the rest of its work
 	urgency        Urgency
-	throttledSince time.Time // when it first lacked a permit, since it had one
-	rank, slot     int       // where it stands when throttled
+	throttledSince time.Time // when it first lacked a permit since its last one
+	rank, slot     int       // in permits, when throttled
 }
 
-// place is a key's place in a list. It is void once the key got another one.
-type place[K comparable] struct {
+// position is a key's position in a list. It is void once the key has a newer one.
+type position[K comparable] struct {
 	entry  *entry[K]
 	ticket int
 }
 
-func (p place[K]) void() bool { return p.entry.ticket != p.ticket }
+func (p position[K]) void() bool { return p.entry.ticket != p.ticket }
 
-// queue decides which key is reconciled when. It has one owner, which passes the time in.
+// queue decides which key is reconciled when. It has one owner, which passes in the time.
 type queue[K comparable] struct {
 	backoff  wait.Backoff
-	outage   wait.Backoff  // of what is temporary
-	viewWait time.Duration // how long a key waits for the view at most
+	outage   wait.Backoff  // after temporary failures
+	viewWait time.Duration // the longest wait for the view
 
 	entries map[K]*entry[K]
-	ready   [High + 1][]place[K]
+	ready   [High + 1][]position[K]
 	timed   timeline[K]
-	picks   int // of keys of high priority in a row
+	picks   int // keys of High priority in a row
 	permits permits[K]
 }
 
@@ -81,55 +81,55 @@ func newQueue[K comparable](b, outage wait.Backoff, viewWait time.Duration) *que
 	return &queue[K]{backoff: b, outage: outage, viewWait: viewWait, entries: map[K]*entry[K]{}}
 }
 
-// add notes that a key may be out of order.
+// add adds a key to reconcile.
 func (q *queue[K]) add(key K, p Priority, now time.Time) {
 	e := q.entries[key]
 	if e == nil {
 		e = &entry[K]{key: key, since: now}
 		q.entries[key] = e
-		q.line(e, p)
+		q.enqueue(e, p)
 		return
 	}
-	switch e.standing {
+	switch e.phase {
 	case ready:
 		if p > e.priority {
-			q.line(e, p)
+			q.enqueue(e, p)
 		}
 	case throttled:
-		// It may be more urgent now, or not needed any more.
+		// Its remaining work may be more urgent now, or unnecessary.
 		if p == High {
 			q.unthrottle(e)
-			q.line(e, p)
+			q.enqueue(e, p)
 		}
 	case delayed:
-		// What changed may fix it, so it is worth a try at once.
-		if p == High && !e.firm {
-			q.line(e, p)
+		// The change may fix the failure, so the key is tried at once.
+		if p == High && !e.fixed {
+			q.enqueue(e, p)
 		}
 	case running, awaiting:
-		if !e.again {
-			e.again, e.againSince, e.againPriority = true, now, p
+		if !e.changed {
+			e.changed, e.changedSince, e.changedPriority = true, now, p
 		}
-		e.againPriority = max(e.againPriority, p)
+		e.changedPriority = max(e.changedPriority, p)
 	}
 }
 
-// line puts a key at the end of those that wait for a worker.
-func (q *queue[K]) line(e *entry[K], p Priority) {
-	e.standing, e.priority, e.firm, e.await = ready, p, false, nil
+// enqueue puts a key at the end of the queue for workers.
+func (q *queue[K]) enqueue(e *entry[K], p Priority) {
+	e.phase, e.priority, e.fixed, e.await = ready, p, false, nil
 	e.ticket++
-	q.ready[p] = append(q.ready[p], place[K]{e, e.ticket})
+	q.ready[p] = append(q.ready[p], position[K]{e, e.ticket})
 }
 
-// delay lets a key wait until a time.
-func (q *queue[K]) delay(e *entry[K], s standing, at time.Time) {
-	e.standing, e.at = s, at
+// delay makes a key wait until a time.
+func (q *queue[K]) delay(e *entry[K], p phase, at time.Time) {
+	e.phase, e.at = p, at
 	e.ticket++
-	heap.Push(&q.timed, place[K]{e, e.ticket})
+	heap.Push(&q.timed, position[K]{e, e.ticket})
 }
 
-// next returns the key to reconcile now, or else when there may be one; the
-// zero time means not before something happens.
+// next returns the key to reconcile now. Otherwise it returns when there may be one; zero
+// if only a change can bring one.
 func (q *queue[K]) next(now time.Time) (key K, ok bool, at time.Time) {
 	at = q.promote(now)
 	first, second := High, Low
@@ -141,7 +141,7 @@ func (q *queue[K]) next(now time.Time) (key K, ok bool, at time.Time) {
 			if q.picks++; p == Low {
 				q.picks = 0
 			}
-			e.standing = running
+			e.phase = running
 			e.ticket++
 			return e.key, true, at
 		}
@@ -149,7 +149,7 @@ func (q *queue[K]) next(now time.Time) (key K, ok bool, at time.Time) {
 	return key, false, at
 }
 
-// promote lines up the keys whose time has come, and returns when the next has.
+// promote enqueues the keys whose wait is over, and returns the end of the next wait.
 func (q *queue[K]) promote(now time.Time) time.Time {
 	for len(q.timed) > 0 {
 		first := q.timed[0]
@@ -157,21 +157,21 @@ func (q *queue[K]) promote(now time.Time) time.Time {
 		case first.void():
 		case e.at.After(now):
 			return e.at
-		case e.standing == awaiting:
+		case e.phase == awaiting:
 			q.expire(e, now)
 		default:
-			q.line(e, Low)
+			q.enqueue(e, Low)
 		}
 		heap.Pop(&q.timed)
 	}
 	return time.Time{}
 }
 
-// take removes the first key that waits with a priority; nil if there is none.
+// take removes the first ready key of a priority; nil if there is none.
 func (q *queue[K]) take(p Priority) *entry[K] {
 	for len(q.ready[p]) > 0 {
 		first := q.ready[p][0]
-		q.ready[p][0] = place[K]{}
+		q.ready[p][0] = position[K]{}
 		q.ready[p] = q.ready[p][1:]
 		if !first.void() {
 			return first.entry
@@ -180,7 +180,7 @@ func (q *queue[K]) take(p Priority) *entry[K] {
 	return nil
 }
 
-// done notes the outcome of the key that was being reconciled.
+// done records the outcome of a running key.
 func (q *queue[K]) done(key K, o Outcome, err error, random float64, now time.Time) {
 	e := q.entries[key]
 	if err != nil {
@@ -188,7 +188,7 @@ func (q *queue[K]) done(key K, o Outcome, err error, random float64, now time.Ti
 		return
 	}
 	e.failures, e.err = 0, nil
-	e.more, e.urgency = o.Throttled, o.Urgency
+	e.unfinished, e.urgency = o.Throttled, o.Urgency
 	if !o.Throttled {
 		e.throttledSince = time.Time{}
 	} else if e.throttledSince.IsZero() {
@@ -198,9 +198,9 @@ func (q *queue[K]) done(key K, o Outcome, err error, random float64, now time.Ti
 	case o.Await != nil:
 		e.await = o.Await
 		q.delay(e, awaiting, now.Add(q.viewWait))
-	case e.again:
+	case e.changed:
 		q.repeat(e)
-	case e.more:
+	case e.unfinished:
 		q.throttle(e)
 	case o.After > 0:
 		q.delay(e, delayed, now.Add(o.After))
@@ -215,50 +215,50 @@ func (q *queue[K]) failed(e *entry[K], err error, random float64, now time.Time)
 		e.failedSince = now
 	}
 	e.err = err
-	after, firm := q.pause(e, err, random)
-	again := e.again && e.againPriority == High && !firm && e.failures == 1
-	e.again = false
-	if again { // it failed on what is no longer wanted
-		q.line(e, High)
+	after, fixed := q.pause(e, err, random)
+	outdated := e.changed && e.changedPriority == High && !fixed && e.failures == 1
+	e.changed = false
+	if outdated { // it failed for a desired state that has changed
+		q.enqueue(e, High)
 		return
 	}
 	q.delay(e, delayed, now.Add(after))
-	e.firm = firm
+	e.fixed = fixed
 }
 
-// pause is how long a key waits that failed, and whether nothing cuts that short.
-func (q *queue[K]) pause(e *entry[K], err error, random float64) (after time.Duration, firm bool) {
+// pause returns the wait of a failed key, and whether it is fixed.
+func (q *queue[K]) pause(e *entry[K], err error, random float64) (after time.Duration, fixed bool) {
 	backoff := q.backoff
 	if isTemporary(err) {
 		backoff = q.outage
 	}
 	if asked, ok := retryAfter(err); ok {
-		return max(asked, q.outage.Min), true // whoever says "at once" is not asked without end
+		return max(asked, q.outage.Min), true // a Retry without a wait must not become a busy loop
 	}
 	return backoff.After(e.failures, random), false
 }
 
-// waits returns what a key waits to see in the view, if it does.
-func (q *queue[K]) waits(key K) (await func() bool, ticket int) {
-	if e := q.entries[key]; e != nil && e.standing == awaiting {
+// awaited returns the condition that a key awaits, with its ticket; nil if it awaits none.
+func (q *queue[K]) awaited(key K) (await func() bool, ticket int) {
+	if e := q.entries[key]; e != nil && e.phase == awaiting {
 		return e.await, e.ticket
 	}
 	return nil, 0
 }
 
-// seen notes that the view has caught up with the write of a ticket.
+// seen ends the wait of a ticket: the view shows the write.
 func (q *queue[K]) seen(key K, ticket int) {
-	if e := q.entries[key]; e != nil && e.standing == awaiting && e.ticket == ticket {
-		q.settle(e)
+	if e := q.entries[key]; e != nil && e.phase == awaiting && e.ticket == ticket {
+		q.endAwait(e)
 	}
 }
 
-// settle ends the wait for the view.
-func (q *queue[K]) settle(e *entry[K]) {
+// endAwait ends the wait for the view.
+func (q *queue[K]) endAwait(e *entry[K]) {
 	switch {
-	case e.again:
+	case e.changed:
 		q.repeat(e)
-	case e.more:
+	case e.unfinished:
 		q.throttle(e)
 	default:
 		e.ticket++
@@ -266,31 +266,32 @@ func (q *queue[K]) settle(e *entry[K]) {
 	}
 }
 
-// expire ends a wait that was in vain. Perhaps what was written is gone already,
-// and the view never had it to miss: nobody else would ever say so.
+// expire ends an overdue wait for the view, and reconciles the key again. The written object
+// may have been deleted before the view saw it, and then no event would ever come.
 func (q *queue[K]) expire(e *entry[K], now time.Time) {
-	if !e.again {
-		e.again, e.againSince, e.againPriority = true, now, Low
+	if !e.changed {
+		e.changed, e.changedSince, e.changedPriority = true, now, Low
 	}
 	q.repeat(e)
 }
 
+// repeat enqueues a key that has changed while it was running or awaiting.
 func (q *queue[K]) repeat(e *entry[K]) {
-	e.again, e.since = false, e.againSince
-	q.line(e, e.againPriority)
+	e.changed, e.since = false, e.changedSince
+	q.enqueue(e, e.changedPriority)
 }
 
-// timeline is a heap of places by time.
-type timeline[K comparable] []place[K]
+// timeline is a heap of positions by time.
+type timeline[K comparable] []position[K]
 
 func (t timeline[K]) Len() int           { return len(t) }
 func (t timeline[K]) Less(i, j int) bool { return t[i].entry.at.Before(t[j].entry.at) }
 func (t timeline[K]) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
-func (t *timeline[K]) Push(x any)        { *t = append(*t, x.(place[K])) }
+func (t *timeline[K]) Push(x any)        { *t = append(*t, x.(position[K])) }
 func (t *timeline[K]) Pop() any {
 	old := *t
 	last := old[len(old)-1]
-	old[len(old)-1] = place[K]{}
+	old[len(old)-1] = position[K]{}
 	*t = old[:len(old)-1]
 	return last
 }

@@ -60,7 +60,7 @@ func TestQueueLosesNothing(t *testing.T) {
 				}
 			case 4:
 				k := key.Draw(t, "seen")
-				if await, ticket := q.waits(k); await != nil {
+				if await, ticket := q.awaited(k); await != nil {
 					q.seen(k, ticket)
 				}
 			}

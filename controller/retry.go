@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Retry is an error that says itself when a key is to be tried again. Until
-// then it is not, even if the key changes.
+// Retry is an error with its own backoff: the key is tried again after After. A change of
+// the key does not shorten the wait.
 type Retry struct {
 	Err   error
 	After time.Duration
@@ -14,23 +14,24 @@ type Retry struct {
 
 func (r *Retry) Error() string { return r.Err.Error() }
 
-// Unwrap returns the error itself.
+// Unwrap returns Err.
 func (r *Retry) Unwrap() error { return r.Err }
 
-func retryAfter(err error) (time.Duration, bool) {
-	if later := (*Retry)(nil); errors.As(err, &later) {
-		return later.After, true
+// retryAfter returns the backoff of a [Retry].
+func retryAfter(err error) (after time.Duration, ok bool) {
+	if r := (*Retry)(nil); errors.As(err, &r) {
+		return r.After, true
 	}
 	return 0, false
 }
 
-// Temporary is an error of the other system, or of the way to it, rather than of
-// the key: it ends for many keys at once, and they are to be tried soon after.
+// Temporary is a failure of the other system or of the connection to it, not of the key.
+// It usually ends for many keys at once, so they are retried soon: see [Config.Outage].
 type Temporary struct{ Err error }
 
 func (t *Temporary) Error() string { return t.Err.Error() }
 
-// Unwrap returns the error itself.
+// Unwrap returns Err.
 func (t *Temporary) Unwrap() error { return t.Err }
 
 func isTemporary(err error) bool {

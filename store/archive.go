@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// archive is the saved files in a folder that this process has locked: the newest
-// snapshot, and the journals after it. One goroutine owns it. Snapshots are written and
-// journals are synced beside that goroutine, by functions that change nothing here.
+// archive holds the saved files of a folder that this process has locked: the newest
+// snapshot, and the journals after it. One goroutine owns it. Other goroutines write
+// snapshots and sync journals; they do not change the archive.
 type archive struct {
 	folder folder
 	files  files
 	log    *slog.Logger
-	listed func() map[string]time.Time // see [DiskConfig]; may be nil
-	remade func()                      // likewise
+	listed func() map[string]time.Time // [DiskConfig].Listed; may be nil
+	remade func()                      // [DiskConfig].Remade; may be nil
 
 	lock     *os.File
 	released sync.Once
@@ -33,7 +33,7 @@ type archive struct {
 // release unlocks the folder.
 func (a *archive) release() { a.released.Do(func() { releaseLock(a.lock) }) }
 
-// mark returns a time mark of now, for a file of which synced bytes are on disk.
+// mark returns the time mark of now for a file with synced bytes on disk.
 func (a *archive) mark(synced int64) timeMark {
 	var listed map[string]time.Time
 	if a.listed != nil {
@@ -45,7 +45,7 @@ func (a *archive) mark(synced int64) timeMark {
 // next returns the number of the next file.
 func (a *archive) next() (int, error) {
 	if a.number >= mostNumber {
-		return 0, fmt.Errorf("there is no number after that of %s: move that file elsewhere and restart", a.folder.path(fmt.Sprintf("*-%08d", a.number)))
+		return 0, fmt.Errorf("%s has the highest possible number: move that file elsewhere and restart", a.folder.path(fmt.Sprintf("*-%08d", a.number)))
 	}
 	a.number++
 	return a.number, nil
@@ -54,7 +54,7 @@ func (a *archive) next() (int, error) {
 // superseded records a new snapshot, and removes the files before it.
 func (a *archive) superseded(c compaction) error {
 	if err := a.locked(); err != nil {
-		return err // the files there may be another process's
+		return err // the files may belong to another process
 	}
 	a.snapshot = c.info
 	a.snapBytes, a.journals, a.journalBytes, a.left = c.size, 0, 0, leftover{}
@@ -62,7 +62,7 @@ func (a *archive) superseded(c compaction) error {
 	return nil
 }
 
-// forget makes the next snapshot supersede all files.
+// forget clears the record of the saved files: the next snapshot replaces them all.
 func (a *archive) forget() {
 	a.snapshot, a.snapBytes, a.journals, a.journalBytes, a.left = nil, 0, 0, 0, leftover{}
 }
@@ -90,7 +90,7 @@ func (a *archive) intact(journals []syncingJournal) error {
 	return nil
 }
 
-// locked checks that the folder has the lock of this process.
+// locked checks that the folder still contains the lock file of this process.
 func (a *archive) locked() error {
 	ours, err := a.lock.Stat()
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *archive) locked() error {
 	return isStill(ours, a.folder.path(lockName))
 }
 
-// isStill checks that a path still leads to a file.
+// isStill checks that a path still names the same file.
 func isStill(file os.FileInfo, path string) error {
 	now, err := os.Lstat(path)
 	if err != nil {
@@ -111,8 +111,8 @@ func isStill(file os.FileInfo, path string) error {
 	return nil
 }
 
-// remake takes a removed or replaced folder again, unless another process has locked
-// it. Files that another process left there are kept under other names.
+// remake creates and locks a removed or replaced folder again, unless another process has
+// locked it. Files of another process in it are kept under other names.
 func (a *archive) remake(reason error) error {
 	if err := a.relock(); err != nil {
 		return err
@@ -137,6 +137,7 @@ func (a *archive) remake(reason error) error {
 	return nil
 }
 
+// relock creates a missing folder, and replaces a lost lock.
 func (a *archive) relock() error {
 	if err := a.locked(); !errors.Is(err, errNotOurs) {
 		return err

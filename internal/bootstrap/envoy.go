@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// Envoy is the variable part of an Envoy bootstrap.
+// Envoy has the values of an Envoy bootstrap.
 type Envoy struct {
 	Node   Node
 	Server Server
 	// SOTW selects the state-of-the-world variant instead of delta.
 	SOTW bool
-	// AdminPort is the port of its admin interface, on 127.0.0.1; 0 chooses a free one.
+	// AdminPort is the port of the admin interface on 127.0.0.1; 0 chooses a free one.
 	AdminPort uint16
-	// Keepalive is the interval of its pings to the server.
+	// Keepalive is the interval of pings to the server.
 	Keepalive time.Duration
 }
 
@@ -39,15 +39,15 @@ type page struct {
 	Envoy
 	identity
 	Addresses []address
-	Type      string // of the discovery of the server's addresses
+	Type      string // discovery type of the cluster of the server
 	TLS       bool
 	SNI, SAN  string
 	SANType   string
-	Answer    time.Duration // how long to wait for the answer to a ping
+	Answer    time.Duration // timeout of a ping
 }
 
-// slowest bounds the time for an answer, however rarely Envoy pings.
-const slowest = 5 * time.Second
+// maxAnswer bounds the timeout of a ping, however rarely Envoy pings.
+const maxAnswer = 5 * time.Second
 
 // YAML returns the bootstrap.
 func (e Envoy) YAML() ([]byte, error) {
@@ -67,12 +67,12 @@ func (e Envoy) YAML() ([]byte, error) {
 // page checks all values, and computes the derived ones.
 func (e Envoy) page() (p page, err error) {
 	var node, addresses, secured, keepalive error
-	p.Envoy, p.Answer = e, min(e.Keepalive, slowest)
+	p.Envoy, p.Answer = e, min(e.Keepalive, maxAnswer)
 	p.identity, node = e.Node.identity()
 	p.Addresses, addresses = e.Server.addresses()
 	p.TLS, secured = e.Server.tls()
 	if e.Keepalive < MinKeepalive {
-		keepalive = fmt.Errorf("--keepalive: %s is more often than Isthmus allows; give at least %s", e.Keepalive, MinKeepalive)
+		keepalive = fmt.Errorf("--keepalive: %s is shorter than Isthmus allows; give at least %s", e.Keepalive, MinKeepalive)
 	}
 	if err := errors.Join(node, addresses, secured, keepalive, p.intercept(), p.listen(), p.call()); err != nil {
 		return p, err
@@ -87,27 +87,27 @@ func (e Envoy) page() (p page, err error) {
 	return p, err
 }
 
-// intercept sets how requests reach the proxy. A router has no such setting.
+// intercept sets the interception mode. A router has none.
 func (p *page) intercept() error {
-	switch said := p.Node.Interception; {
-	case p.Router && said != "":
-		return errors.New("--interception: a router intercepts nothing; leave it away, or use --type sidecar")
-	case p.Metadata != nil && !p.Router && said == "":
+	switch mode := p.Node.Interception; {
+	case p.Router && mode != "":
+		return errors.New("--interception: a router intercepts nothing; remove the flag, or use --type sidecar")
+	case p.Metadata != nil && !p.Router && mode == "":
 		p.Metadata["INTERCEPTION_MODE"] = "REDIRECT"
 	}
 	return nil
 }
 
-// verify sets the name that the server's certificate has to be for.
+// verify sets the expected name in the server's certificate.
 func (p *page) verify() error {
 	expected := p.Server.Name
 	for _, a := range p.Addresses {
 		switch {
 		case p.Server.Name != "":
 		case a.Path != "":
-			return errors.New("--server-name: missing; say what the certificate at " + a.String() + " is for")
+			return errors.New("--server-name: missing; name the server as in the certificate at " + a.String())
 		case expected != "" && expected != a.Host:
-			return fmt.Errorf("--server-name: missing; the hosts %q and %q differ, so say what the certificates of both are for", expected, a.Host)
+			return fmt.Errorf("--server-name: missing; the hosts %q and %q differ, so give the name that both certificates contain", expected, a.Host)
 		default:
 			expected = a.Host
 		}

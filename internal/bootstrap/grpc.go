@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// GRPC is the variable part of a gRPC bootstrap.
+// GRPC has the values of a gRPC bootstrap.
 type GRPC struct {
 	Node   Node
 	Server Server
-	// Language is one of languages. Without TLS a bootstrap is valid for all of them. If it is
-	// empty, unsupported fields of implementations are not reported.
+	// Language is the client's language: go, python, java or node. Values that its
+	// implementation does not support are reported. If it is empty, none is reported.
 	Language string
 }
 
@@ -20,7 +20,7 @@ type GRPC struct {
 // python is C-core, which C++, Ruby and others use, too.
 var languages = []string{"go", "python", "java", "node"}
 
-// The shapes of the bootstrap of gRPC, by gRPC's proposals A27 and A65.
+// The JSON form of a gRPC bootstrap, by gRPC's proposals A27 and A65.
 type (
 	// Client is the complete bootstrap; its JSON form is the file that clients read.
 	Client struct {
@@ -59,7 +59,7 @@ func (g GRPC) Client() (Client, error) {
 	id, wrongNode := g.Node.identity()
 	addresses, wrongAddress := g.Server.addresses()
 	secured, wrongTLS := g.Server.tls()
-	if err := errors.Join(wrongNode, wrongAddress, wrongTLS, g.fits(id)); err != nil {
+	if err := errors.Join(wrongNode, wrongAddress, wrongTLS, g.unsupported(id)); err != nil {
 		return Client{}, err
 	}
 	c := Client{Node: node{
@@ -76,35 +76,35 @@ func (g GRPC) Client() (Client, error) {
 	return c, nil
 }
 
-// fits reports fields that gRPC does not support.
-func (g GRPC) fits(id identity) error {
+// unsupported reports the values that gRPC does not support.
+func (g GRPC) unsupported(id identity) error {
 	var errs []error
 	if g.Server.Name != "" {
-		errs = append(errs, errors.New("--server-name: gRPC has the certificate be for the host of --address; leave it away, and give an address that the certificate is for"))
+		errs = append(errs, errors.New("--server-name: gRPC compares the certificate with the host in --address; remove the flag, and give an --address that the certificate contains"))
 	}
 	if g.Node.Interception != "" {
-		errs = append(errs, errors.New("--interception: a gRPC client is no proxy; leave it away"))
+		errs = append(errs, errors.New("--interception: a gRPC client is no proxy; remove the flag"))
 	}
 	if id.Router {
-		errs = append(errs, errors.New("--type: a gRPC client is no router; leave it away"))
+		errs = append(errs, errors.New("--type: a gRPC client is no router; remove the flag"))
 	}
 	if slices.ContainsFunc(g.Server.Addresses, func(a string) bool { return strings.HasPrefix(a, "unix:") }) && g.Server.CA != "" {
-		errs = append(errs, errors.New("--ca: gRPC has no name to verify at the end of a unix socket; leave TLS away there"))
+		errs = append(errs, errors.New("--ca: gRPC cannot verify a server at a unix socket, which has no name; remove the TLS flags"))
 	}
-	return errors.Join(append(errs, g.speaks())...)
+	return errors.Join(append(errs, g.unsupportedBy())...)
 }
 
-// speaks reports features that the implementation of a language lacks, as of the releases
-// grpc-java 1.75 and grpc-js-xds 1.14.
-func (g GRPC) speaks() error {
+// unsupportedBy reports the values that the implementation of the language does not support,
+// as of grpc-java 1.75 and grpc-js-xds 1.14.
+func (g GRPC) unsupportedBy() error {
 	if g.Language != "" && !slices.Contains(languages, g.Language) {
 		return fmt.Errorf("--language: %q is not known; use %s", g.Language, strings.Join(languages, ", "))
 	}
 	switch {
 	case g.Language == "java" && g.Server.Cert != "":
-		return errors.New("--cert: grpc-java shows no certificate to xDS servers; leave --cert and --key away, and have it connect to a listener of Isthmus that asks for none")
+		return errors.New("--cert: grpc-java sends no client certificate to xDS servers; remove --cert and --key, and connect to a listener that demands no certificate")
 	case g.Language == "node" && g.Server.CA != "":
-		return errors.New("--ca: grpc-node has no TLS to xDS servers; leave it away, and give an --address on loopback, such as that of an Isthmus or of a tunnel on the same machine")
+		return errors.New("--ca: grpc-node does not support TLS to xDS servers; remove the flag, and give an --address on loopback: an Isthmus or a tunnel on the same machine")
 	}
 	return nil
 }

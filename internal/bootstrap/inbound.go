@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// bind is a listener of an Envoy for its workload, in the metadata's form that Isthmus
-// reads.
+// bind is a listener of an Envoy for its workload. Its JSON form is the node metadata that
+// Isthmus reads.
 type bind struct {
 	Port   uint16 `json:"port"`
 	Bind   string `json:"bind,omitempty"`   // the first address of the workload if empty
 	Target uint16 `json:"target,omitempty"` // the same port if 0
 }
 
-// listen sets the listeners of a proxy for its workload.
+// listen adds the listeners for the workload to the metadata.
 func (p *page) listen() error {
 	if len(p.Node.Inbound) == 0 || p.Metadata == nil { // reported as another error
 		return nil
 	}
 	if p.Node.Interception != "NONE" {
-		return fmt.Errorf("--inbound: connections to %q come by redirection; add --interception NONE, or leave it away", p.Node.Inbound[0])
+		return fmt.Errorf("--inbound: connections to %q are redirected to the sidecar; add --interception NONE, or remove the flag", p.Node.Inbound[0])
 	}
 	var binds []bind
 	for _, text := range p.Node.Inbound {
@@ -36,27 +36,27 @@ func (p *page) listen() error {
 	return nil
 }
 
-// allPorts makes a proxy listen at the ports of all services.
+// allPorts selects the ports of all services.
 const allPorts = "all"
 
-// call sets the ports of loopback at which a proxy listens for services.
+// call adds the loopback ports of services to the metadata.
 func (p *page) call() error {
-	said := p.Node.Outbound
+	outbound := p.Node.Outbound
 	if p.Metadata == nil { // reported as another error
 		return nil
 	}
 	if p.Node.Interception != "NONE" {
-		if len(said) > 0 {
-			return errors.New("--outbound: a sidecar listens at ports of loopback without redirection alone; add --interception NONE, or leave it away")
+		if len(outbound) > 0 {
+			return errors.New("--outbound: a sidecar listens at loopback ports only if connections are not redirected; add --interception NONE, or remove the flag")
 		}
 		return nil
 	}
-	if len(said) == 0 || len(said) == 1 && said[0] == allPorts {
+	if len(outbound) == 0 || len(outbound) == 1 && outbound[0] == allPorts {
 		p.Metadata["ISTHMUS_OUTBOUND"] = allPorts
 		return nil
 	}
 	var ports []uint16
-	for _, text := range said {
+	for _, text := range outbound {
 		number, ok := parsePort(text)
 		if !ok {
 			return fmt.Errorf("--outbound: %q is not a port; write ports from 1 to 65535, such as 8080,9090, or %q alone", text, allPorts)

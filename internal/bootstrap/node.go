@@ -11,32 +11,32 @@ import (
 	"strings"
 )
 
-// Node is the client's identity as it declares it. An empty field is not declared, or has
-// the default given here.
+// Node is the identity that the client declares. Only the field Node is required. An empty
+// field has its default; without a default, it is left out of the bootstrap.
 type Node struct {
-	// Node is the name of the workload, or a whole node id of Istio's form,
-	// TYPE~IP~NAME.NAMESPACE~DOMAIN, which the other fields must not contradict.
+	// Node is the name of the workload, or a complete node id in Istio's form,
+	// TYPE~IP~NAME.NAMESPACE~DOMAIN. The other fields must not contradict such an id.
 	Node           string
-	Type           string   // sidecar, which is the default, or router
-	Namespace      string   // default
-	IPs            []string // of the workload, the most important first; 127.0.0.1
-	Domain         string   // NAMESPACE.svc.cluster.local
+	Type           string   // sidecar (default) or router
+	Namespace      string   // the default is "default"
+	IPs            []string // of the workload, the most important first; 127.0.0.1 by default
+	Domain         string   // NAMESPACE.svc.cluster.local by default
 	Labels         map[string]string
 	ServiceAccount string
 	Cluster        string
 	Network        string
 	Machine        string // the machine of the workload, such as the node of its cluster
-	Locality       string // region/zone/subzone
-	Interception   string // REDIRECT, TPROXY or NONE; REDIRECT for the sidecar of an Envoy
-	// Inbound is the listeners of an Envoy for its workload if nothing is redirected to it.
-	// Each is PORT, ADDRESS:PORT, or either with =TARGET, the workload's own port on loopback.
+	Locality       string // REGION/ZONE/SUBZONE
+	Interception   string // REDIRECT (default of an Envoy sidecar), TPROXY or NONE
+	// Inbound are the listeners of an Envoy for its workload, if Interception is NONE. Each
+	// is PORT or ADDRESS:PORT, and may end with =TARGET, the workload's own port on loopback.
 	Inbound []string
-	// Outbound are the ports of loopback at which an Envoy listens for services if nothing is
-	// redirected to it. The default is all.
+	// Outbound are the loopback ports at which an Envoy listens for services, if
+	// Interception is NONE. The default is all.
 	Outbound []string
 }
 
-// identity is a node in the protocol's form.
+// identity is a node in the form of the bootstrap, with its defaults.
 type identity struct {
 	ID, Name, Namespace string
 	Router              bool
@@ -52,11 +52,11 @@ var (
 )
 
 const (
-	likeName      = "use letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
-	likeNamespace = "use lower-case letters, digits and '-', as in a name of Kubernetes"
+	nameRule      = "use letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+	namespaceRule = "use lower-case letters, digits and '-', as in a Kubernetes name"
 )
 
-// identity checks the node, and returns it with its defaults.
+// identity validates the node and sets its defaults.
 func (n Node) identity() (identity, error) {
 	n, err := n.split()
 	if err != nil {
@@ -64,8 +64,8 @@ func (n Node) identity() (identity, error) {
 	}
 	n.Type, n.Namespace = cmp.Or(n.Type, "sidecar"), cmp.Or(n.Namespace, "default")
 	n.Domain = cmp.Or(n.Domain, n.Namespace+".svc.cluster.local")
-	known := len(n.IPs) > 0
-	if !known {
+	hasIP := len(n.IPs) > 0
+	if !hasIP {
 		n.IPs = []string{"127.0.0.1"}
 	}
 	if err := n.validate(); err != nil {
@@ -75,7 +75,7 @@ func (n Node) identity() (identity, error) {
 		ID:   strings.Join([]string{n.Type, n.IPs[0], n.Node + "." + n.Namespace, n.Domain}, "~"),
 		Name: n.Node, Namespace: n.Namespace, Router: n.Type == "router", Metadata: map[string]any{"NAMESPACE": n.Namespace},
 	}
-	if known {
+	if hasIP {
 		id.Metadata["INSTANCE_IPS"] = strings.Join(n.IPs, ",")
 	}
 	if len(n.Labels) > 0 {
@@ -88,12 +88,12 @@ func (n Node) identity() (identity, error) {
 			id.Metadata[key] = value
 		}
 	}
-	places := append(strings.Split(n.Locality, "/"), "", "")
-	id.Region, id.Zone, id.Sub = places[0], places[1], places[2]
+	levels := append(strings.Split(n.Locality, "/"), "", "")
+	id.Region, id.Zone, id.Sub = levels[0], levels[1], levels[2]
 	return id, nil
 }
 
-// split parses a whole node id.
+// split replaces a complete node id by its parts.
 func (n Node) split() (Node, error) {
 	if !strings.Contains(n.Node, "~") {
 		return n, nil
@@ -107,19 +107,19 @@ func (n Node) split() (Node, error) {
 		return n, fmt.Errorf("--node: %q is not of the form TYPE~IP~NAME.NAMESPACE~DOMAIN, such as sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local", n.Node)
 	}
 	for _, part := range []struct {
-		flag string
-		said *string
-		in   string
+		flag  string
+		field *string
+		inID  string
 	}{
 		{"--type", &n.Type, parts[0]}, {"--namespace", &n.Namespace, parts[2][dot+1:]}, {"--domain", &n.Domain, parts[3]},
 	} {
-		if *part.said != "" && *part.said != part.in {
-			return n, fmt.Errorf("%s: %q is not the %q in --node %q; leave one of them away", part.flag, *part.said, part.in, n.Node)
+		if *part.field != "" && *part.field != part.inID {
+			return n, contradiction(part.flag, *part.field, part.inID, n.Node)
 		}
-		*part.said = part.in
+		*part.field = part.inID
 	}
 	if len(n.IPs) > 0 && n.IPs[0] != parts[1] {
-		return n, fmt.Errorf("--ip: %q is not the %q in --node %q; leave one of them away", n.IPs[0], parts[1], n.Node)
+		return n, contradiction("--ip", n.IPs[0], parts[1], n.Node)
 	}
 	if len(n.IPs) == 0 {
 		n.IPs = []string{parts[1]}
@@ -128,11 +128,15 @@ func (n Node) split() (Node, error) {
 	return n, nil
 }
 
-// validate reports the invalid fields of a node with its defaults.
+func contradiction(flag, value, inID, id string) error {
+	return fmt.Errorf("%s: %q contradicts %q in --node %q; remove %s or correct --node", flag, value, inID, id, flag)
+}
+
+// validate reports the invalid fields of a node whose defaults are set.
 func (n Node) validate() error {
 	errs := []error{
-		matches(name, "--node", n.Node, "name the workload, such as web-1: "+likeName),
-		matches(label, "--namespace", n.Namespace, likeNamespace),
+		matches(name, "--node", n.Node, "name the workload, such as web-1: "+nameRule),
+		matches(label, "--namespace", n.Namespace, namespaceRule),
 		matches(domain, "--domain", n.Domain, "use a DNS name, such as shop.svc.cluster.local"),
 		oneOf("--type", n.Type, "sidecar", "router"),
 		oneOf("--interception", n.Interception, "", "REDIRECT", "TPROXY", "NONE"),
@@ -140,41 +144,42 @@ func (n Node) validate() error {
 	}
 	for _, text := range n.IPs {
 		if ip, err := netip.ParseAddr(text); err != nil || ip.Zone() != "" || ip.IsUnspecified() {
-			errs = append(errs, fmt.Errorf("--ip: %q is not the address of a workload; give one such as 10.0.0.7", text))
+			errs = append(errs, fmt.Errorf("--ip: %q is not an address of a workload; give one such as 10.0.0.7", text))
 		}
 	}
-	for _, said := range []struct{ flag, value string }{
+	for _, f := range []struct{ flag, value string }{
 		{"--service-account", n.ServiceAccount}, {"--cluster", n.Cluster}, {"--network", n.Network}, {"--node-name", n.Machine},
 	} {
-		if said.value != "" {
-			errs = append(errs, matches(name, said.flag, said.value, likeName))
+		if f.value != "" {
+			errs = append(errs, matches(name, f.flag, f.value, nameRule))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
-		errs = append(errs, matches(labelName, "--labels", key, "use names of labels such as app or example.com/app"))
+		errs = append(errs, matches(labelName, "--labels", key, "use label names such as app or example.com/app"))
 		if value := n.Labels[key]; value != "" {
-			errs = append(errs, matches(name, "--labels", value, likeName))
+			errs = append(errs, matches(name, "--labels", value, nameRule))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 func (n Node) validateLocality() error {
-	places := strings.Split(n.Locality, "/")
-	if n.Locality == "" || len(places) <= 3 && !slices.ContainsFunc(places, func(p string) bool { return !name.MatchString(p) }) {
+	levels := strings.Split(n.Locality, "/")
+	if n.Locality == "" || len(levels) <= 3 && !slices.ContainsFunc(levels, func(p string) bool { return !name.MatchString(p) }) {
 		return nil
 	}
-	return fmt.Errorf("--locality: %q is not of the form REGION/ZONE/SUBZONE; the last two may be left away", n.Locality)
+	return fmt.Errorf("--locality: %q is not of the form REGION/ZONE/SUBZONE; ZONE and SUBZONE are optional", n.Locality)
 }
 
-func matches(pattern *regexp.Regexp, flag, value, remedy string) error {
+// matches returns an error if the value of a flag does not match. The error ends with fix.
+func matches(pattern *regexp.Regexp, flag, value, fix string) error {
 	if pattern.MatchString(value) {
 		return nil
 	}
 	if value == "" {
-		return fmt.Errorf("%s: missing; %s", flag, remedy)
+		return fmt.Errorf("%s: missing; %s", flag, fix)
 	}
-	return fmt.Errorf("%s: %q is not valid; %s", flag, value, remedy)
+	return fmt.Errorf("%s: %q is not valid; %s", flag, value, fix)
 }
 
 func oneOf(flag, value string, allowed ...string) error {

@@ -12,22 +12,22 @@ import (
 	"unicode"
 )
 
-// Server is the listener of Isthmus, and how to connect to it.
+// Server is a listener of Isthmus, with the credentials to connect to it.
 type Server struct {
-	// Addresses are the addresses of its output xds: host and port, or unix:///path.
+	// Addresses are the addresses of the output xds: HOST:PORT, or unix:///PATH.
 	Addresses []string
-	// CA enables TLS: the file of the authorities of the server's certificate. Cert and Key
-	// are the files of the client's own, if the server demands one. All are in PEM form, and
-	// read by the client.
+	// CA is the file of the authorities of the server's certificate; it enables TLS. Cert and
+	// Key are the files of the client's certificate, if the server demands one. The client
+	// reads the files, which are in PEM form.
 	CA, Cert, Key string
-	// Name is the name in the server's certificate, if not the host of its address: a DNS
-	// name, an address, or a SPIFFE ID.
+	// Name is the expected name in the server's certificate: a DNS name, an IP address or a
+	// SPIFFE ID. The default is the host of the address.
 	Name string
 }
 
-// address is a server's address.
+// address is one address of a server.
 type address struct {
-	Path string // of a unix socket; the others are empty then
+	Path string // of a unix socket; then the other fields are empty
 	Host string
 	Port uint16
 	ip   bool
@@ -53,7 +53,7 @@ func (s Server) addresses() (list []address, err error) {
 			continue
 		}
 		if slices.Contains(list, a) {
-			errs = append(errs, fmt.Errorf("--address: %q is given twice; leave one of them away", text))
+			errs = append(errs, fmt.Errorf("--address: %q is given twice; remove one", text))
 		}
 		list = append(list, a)
 	}
@@ -63,37 +63,37 @@ func (s Server) addresses() (list []address, err error) {
 func parseAddress(text string) (address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix://"); ok {
 		if !path.IsAbs(socket) || !printable(socket) {
-			return address{}, errors.New("is not a unix socket with an absolute path; give such as unix:///run/isthmus/xds.sock")
+			return address{}, errors.New("is not a unix socket with an absolute path; give one such as unix:///run/isthmus/xds.sock")
 		}
 		return address{Path: socket}, nil
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return address{}, errors.New("is not a host and port; give such as 127.0.0.1:15010 or isthmus.istio-system.svc:15010, without http://")
+		return address{}, errors.New("is not a host and port; give one such as 127.0.0.1:15010 or isthmus.istio-system.svc:15010, without http://")
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || number == 0 {
-		return address{}, fmt.Errorf("has %q where a port from 1 to 65535 should be", port)
+		return address{}, fmt.Errorf("contains %q instead of a port from 1 to 65535", port)
 	}
 	host = strings.ToLower(host)
 	a := address{Host: host, Port: uint16(number)}
 	switch ip, err := netip.ParseAddr(host); {
 	case err == nil && ip.IsUnspecified():
-		return address{}, errors.New("is one to listen on; give an address that the client can connect to")
+		return address{}, errors.New("is an address to listen on; give one that the client can connect to")
 	case err == nil && ip.Zone() == "":
 		a.Host, a.ip = ip.String(), true
 	case !domain.MatchString(strings.TrimSuffix(host, ".")):
-		return address{}, fmt.Errorf("has %q where a DNS name or an IP address should be", host)
+		return address{}, fmt.Errorf("contains %q instead of a DNS name or an IP address", host)
 	}
 	return a, nil
 }
 
-// tls reports whether the connection uses TLS, and invalid settings of it.
+// tls validates the TLS settings, and reports whether the connection uses TLS.
 func (s Server) tls() (on bool, err error) {
 	var errs []error
-	for _, said := range []struct{ flag, file string }{{"--ca", s.CA}, {"--cert", s.Cert}, {"--key", s.Key}} {
-		if !printable(said.file) {
-			errs = append(errs, fmt.Errorf("%s: %q is not the name of a file", said.flag, said.file))
+	for _, f := range []struct{ flag, file string }{{"--ca", s.CA}, {"--cert", s.Cert}, {"--key", s.Key}} {
+		if !printable(f.file) {
+			errs = append(errs, fmt.Errorf("%s: %q is not a file name", f.flag, f.file))
 		}
 	}
 	switch {
@@ -103,12 +103,12 @@ func (s Server) tls() (on bool, err error) {
 		errs = append(errs, errors.New("--cert: missing; --key needs the certificate that it belongs to"))
 	}
 	if s.CA == "" && (s.Cert != "" || s.Name != "") {
-		errs = append(errs, errors.New("--ca: missing; name the file of the authorities of Isthmus' certificate, without which the client could not tell it from anybody else"))
+		errs = append(errs, errors.New("--ca: missing; name the file of the authorities that signed the certificate of Isthmus; without it, the client cannot verify the server"))
 	}
 	return s.CA != "", errors.Join(errs...)
 }
 
-// printable reports whether a text contains only characters fit for a file name.
+// printable reports whether a text contains only characters that a file name may contain.
 func printable(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0
 }

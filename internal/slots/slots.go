@@ -1,4 +1,8 @@
-// Package slots is a hash table for small entries of which a process has very many.
+// Package slots is a hash table for a very large number of small entries. It saves memory
+// against a map, and knows nothing of the entries but their slots. The push engine keeps the
+// names of each stream in it.
+//
+// Concurrency: a [Table] belongs to one goroutine at a time.
 package slots
 
 import "math/bits"

@@ -6,5 +6,7 @@
 // records: the records to write, and the stored records that the reading lacks. It does
 // not decide whether a lacking record is deleted: see package hold.
 //
-// The package is pure: it uses no clock, no store and no goroutine.
+// Place: package supervise calls it for each message of a source, before package hold. The
+// package is pure: it uses no clock, no store and no goroutine. A reading belongs to one
+// goroutine at a time.
 package reading
