@@ -105,6 +105,9 @@ var rooms = []room{
 	}},
 	{"output/istio/translate", 3, nil},
 	{"output/istio/plan", 3, nil},
+	// The inner walls of output/xds: the node of a client, and the messages. Both are pure.
+	{"output/xds/node", 3, []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf"}},
+	{"output/xds/wire", 3, []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 
 	// Floor 4: what an operator sees.
 	{"admin", 4, anything},
@@ -155,6 +158,8 @@ var neighbours = []struct{ from, to string }{
 	{"output/istio/observed", "output/istio/object"},
 	{"output/istio/translate", "output/istio/object"},
 	{"output/istio/plan", "output/istio/*"},
+	// The streams of xDS read nodes and messages.
+	{"output/xds", "output/xds/*"},
 	// The demo runs the application as a command does, and is one itself.
 	{"internal/cli", "internal/demo"},
 	{"internal/demo", "internal/app"},

@@ -1,4 +1,4 @@
-package xds
+package node
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ func bindsOf(node *corev3.Node, p push.Proxy, addresses []string) (binds []push.
 	if !found {
 		return nil, nil
 	}
-	if p.Role != "sidecar" || p.Interception != "NONE" {
+	if !Unredirected(p) {
 		return nil, fmt.Errorf("%s is for sidecars with INTERCEPTION_MODE NONE", bindsField)
 	}
 	list, isList := field.GetKind().(*structpb.Value_ListValue)
@@ -155,7 +155,7 @@ func outboundOf(node *corev3.Node, p push.Proxy) (ports push.Ports, wrong error)
 	if !found {
 		return ports, nil
 	}
-	if p.Role != "sidecar" || p.Interception != "NONE" {
+	if !Unredirected(p) {
 		return ports, fmt.Errorf("%s is for sidecars with INTERCEPTION_MODE NONE", outboundField)
 	}
 	if field.GetStringValue() == allOutbound {
