@@ -219,6 +219,8 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"outputs keep apart", "output/xds/p.go", imports(module + "/output/envoy"), []string{"never import each other"}},
 		{"floor 0 keeps apart", "immutable/p.go", imports(module + "/model"), []string{"never import each other"}},
 		{"a room may have inner packages", "output/xds/p.go", imports(module + "/output/xds/wire"), nil},
+		{"a node knows no stream", "output/xds/node/p.go", imports(module + "/output/xds"), []string{"never import each other"}},
+		{"a message knows no node", "output/xds/wire/p.go", imports(module + "/output/xds/node"), []string{"never import each other"}},
 		{"a translation reads its settings", "output/envoy/p.go", imports(module + "/output/envoy/policy"), nil},
 		{"settings know no catalog", "output/envoy/policy/p.go", imports(module + "/catalog"), []string{"never import each other"}},
 		{"a registry may import its contract", "source/file/p.go", imports(module+"/source", "example.org/yaml"), nil},
