@@ -105,6 +105,9 @@ var rooms = []room{
 	}},
 	{"output/istio/translate", 3, nil},
 	{"output/istio/plan", 3, nil},
+	// The inner walls of output/xds: the node of a client, and the messages. Both are pure.
+	{"output/xds/node", 3, []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf"}},
+	{"output/xds/wire", 3, []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 
 	// Floor 4: what an operator sees.
 	{"admin", 4, anything},
@@ -155,6 +158,8 @@ var neighbours = []struct{ from, to string }{
 	{"output/istio/observed", "output/istio/object"},
 	{"output/istio/translate", "output/istio/object"},
 	{"output/istio/plan", "output/istio/*"},
+	// The streams of xDS read nodes and messages.
+	{"output/xds", "output/xds/*"},
 	// The demo runs the application as a command does, and is one itself.
 	{"internal/cli", "internal/demo"},
 	{"internal/demo", "internal/app"},
@@ -214,6 +219,8 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"outputs keep apart", "output/xds/p.go", imports(module + "/output/envoy"), []string{"never import each other"}},
 		{"floor 0 keeps apart", "immutable/p.go", imports(module + "/model"), []string{"never import each other"}},
 		{"a room may have inner packages", "output/xds/p.go", imports(module + "/output/xds/wire"), nil},
+		{"a node knows no stream", "output/xds/node/p.go", imports(module + "/output/xds"), []string{"never import each other"}},
+		{"a message knows no node", "output/xds/wire/p.go", imports(module + "/output/xds/node"), []string{"never import each other"}},
 		{"a translation reads its settings", "output/envoy/p.go", imports(module + "/output/envoy/policy"), nil},
 		{"settings know no catalog", "output/envoy/policy/p.go", imports(module + "/catalog"), []string{"never import each other"}},
 		{"a registry may import its contract", "source/file/p.go", imports(module+"/source", "example.org/yaml"), nil},

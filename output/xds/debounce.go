@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -54,10 +55,10 @@ func (d Debounces) rows() []struct {
 		field, typeURL string
 		ByMode
 	}{
-		{"clusters", clusterURL, d.Clusters},
-		{"endpoints", endpointURL, d.Endpoints},
-		{"listeners", listenerURL, d.Listeners},
-		{"routes", routeURL, d.Routes},
+		{"clusters", wire.ClusterURL, d.Clusters},
+		{"endpoints", wire.EndpointURL, d.Endpoints},
+		{"listeners", wire.ListenerURL, d.Listeners},
+		{"routes", wire.RouteURL, d.Routes},
 		{"dns", "dns", d.DNS},
 		{"sharedListeners", "sharedListeners", d.SharedListeners},
 		{"configuration", "", d.Configuration},
@@ -68,12 +69,12 @@ func (d Debounces) rows() []struct {
 // the listener that answers lookups, and "sharedListeners" are the listeners of many
 // services.
 func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
-	if typeURL == virtualHostURL { // virtual hosts are routes
-		typeURL = routeURL
+	if typeURL == wire.VirtualHostURL { // virtual hosts are routes
+		typeURL = wire.RouteURL
 	}
 	for _, row := range d.rows() {
 		switch {
-		case row.typeURL != typeURL && !(row.typeURL == "" && isConfiguration(typeURL)):
+		case row.typeURL != typeURL && !(row.typeURL == "" && wire.IsConfiguration(typeURL)):
 		case m == push.Delta:
 			return row.Delta
 		default:

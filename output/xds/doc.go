@@ -2,9 +2,10 @@
 // both variants, from a push engine.
 //
 // It contains only the protocol. It turns requests into the engine's subscriptions, ACKs
-// and NACKs, and the engine's responses into messages. It does not look into resources. The
-// bytes of a resource are shared by all streams and not copied: a response is a list of
-// buffers, with a short tail for its stream alone.
+// and NACKs, and the engine's responses into messages. It does not look into resources. Its
+// package node reads a client's node, and its package wire the messages. A stream decides in
+// two steps: the type of a request (types.go), and the request in the engine's terms
+// (request.go).
 //
 // Place in the path: the last package before the client. Each stream has two goroutines.
 // One receives requests and hands them to the engine at once, so that an ACK never waits

@@ -2,25 +2,26 @@ package xds
 
 import (
 	"hash/maphash"
+	"math"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// types are like the real ones in what matters to the protocol.
-var fuzzedTypes = []push.TypeSpec{{Name: "whole", Whole: true}, {Name: "parts"}}
+// fuzzedTypes are like the real ones in what matters to the protocol.
+var fuzzedTypes = []target{{Type: 0, url: "whole", whole: true}, {Type: 1, url: "parts"}}
 
-func fuzzedStream() *stream {
-	engine := push.New(push.Config{})
-	engine.Produce(fuzzedTypes)
-	return &stream{server: &Server{engine: engine}, types: map[push.Type]*asked{}, serials: map[push.Type]uint64{}}
+// decoded decodes a message with any number of names and with fields of any size.
+func decoded(mode push.Mode, text []byte) (*wire.Request, error) {
+	d := wire.Decoder{Mode: mode, Limits: wire.Limits{Names: math.MaxInt, NamesBytes: math.MaxInt, FieldBytes: math.MaxInt}, Seed: maphash.MakeSeed()}
+	return d.Decode(text, nil)
 }
 
-// Whatever a client sends becomes a request that asks for no more than the
-// message did.
+// A request of the state of the world asks the engine for no more than the message did.
 func FuzzSotwRequest(f *testing.F) {
 	seed, err := proto.Marshal(&discoveryv3.DiscoveryRequest{VersionInfo: "0123456789abcdef0123456789abcdef01", ResourceNames: []string{"*", "a"}})
 	if err != nil {
@@ -28,30 +29,17 @@ func FuzzSotwRequest(f *testing.F) {
 	}
 	f.Add(seed, uint64(1))
 	f.Fuzz(func(t *testing.T, text []byte, latest uint64) {
-		var m discoveryv3.DiscoveryRequest
-		if proto.Unmarshal(text, &m) != nil {
+		m, err := decoded(push.WholeState, text)
+		if err != nil {
 			return
 		}
-		var rest discoveryv3.DiscoveryRequest
-		_, typeURL, other := digest(maphash.MakeSeed(), text, nil)
-		if string(typeURL) != m.GetTypeUrl() {
-			t.Errorf("it is about %q, and not %q", m.GetTypeUrl(), typeURL)
-		}
-		if err := proto.Unmarshal(other, &rest); err != nil || len(rest.GetResourceNames()) > 0 {
-			t.Errorf("without its names it is %v, %v", &rest, err)
-		}
-		rest.ResourceNames = m.GetResourceNames()
-		if !proto.Equal(&rest, &m) {
-			t.Errorf("%v lost more than its names: %v", &m, &rest)
-		}
-		for typ := range fuzzedTypes {
-			s := fuzzedStream()
-			s.serials[push.Type(typ)] = latest
-			r := s.sotwRequest(push.Type(typ), &sotwMessage{DiscoveryRequest: &m})
-			if len(r.Names) > len(m.GetResourceNames()) {
-				t.Errorf("%d names became %d", len(m.GetResourceNames()), len(r.Names))
+		for _, to := range fuzzedTypes {
+			to.latest = latest
+			r := new(asked).wholeState(to, m)
+			if len(r.Names) > len(m.Names) {
+				t.Errorf("%d names became %d", len(m.Names), len(r.Names))
 			}
-			if r.Wildcard == push.WildcardOn && len(m.GetResourceNames()) == 0 && !fuzzedTypes[typ].Whole {
+			if r.Wildcard == push.WildcardOn && len(m.Names) == 0 && !to.whole {
 				t.Error("no names became all names")
 			}
 		}
@@ -69,43 +57,20 @@ func FuzzDeltaRequest(f *testing.F) {
 	}
 	f.Add(seed, uint64(1))
 	f.Fuzz(func(t *testing.T, text []byte, latest uint64) {
-		var m discoveryv3.DeltaDiscoveryRequest
-		if proto.Unmarshal(text, &m) != nil {
+		m, err := decoded(push.Delta, text)
+		if err != nil {
 			return
 		}
-		for typ := range fuzzedTypes {
-			s := fuzzedStream()
-			s.serials[push.Type(typ)] = latest
-			r := s.deltaRequest(push.Type(typ), &m)
-			if len(r.Subscribe) > len(m.GetResourceNamesSubscribe()) || len(r.Held) != len(m.GetInitialResourceVersions()) {
-				t.Errorf("%v became %v", &m, r)
+		for _, to := range fuzzedTypes {
+			to.latest = latest
+			state := new(asked)
+			r := state.delta(to, m, true)
+			if len(r.Subscribe) > len(m.Subscribe) || len(r.Held) != len(m.Held) || !r.MarkFirst {
+				t.Errorf("%v became %v", m, r)
 			}
-			if again := s.deltaRequest(push.Type(typ), &m); len(again.Held) > 0 {
+			if again := state.delta(to, m, true); len(again.Held) > 0 || again.MarkFirst {
 				t.Error("a later request says again what the client held at first")
 			}
-		}
-	})
-}
-
-// What is let through to be decoded has no more names than it may.
-func FuzzMeasure(f *testing.F) {
-	seed, err := proto.Marshal(&discoveryv3.DeltaDiscoveryRequest{
-		ResourceNamesSubscribe: []string{"a", "b", "c"}, InitialResourceVersions: map[string]string{"a": "1"},
-	})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
-	limits := Limits{Names: 2, NamesBytes: 8, FieldBytes: 64}.withDefaults()
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var sotw discoveryv3.DiscoveryRequest
-		if limits.measure(text, push.WholeState) == nil && proto.Unmarshal(text, &sotw) == nil && len(sotw.GetResourceNames()) > limits.Names {
-			t.Errorf("%d names", len(sotw.GetResourceNames()))
-		}
-		var delta discoveryv3.DeltaDiscoveryRequest
-		if limits.measure(text, push.Delta) == nil && proto.Unmarshal(text, &delta) == nil &&
-			max(len(delta.GetResourceNamesSubscribe()), len(delta.GetResourceNamesUnsubscribe()), len(delta.GetInitialResourceVersions())) > limits.Names {
-			t.Errorf("%v", &delta)
 		}
 	})
 }

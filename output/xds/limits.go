@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/xds/node"
+	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 )
 
 // Limits bound the cost of one client for the others. Zero fields take their defaults,
@@ -35,5 +37,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// unknownTypes bounds the logged unknown types of a stream.
-const unknownTypes = 8
+// request returns the limits of one request.
+func (l *Limits) request() wire.Limits {
+	return wire.Limits{Names: l.Names, NamesBytes: l.NamesBytes, FieldBytes: l.FieldBytes}
+}
+
+// node returns the limits of a node.
+func (l *Limits) node() node.Limits { return node.Limits{Bytes: l.NodeBytes, Labels: l.Labels} }

@@ -4,11 +4,18 @@ import (
 	"hash/maphash"
 	"sync/atomic"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/xds/node"
+	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 	"github.com/isthmus-mesh/isthmus/push"
 )
+
+// Kinds names the kinds of resources by the kind of client.
+type Kinds = node.Kinds
 
 // Options are the server's settings from the program.
 type Options struct {
@@ -16,41 +23,105 @@ type Options struct {
 	Kinds Kinds
 	// Name identifies the control plane to clients.
 	Name string
-	// RootNamespace is the namespace of the identities that may read configuration.
-	RootNamespace string
-	// Readers are the clients that may read configuration. Exposed means that the listener can
-	// be reached from beyond this machine.
-	Readers Readers
-	Exposed bool
-	// Configuration names the served types of configuration, the newest version of each first.
-	// Demand, if set, is called when one of them is requested.
-	Configuration []string
-	Demand        func()
+	// Configuration is the served configuration; the zero value serves none.
+	Configuration Offer
 	Limits        Limits
 }
 
 // Server serves one engine. Make one with [New].
 type Server struct {
 	*streams.Server
-	engine       *push.Engine
-	config       Options
-	controlPlane []byte
-	limits       Limits
-	seed         maphash.Seed // of digests
-	unredirected atomic.Int64 // streams of sidecars with INTERCEPTION_MODE NONE
+	engine        *push.Engine
+	kinds         Kinds
+	configuration Offer
+	limits        Limits
+	controlPlane  []byte
+	seed          maphash.Seed // of digests
+	unredirected  atomic.Int64 // streams of sidecars with INTERCEPTION_MODE NONE
 }
-
-// hasUnredirected reports whether a sidecar with INTERCEPTION_MODE NONE is connected.
-func (s *Server) hasUnredirected() bool { return s.unredirected.Load() > 0 }
 
 // New returns a server of an engine.
 func New(engine *push.Engine, o Options) *Server {
 	s := &Server{
 		Server: streams.New(engine, o.Options, o.Limits.Limits, "ask for less on a stream, or for everything by *"),
-		engine: engine, config: o, limits: o.Limits.withDefaults(),
-		controlPlane: streams.AppendString(nil, protowire.Number(fieldControlPlaneID), o.Name),
-		seed:         maphash.MakeSeed(),
+		engine: engine, kinds: o.Kinds, configuration: o.Configuration, limits: o.Limits.withDefaults(),
+		controlPlane: wire.ControlPlane(o.Name), seed: maphash.MakeSeed(),
 	}
-	s.register()
+	for _, offered := range services {
+		if only, served := offered.only(engine); served {
+			s.GRPC.RegisterService(offered.desc(s.handler(offered, only, push.WholeState), s.handler(offered, only, push.Delta)), nil)
+		}
+	}
 	return s
 }
+
+// handler serves a method of a service in a mode; only is the service's type, or [every].
+func (s *Server) handler(of service, only push.Type, mode push.Mode) grpc.StreamHandler {
+	if of.withdrawn != nil {
+		return func(any, grpc.ServerStream) error { return s.Reject(streams.NotHere, of.withdrawn) }
+	}
+	return s.Handler(func(transport *streams.Stream) error { return s.serve(transport, mode, only, of.named) })
+}
+
+// hasUnredirected reports whether a sidecar with INTERCEPTION_MODE NONE is connected.
+func (s *Server) hasUnredirected() bool { return s.unredirected.Load() > 0 }
+
+// serve runs a stream to its end.
+func (s *Server) serve(transport *streams.Stream, mode push.Mode, only push.Type, named error) error {
+	decoder := wire.Decoder{Mode: mode, Limits: s.limits.request(), Seed: s.seed}
+	first, err := streams.First(transport, func(text []byte) (*wire.Request, error) { return decoder.Decode(text, nil) })
+	if err != nil {
+		return err
+	}
+	client, info, err := s.client(first, transport.Who, mode, only)
+	if err != nil {
+		return err
+	}
+	subscriber, err := transport.Connect(info, client)
+	if err != nil {
+		return err
+	}
+	log := s.Log.With("client", info.ID)
+	if info.Ignored != "" {
+		log.Warn("a part of the node's metadata was left out", "err", info.Ignored)
+	}
+	if p := client.Proxy; p.Unprivileged && (p.Interception == "NONE" || p.Role == "router") {
+		log.Info("services at ports below 1024 have no listeners here, as UNPRIVILEGED_POD says")
+	}
+	st := &stream{
+		Server: s.Server, transport: transport, subscriber: subscriber, engine: s.engine, decoder: decoder, limits: &s.limits, controlPlane: s.controlPlane,
+		named: named, marks: node.MarksFirstState(first.Node), pace: s.NewPace(log),
+		types: newTypes(s.Server, s.engine, log, only, &s.configuration, s.configuration.denied(transport.Who)),
+		asked: map[push.Type]*asked{}, sent: serials{by: map[push.Type]uint64{}},
+	}
+	defer st.types.release()
+	if node.Unredirected(client.Proxy) {
+		s.unredirected.Add(1)
+		defer s.unredirected.Add(-1)
+	}
+	return transport.Run(subscriber, func() error { return st.receiveAll(first) }, st.sendAll)
+}
+
+var protocols = [...]string{push.WholeState: "xds-sotw", push.Delta: "xds-delta"}
+
+// client determines the client of a stream from its first request and its identity.
+func (s *Server) client(first *wire.Request, who streams.Identity, mode push.Mode, only push.Type) (client push.Client, info push.Info, err error) {
+	client, ignored := s.kinds.Client(first.Node, wire.IsConfiguration(first.TypeURL))
+	client.Increments = mode == push.Delta && only == every
+	if first.Node.GetId() == "" {
+		return client, info, errNoNode
+	}
+	if cause, err := s.limits.node().Check(first.Node, client.Namespace); err != nil {
+		return client, info, s.Reject(cause, err)
+	}
+	if client.Namespace, err = node.Narrow(who, client.Namespace); err != nil {
+		return client, info, s.Reject(streams.NotWho, err)
+	}
+	info = push.Info{ID: first.Node.GetId(), Protocol: protocols[mode], Identity: streams.Cut(node.Describe(client), streams.ShownBytes)}
+	if ignored != nil {
+		info.Ignored = streams.Cut(ignored.Error(), streams.ShownBytes)
+	}
+	return client, info, nil
+}
+
+var errNoNode = grpcstatus.Error(codes.InvalidArgument, "the first request of a stream must carry node.id; set it in the client's bootstrap")

@@ -3,7 +3,6 @@ package xds
 import (
 	"context"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net"
 	"slices"
@@ -23,57 +22,6 @@ var (
 	_ output.Cluster  = (*Config)(nil)
 	_ output.Output   = (*opened)(nil)
 )
-
-// Translation makes the resources of services. This package carries them without knowledge
-// of their content.
-type Translation struct {
-	Kinds Kinds
-	// Settings returns the default settings of the translation.
-	Settings func() Settings
-	// Unserved is as in [output.Clients].
-	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
-	// Notices is as in [output.Clients], given the root namespace; nil if there are none.
-	Notices func(now *catalog.Snapshot, root string) func(c push.Client) []output.Notice
-	// Configuration makes the types that control planes read.
-	Configuration Configuration
-}
-
-// Settings are the configuration of a translation. They do not change once it has begun.
-type Settings interface {
-	// Validate is as in [output.Settings].
-	Validate() error
-	// Domain returns the domain in which services are NAME.NAMESPACE.svc.DOMAIN.
-	Domain() string
-	// Types returns the table of types, given the debounce of changes of a type.
-	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
-	// Begin returns the function that makes the step to a snapshot of the catalog, for one
-	// output.
-	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
-	// Conflicts is as in [output.Clients].
-	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
-	// LoopbackConflicts returns further conflicts, at sidecars with INTERCEPTION_MODE NONE.
-	LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
-	// NotOffered returns a function as in [output.Clients].
-	NotOffered() func(s *catalog.Service, kind string) string
-}
-
-// Configuration makes the resources of MCP-over-xDS. It makes nothing before the first
-// client asks, because most clients are proxies.
-type Configuration struct {
-	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
-	// Begin returns the steps of one output, for an Isthmus of that name in paths.
-	Begin func(self string) Steps
-	// NotOffered is as in [output.Clients], of every kind that reads configuration. It also
-	// reports omitted endpoints.
-	NotOffered func(s *catalog.Service) string
-}
-
-// Steps makes worlds, each from the previous one. The first contains all of a snapshot.
-type Steps interface {
-	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
-	// LeftOut yields objects that cannot be served, with the reason.
-	LeftOut() iter.Seq2[string, string]
-}
 
 // OutputKind returns the row of this output.
 func OutputKind(t Translation) output.Kind {
@@ -108,23 +56,29 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all lines that clients cause
-	o := &opened{translation: c.translation, step: c.Envoy.Begin(), envoy: c.Envoy, withheld: c.Envoy.NotOffered(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
-	o.engine = push.New(push.Config{
+	step, withheld := c.Envoy.Begin(), c.Envoy.NotOffered()
+	engine := push.New(push.Config{
 		Order: Order(), Frame: Frame, Turn: c.Turn, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
-	o.services = o.engine.Produce(c.Envoy.Types(c.Debounce.Of))
-	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env, log)
+	services := engine.Produce(c.Envoy.Types(c.Debounce.Of))
+	configuration := newConfiguration(engine, &c.translation.Configuration, c.Debounce.Of, env, log)
 	options := Options{
-		RootNamespace: env.RootNamespace, Readers: c.Configuration, Exposed: !streams.IsLocal(c.Listen), Configuration: o.configuration.names, Demand: o.configuration.demand,
 		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
+		Configuration: Offer{
+			Types: configuration.names, Demand: configuration.demand, Readers: c.Configuration, RootNamespace: env.RootNamespace, Exposed: !streams.IsLocal(c.Listen),
+		},
 		Options: streams.Options{MaxConnectionAge: c.MaxConnectionAge, Log: log},
 	}
 	options.Secure(keeper, c.TLS)
-	o.server = New(o.engine, options)
-	if o.listener, err = bind.Listen(ctx, c.Listen, env.Listen); err != nil {
+	server := New(engine, options)
+	listener, err := bind.Listen(ctx, c.Listen, env.Listen)
+	if err != nil {
 		return nil, fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
 	}
-	return o, nil
+	return &opened{
+		translation: c.translation, step: step, envoy: c.Envoy, withheld: withheld, root: env.RootNamespace, memory: output.NewMemory(env),
+		engine: engine, services: services, configuration: configuration, server: server, listener: listener, keeper: keeper,
+	}, nil
 }
 
 // opened is the server with its engine, as an output.

@@ -1,4 +1,4 @@
-package xds
+package node
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ func bindsOf(node *corev3.Node, p push.Proxy, addresses []string) (binds []push.
 	if !found {
 		return nil, nil
 	}
-	if p.Role != "sidecar" || p.Interception != "NONE" {
+	if !Unredirected(p) {
 		return nil, fmt.Errorf("%s is for sidecars with INTERCEPTION_MODE NONE", bindsField)
 	}
 	list, isList := field.GetKind().(*structpb.Value_ListValue)
@@ -68,8 +68,8 @@ func bindOf(entry map[string]*structpb.Value, addresses []string) (b push.Bind, 
 		return b, err
 	}
 	target := port
-	if said, found := entry["target"]; found {
-		if target, err = portOf("target", said); err != nil {
+	if value, found := entry["target"]; found {
+		if target, err = portOf("target", value); err != nil {
 			return b, err
 		}
 	}
@@ -77,9 +77,9 @@ func bindOf(entry map[string]*structpb.Value, addresses []string) (b push.Bind, 
 	return push.Bind{At: netip.AddrPortFrom(at, port), To: netip.AddrPortFrom(loopbackOf(at), target)}, err
 }
 
-func bindAddress(said *structpb.Value, addresses []string) (netip.Addr, error) {
-	text := said.GetStringValue()
-	if said == nil && len(addresses) > 0 {
+func bindAddress(value *structpb.Value, addresses []string) (netip.Addr, error) {
+	text := value.GetStringValue()
+	if value == nil && len(addresses) > 0 {
 		text = addresses[0]
 	}
 	ip, err := netip.ParseAddr(text)
@@ -108,7 +108,7 @@ func loopbackOf(at netip.Addr) netip.Addr {
 // unbindable returns why a proxy cannot bind a place at all.
 func unbindable(b push.Bind, p push.Proxy) error {
 	if p.Unprivileged && b.At.Port() < push.FirstUnprivilegedPort {
-		return fmt.Errorf("port %d is below %d, which the proxy cannot bind as %s says; give it a higher port", b.At.Port(), push.FirstUnprivilegedPort, unprivilegedField)
+		return fmt.Errorf("port %d is below %d, which the proxy cannot bind because of %s; use a higher port", b.At.Port(), push.FirstUnprivilegedPort, unprivilegedField)
 	}
 	return nil
 }
@@ -117,16 +117,16 @@ func unbindable(b push.Bind, p push.Proxy) error {
 // connections would loop back to the listener.
 func obstacle(b push.Bind, others []push.Bind) error {
 	if covers(b.At, b.To) {
-		return fmt.Errorf("it leads from %s to itself; give it another target, or another bind", b.At)
+		return fmt.Errorf("connections from %s would return to it; use another target or another bind", b.At)
 	}
 	for _, other := range others {
 		switch {
 		case b.At.Port() == other.At.Port():
-			return fmt.Errorf("port %d is said twice; say it once", b.At.Port())
+			return fmt.Errorf("port %d is listed twice; list it once", b.At.Port())
 		case covers(b.At, other.To):
-			return fmt.Errorf("the workload listens at %s itself, as another entry says; give it another port", other.To)
+			return fmt.Errorf("the workload listens at %s itself, the target of another entry; use another port", other.To)
 		case covers(other.At, b.To):
-			return fmt.Errorf("its target %s is where another entry listens; give it another target", b.To)
+			return fmt.Errorf("another entry listens at its target %s; use another target", b.To)
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func outboundOf(node *corev3.Node, p push.Proxy) (ports push.Ports, wrong error)
 	if !found {
 		return ports, nil
 	}
-	if p.Role != "sidecar" || p.Interception != "NONE" {
+	if !Unredirected(p) {
 		return ports, fmt.Errorf("%s is for sidecars with INTERCEPTION_MODE NONE", outboundField)
 	}
 	if field.GetStringValue() == allOutbound {
@@ -163,7 +163,7 @@ func outboundOf(node *corev3.Node, p push.Proxy) (ports push.Ports, wrong error)
 	}
 	entries, readable := portEntries(field)
 	if !readable {
-		return ports, fmt.Errorf("%s is no list of ports; write [8080, 9090], or %q for the ports of all services", outboundField, allOutbound)
+		return ports, fmt.Errorf("%s is not a list of ports; write [8080, 9090], or %q for the ports of all services", outboundField, allOutbound)
 	}
 	var numbers []uint16
 	var errs []error

@@ -1,4 +1,4 @@
-package xds
+package node
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestProxiesSayWhatTheyCannotBind(t *testing.T) {
 		node := &corev3.Node{Id: "sidecar~10.0.0.1~a.n~n.svc.cluster.local", Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
 			"UNPRIVILEGED_POD": structpb.NewStringValue(said), "INTERCEPTION_MODE": structpb.NewStringValue("NONE"),
 		}}}
-		if got := proxyOf(node); got.Unprivileged != want || got.Interception != "NONE" {
+		if got, _ := proxyOf(node, nil); got.Unprivileged != want || got.Interception != "NONE" {
 			t.Errorf("%q: %+v", said, got)
 		}
 	}

@@ -1,40 +1,20 @@
-package xds
+package wire
 
 import (
 	"slices"
 
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/grpc/codes"
-	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// receive waits for the next request of a stream. The request is measured before it is
-// decoded, because a message in memory is a multiple of its size on the wire.
-func (s *stream) receive() (request, error) {
-	return streams.Receive(s.wire, func(text []byte) (request, error) { return s.server.decode(text, s.mode, s.listed) })
+// Limits bound a request.
+type Limits struct {
+	Names      int // of one type
+	NamesBytes int // of all names together
+	FieldBytes int // of every other field, such as the node
 }
-
-// decode reads a request; listed is as [stream.listed], and nil for a first one.
-func (s *Server) decode(text []byte, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
-	if err := s.limits.measure(text, mode); err != nil {
-		return nil, err
-	}
-	if mode == push.WholeState {
-		return s.decodeSotw(text, listed)
-	}
-	m := new(discoveryv3.DeltaDiscoveryRequest)
-	if err := proto.Unmarshal(text, m); err != nil {
-		return nil, errNoRequest
-	}
-	return m, nil
-}
-
-var errNoRequest = grpcstatus.Error(codes.InvalidArgument, "the message is not a discovery request")
 
 // Fields of requests that carry one name each, or a name and a version. An honest request
 // contains each of the other fields once.
@@ -44,7 +24,7 @@ var (
 )
 
 // measure counts the fields of a request and keeps nothing of it.
-func (l *Limits) measure(text []byte, mode push.Mode) error {
+func (l Limits) measure(text []byte, mode push.Mode) error {
 	var names [10]int // by field
 	others, bytes := 0, 0
 	for len(text) > 0 {
@@ -82,7 +62,7 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 }
 
 // tooMany returns why a request may not have so many names, of so many bytes.
-func (l *Limits) tooMany(names, bytes int) error {
+func (l Limits) tooMany(names, bytes int) error {
 	if names > l.Names {
 		return streams.TooLarge("a request with more than %d names of one type, which is all a stream may have; ask for less on a stream, or for everything by *", l.Names)
 	}

@@ -1,4 +1,4 @@
-package xds
+package wire
 
 import (
 	"encoding/hex"
@@ -50,6 +50,9 @@ func Frame(e push.Encoded) [2][]byte {
 	return [2][]byte{push.WholeState: whole, push.Delta: append(delta, inner...)}
 }
 
+// ControlPlane returns the encoded ControlPlane of a name, for [Encode].
+func ControlPlane(name string) []byte { return streams.AppendString(nil, fieldControlPlaneID, name) }
+
 // markOf returns the suffix of a response's version, for a client that requested marks.
 func markOf(r *push.Response) string {
 	switch {
@@ -66,11 +69,11 @@ func markOf(r *push.Response) string {
 // nonce, and the tag of each field.
 const tailRoom = 80
 
-// encode lays out a response. controlPlane is the encoded ControlPlane.
-func encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *streams.Message {
+// Encode lays out a response. controlPlane is the encoded ControlPlane.
+func Encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *streams.Message {
 	tail := make([]byte, 0, tailRoom+len(typeURL)+len(controlPlane))
 	var room [2*len(r.Version) + len(mcp.FirstStateComplete)]byte
-	if typeURL != memberURL || r.First { // its messages are small and many, and clients ignore the version
+	if typeURL != MemberURL || r.First { // its messages are small and many, and clients ignore the version
 		tail = protowire.AppendTag(tail, fieldVersion, protowire.BytesType)
 		tail = protowire.AppendBytes(tail, append(hex.AppendEncode(room[:0], r.Version[:]), markOf(r)...))
 	}

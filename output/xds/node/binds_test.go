@@ -1,4 +1,4 @@
-package xds
+package node
 
 import (
 	"strings"
@@ -45,7 +45,7 @@ func TestSidecarsListThePortsOfLoopback(t *testing.T) {
 		{"an empty list", `[]`, explicit, push.Ports{}, ""},
 		{"entries that are no port", `[80, "all", 0, 65536, 1.5, null, 8080]`, explicit, two, "ISTHMUS_OUTBOUND[1]: the entry is not a port"},
 		{"a text with an entry that is no port", `"80,all,8080"`, explicit, two, "ISTHMUS_OUTBOUND[1]: the entry is not a port"},
-		{"neither", `{"port": 80}`, explicit, push.Ports{}, "is no list of ports"},
+		{"neither", `{"port": 80}`, explicit, push.Ports{}, "is not a list of ports"},
 		{"true", `true`, explicit, push.Ports{}, `write [8080, 9090], or "all"`},
 		{"too long a list", "[80, 8080" + strings.Repeat(", 80", mostOutbound-2) + ", 9090]", explicit, two, "more than 1000 entries"},
 		{"too long a text", `"80,8080` + strings.Repeat(",80", mostOutbound-2) + `,9090"`, explicit, two, "more than 1000 entries"},
@@ -113,16 +113,16 @@ func TestSidecarsSayWhereTheyListen(t *testing.T) {
 			{"port": 81, "bind": "224.0.0.1"}, {"port": 81, "target": -1}, {"port": 81, "protocol": "HTTP"}, {"port": 80, "target": 8}]`, explicit,
 			[]string{"10.0.0.7"},
 			"10.0.0.7:80=127.0.0.1:80",
-			[]string{"[1]: port", "[2]: port", "[3]: port", "[4]: port", "[5]: port", "[6]: port", "[7]: bind", "[8]: bind", "[9]: bind", "[10]: target", `[11]: "protocol"`, "[12]: port 80 is said twice"},
+			[]string{"[1]: port", "[2]: port", "[3]: port", "[4]: port", "[5]: port", "[6]: port", "[7]: bind", "[8]: bind", "[9]: bind", "[10]: target", `[11]: "protocol"`, "[12]: port 80 is listed twice"},
 		},
 		{
 			"to itself", `[{"port": 80, "bind": "0.0.0.0"}, {"port": 81, "bind": "127.0.0.1"}, {"port": 82, "bind": "::"}]`, explicit, nil, "",
-			[]string{"[0]: it leads from 0.0.0.0:80 to itself", "[1]: it leads", "[2]: it leads"},
+			[]string{"[0]: connections from 0.0.0.0:80 would return", "[1]: connections from", "[2]: connections from"},
 		},
 		{
 			"in a circle", `[{"port": 80, "bind": "127.0.0.1", "target": 81}, {"port": 81, "bind": "127.0.0.1", "target": 80}, {"port": 82, "bind": "10.0.0.7", "target": 80}]`, explicit, nil,
 			"127.0.0.1:80=127.0.0.1:81",
-			[]string{"[1]: the workload listens at 127.0.0.1:81 itself", "[2]: its target 127.0.0.1:80 is where another"},
+			[]string{"[1]: the workload listens at 127.0.0.1:81 itself", "[2]: another entry listens at its target 127.0.0.1:80"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

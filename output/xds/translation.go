@@ -1,0 +1,61 @@
+package xds
+
+import (
+	"context"
+	"iter"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Translation makes the resources of services. This package carries them without knowledge
+// of their content.
+type Translation struct {
+	Kinds Kinds
+	// Settings returns the default settings of the translation.
+	Settings func() Settings
+	// Unserved is as in [output.Clients].
+	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+	// Notices is as in [output.Clients], given the root namespace; nil if there are none.
+	Notices func(now *catalog.Snapshot, root string) func(c push.Client) []output.Notice
+	// Configuration makes the types that control planes read.
+	Configuration Configuration
+}
+
+// Settings are the configuration of a translation. They do not change once it has begun.
+type Settings interface {
+	// Validate is as in [output.Settings].
+	Validate() error
+	// Domain returns the domain in which services are NAME.NAMESPACE.svc.DOMAIN.
+	Domain() string
+	// Types returns the table of types, given the debounce of changes of a type.
+	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
+	// Begin returns the function that makes the step to a snapshot of the catalog, for one
+	// output.
+	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	// Conflicts is as in [output.Clients].
+	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	// LoopbackConflicts returns further conflicts, at sidecars with INTERCEPTION_MODE NONE.
+	LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	// NotOffered returns a function as in [output.Clients].
+	NotOffered() func(s *catalog.Service, kind string) string
+}
+
+// Configuration makes the resources of MCP-over-xDS. It makes nothing before the first
+// client asks, because most clients are proxies.
+type Configuration struct {
+	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
+	// Begin returns the steps of one output, for an Isthmus of that name in paths.
+	Begin func(self string) Steps
+	// NotOffered is as in [output.Clients], of every kind that reads configuration. It also
+	// reports omitted endpoints.
+	NotOffered func(s *catalog.Service) string
+}
+
+// Steps makes worlds, each from the previous one. The first contains all of a snapshot.
+type Steps interface {
+	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	// LeftOut yields objects that cannot be served, with the reason.
+	LeftOut() iter.Seq2[string, string]
+}
