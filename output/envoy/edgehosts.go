@@ -243,7 +243,7 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 	}
 	noted := audiences{}
 	for key, service := range redefined(c.Services) {
-		namespaces, seen := audience(service.Old, service.New)
+		namespaces, seen := reach.Audience(service.Old, service.New)
 		if !seen {
 			continue
 		}

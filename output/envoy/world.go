@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/conflict"
+	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
@@ -24,7 +25,7 @@ type state struct {
 	settings *policy.Prepared
 
 	definitions *definitions // for the edge, and for secrets
-	spreads     *spreads     // nil if there are none
+	spreads     *leds.Set    // nil without LEDS
 }
 
 // World is a catalog snapshot for xDS clients.
@@ -105,13 +106,13 @@ func (t *Translator) Begin() func(now *catalog.Snapshot, c catalog.Change, compl
 		return stepOf(prepared, now, c, complete, root, known)
 	}
 	if t.LEDS.Above > 0 {
-		spread := newSteps(step, t.LEDS)
-		// The members of a collection are the same for all clients, have no priorities, and
-		// edges do not avoid them.
-		spread.whole = func(s *catalog.Service, port uint32) bool {
+		s := leds.Default(ledsRows, t.LEDS.Above)
+		// All clients take the same members of a collection, without priorities, and edges
+		// avoid none of them.
+		s.Whole = func(s *catalog.Service, port uint32) bool {
 			return len(prepared.Edge) > 0 && s.Endpoints(port).Counts().Local > 0 || prepared.Of(s.Key.Host).FailsOver() || prepared.Networks != nil && s.Endpoints(port).Counts().Networked > 0
 		}
-		return spread.step
+		return withCollections(step, leds.New(s))
 	}
 	return step
 }
