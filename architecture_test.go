@@ -81,6 +81,8 @@ var rooms = []room{
 	{"output/envoy/reach", 2, nil},
 	{"output/envoy/lb", 2, nil},
 	{"output/envoy/vhost", 2, anything},
+	{"output/envoy/conflict", 2, nil},
+	{"output/envoy/leds", 2, nil},
 	// Objects of other APIs, for whoever reads or writes them. It does no
 	// I/O, so it has the types of an API and nothing that could speak to one.
 	{"convert/istio", 2, []string{
@@ -147,6 +149,12 @@ var neighbours = []struct{ from, to string }{
 	{"output/envoy/lb", "output/envoy/wire"},
 	{"output/envoy/vhost", "output/envoy/reach"},
 	{"output/envoy/vhost", "output/envoy/wire"},
+	{"output/envoy/conflict", "output/envoy/node"},
+	{"output/envoy/conflict", "output/envoy/reach"},
+	{"output/envoy/conflict", "output/envoy/vhost"},
+	{"output/envoy/leds", "output/envoy/lb"},
+	{"output/envoy/leds", "output/envoy/reach"},
+	{"output/envoy/leds", "output/envoy/wire"},
 	// The top floor is a short stair: main calls the commands, and the commands
 	// start the application, which alone knows every concrete type.
 	{"cmd/*", "internal/cli"},

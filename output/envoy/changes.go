@@ -59,7 +59,7 @@ func Reviewed(c catalog.Change, root string) []string {
 }
 
 func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, host string, c catalog.ServiceChange) []push.Changed {
-	namespaces, seen := audience(c.Old, c.New)
+	namespaces, seen := reach.Audience(c.Old, c.New)
 	if !seen {
 		return list
 	}
@@ -73,7 +73,7 @@ func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, ho
 			}
 		}
 	}
-	if c.Old != nil && c.New != nil && sameOffer(c.Old, c.New) {
+	if c.Old != nil && c.New != nil && reach.SameOffer(c.Old, c.New) {
 		noteEndpoints(c, p, all, note)
 		return list
 	}
@@ -100,20 +100,6 @@ func namesAt(s *policy.Prepared, t serviceType, host string, port uint32, subset
 			}
 		}
 	}
-}
-
-// sameOffer reports whether two revisions of a service differ in their
-// endpoints at most, as far as resources and who sees them are concerned.
-func sameOffer(a, b *catalog.Service) bool {
-	return a.Definition == b.Definition ||
-		a.Resolution == b.Resolution && a.Location == b.Location && a.Traffic == b.Traffic && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b) &&
-			a.SameAddresses(b.Definition)
-}
-
-// sameStanding reports whether both are chosen by the same views when several services
-// ask for a name or an address.
-func sameStanding(a, b *catalog.Service) bool {
-	return a.Standing == b.Standing && a.ExportTo.Equal(b.ExportTo)
 }
 
 // noteEndpoints notes what follows from a change of endpoints alone: for the subsets
@@ -163,37 +149,11 @@ func concernedPorts(hosts *stepHosts, host string, c catalog.ServiceChange) []ui
 			add(s)
 		}
 	}
-	if c.Old == nil || c.New == nil || !sameStanding(c.Old, c.New) {
+	if c.Old == nil || c.New == nil || !reach.SameStanding(c.Old, c.New) {
 		ports = append(ports, hosts.of(host).ports...)
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)
-}
-
-// audience returns the namespaces whose views may see either of two revisions
-// of a service; nil means all. Nobody is seen by none.
-func audience(revisions ...*catalog.Service) (namespaces []string, seen bool) {
-	for _, s := range revisions {
-		if s == nil {
-			continue
-		}
-		if s.ExportTo.Len() == 0 {
-			return nil, true
-		}
-		for to := range s.ExportTo.All() {
-			switch to {
-			case "*":
-				return nil, true
-			case "~": // nobody
-			case ".":
-				namespaces = append(namespaces, s.Key.Namespace)
-			default:
-				namespaces = append(namespaces, to)
-			}
-		}
-	}
-	slices.Sort(namespaces)
-	return slices.Compact(namespaces), len(namespaces) > 0
 }
 
 // losses returns the ports that have lost an endpoint in some view
@@ -201,14 +161,14 @@ func audience(revisions ...*catalog.Service) (namespaces []string, seen bool) {
 // go on sending there until they know.
 func losses(hosts *stepHosts, host string, c catalog.ServiceChange) map[uint32]bool {
 	lost := map[uint32]bool{}
-	if c.Old != nil && c.New != nil && sameStanding(c.Old, c.New) {
+	if c.Old != nil && c.New != nil && reach.SameStanding(c.Old, c.New) {
 		for id := range c.Endpoints {
-			if serves(c.Old, id) && (!serves(c.New, id) || confined(c.New) && moved(c, id)) {
+			if serves(c.Old, id) && (!serves(c.New, id) || reach.Confined(c.New) && moved(c, id)) {
 				lost[id.ServicePort] = true
 			}
 		}
 		for _, port := range c.Old.Ports {
-			lost[port.Number] = lost[port.Number] || confined(c.New) && c.New.Traffic != c.Old.Traffic
+			lost[port.Number] = lost[port.Number] || reach.Confined(c.New) && c.New.Traffic != c.Old.Traffic
 		}
 		return lost
 	}
@@ -226,9 +186,6 @@ func losses(hosts *stepHosts, host string, c catalog.ServiceChange) map[uint32]b
 	}
 	return lost
 }
-
-// confined reports whether clients use some endpoints of a service, and no other.
-func confined(s *catalog.Service) bool { return s.Traffic.NodeLocal || s.Traffic.ClusterLocal }
 
 // serves reports whether a service has an endpoint and it is healthy.
 func serves(s *catalog.Service, id catalog.EndpointID) bool {

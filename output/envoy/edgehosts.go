@@ -41,7 +41,7 @@ func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webService
 		}).Edit()
 		for s := range now.Services() {
 			if isWeb(s.ServiceDefinition) {
-				all.Set(foldedKey{foldOf(s.Key.Host), s.Key}, s.ServiceDefinition)
+				all.Set(foldedKey{names.Fold(s.Key.Host), s.Key}, s.ServiceDefinition)
 			}
 		}
 		first := &webServices{now: now, all: all.Map()}
@@ -50,7 +50,7 @@ func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webService
 	}
 	all := w.all.Edit()
 	for key, service := range c.Services {
-		at := foldedKey{foldOf(key.Host), key}
+		at := foldedKey{names.Fold(key.Host), key}
 		if service.New == nil || !isWeb(service.New.ServiceDefinition) {
 			all.Delete(at)
 		} else {
@@ -68,7 +68,7 @@ func isWeb(s catalog.ServiceDefinition) bool {
 
 // alike yields the services whose hosts differ from a host in case alone, and the host's own.
 func (w *webServices) alike(host string) iter.Seq[catalog.ServiceDefinition] {
-	fold := foldOf(host)
+	fold := names.Fold(host)
 	return func(yield func(catalog.ServiceDefinition) bool) {
 		for key, s := range w.all.From(foldedKey{fold: fold}) {
 			if key.fold != fold || !yield(s) {
@@ -243,7 +243,7 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 	}
 	noted := audiences{}
 	for key, service := range redefined(c.Services) {
-		namespaces, seen := audience(service.Old, service.New)
+		namespaces, seen := reach.Audience(service.Old, service.New)
 		if !seen {
 			continue
 		}
@@ -287,5 +287,3 @@ func (taken claims) add(list *[]reach.Chain, c reach.Chain) bool {
 	*list = append(*list, c)
 	return true
 }
-
-func foldOf(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }

@@ -30,9 +30,8 @@ type inbound struct {
 // their bytes for, as "80h,3306t,9000s".
 type inboundPorts string
 
-// marks are how inboundPorts writes what the bytes of a port are taken for. A handshake
-// is for the workload itself, so that TLS is a connection like any other.
-var marks = [...]byte{reach.HTTP: 'h', reach.TLS: 't', reach.TCP: 't', reach.Detected: 's'}
+// marks are the letters of the kinds of inbound traffic in inboundPorts.
+var marks = [...]byte{reach.HTTP: 'h', reach.TCP: 't', reach.Detected: 's'}
 
 func writePorts(kinds map[uint32]reach.Traffic) inboundPorts {
 	var b []byte
@@ -61,7 +60,7 @@ func (p inboundPorts) all() iter.Seq2[uint32, reach.Traffic] {
 }
 
 func markedBy(mark byte) reach.Traffic {
-	return reach.Traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of four
+	return reach.Traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of three
 }
 
 // inboundOf finds what a client takes for its own workload: the ports at which that

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
@@ -66,10 +67,9 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 		Begin: func() pushtest.World {
 			m := newMirror()
 			m.settings, m.draw = settings.Prepare(), drawSpreadEvent
-			maker := newSteps(settings.Begin(), policy.LEDS{Above: 1})
-			maker.epoch, maker.bears = 1, bears{changes: 6, weight: 100}
+			step := withCollections(settings.Begin(), leds.New(leds.Settings{Rows: ledsRows, Above: 1, Epoch: 1, Limits: leds.Limits{Changes: 6, Weight: 100}}))
 			m.step = func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
-				u := maker.step(now, c, complete, root)
+				u := step(now, c, complete, root)
 				if spoil != nil {
 					spoil(&u)
 				}
@@ -85,7 +85,7 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 		},
 		Name: func(t *rapid.T, r push.Row) string {
 			if r == MemberType {
-				return (&collection{epoch: 1, number: uint32(rapid.IntRange(1, 9).Draw(t, "collection"))}).glob()
+				return (&leds.Collection{Epoch: 1, Number: uint32(rapid.IntRange(1, 9).Draw(t, "collection"))}).Glob()
 			}
 			return drawResourceName(t, r)
 		},
@@ -164,7 +164,7 @@ func (f faultyRoster) Since(held push.Version) push.Subject { return (*f.fault)(
 func tooLate(m roster, held push.Version) push.Subject {
 	sent, _ := m.Since(held).(roster)
 	if sent.from >= 0 {
-		sent.from = min(sent.from+1, len(sent.journal))
+		sent.from = min(sent.from+1, len(sent.Journal))
 	}
 	return sent
 }
@@ -180,8 +180,8 @@ func presumed(m roster, held push.Version) push.Subject {
 func forgetful(m roster, held push.Version) push.Subject {
 	sent, _ := m.Since(held).(roster)
 	if sent.from < 0 {
-		own := *sent.collection
-		own.journal = nil
+		own := *sent.Collection
+		own.Journal = nil
 		return sameRevision{roster{&own, -1}, m.Revision()}
 	}
 	return sent
@@ -224,7 +224,7 @@ func (m *mirror) spreadOr(s push.Subject, r push.Row, c push.Client, name string
 		return s
 	}
 	for e := range plain.endpoints.All() {
-		in := slices.ContainsFunc(spread.partition.groups, func(g wire.CollectionGroup) bool { return g.Locality == e.Locality })
+		in := slices.ContainsFunc(spread.partition.Groups, func(g wire.CollectionGroup) bool { return g.Locality == e.Locality })
 		if !in && e.Health == model.Healthy {
 			return s
 		}
@@ -240,20 +240,19 @@ func (m *mirror) seesCollections(c push.Client) map[string]push.Encoded {
 	if !c.Increments || view.Kind != reach.KindEnvoy {
 		return all
 	}
-	for number := range m.last.spreads.named.All() {
-		name := (&collection{epoch: 1, number: number}).glob()
-		is := m.last.spreads.collection(name)
+	for name := range m.last.spreads.Globs() {
+		is := m.last.spreads.Collection(name)
 		s, ok := m.anew.snapshot.Resolve(view.viewer(), is.Host)
 		if !ok || s.Key != is.ServiceKey {
 			continue
 		}
 		members := map[string]uint32{}
-		for e := range s.Endpoints(is.port).All() {
-			if at, fits := memberAddress(e); fits && e.Health == model.Healthy && e.Locality == is.locality {
+		for e := range s.Endpoints(is.Port).All() {
+			if at, fits := leds.MemberAddress(e); fits && e.Health == model.Healthy && e.Locality == is.Locality {
 				members[fmt.Sprintf("%s-%d", at.Addr(), at.Port())] = max(e.Weight, 1)
 			}
 		}
-		all[name] = push.Encoded{Name: name, Version: is.revision(len(is.journal)), Body: written(members)}
+		all[name] = push.Encoded{Name: name, Version: is.RevisionAt(len(is.Journal)), Body: written(members)}
 	}
 	return all
 }

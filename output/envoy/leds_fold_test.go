@@ -18,8 +18,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
-	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -66,15 +66,14 @@ func (h *foldHistory) begin() {
 	h.processes++
 	h.log("process %d begins", h.processes)
 	above := rapid.IntRange(1, 6).Draw(h.t, "above")
-	h.make(above, bears{rapid.SampledFrom([]int{1, 5, 1000}).Draw(h.t, "changes"), rapid.SampledFrom([]uint64{0, 1000}).Draw(h.t, "weight")})
+	h.make(above, leds.Limits{Changes: rapid.SampledFrom([]int{1, 5, 1000}).Draw(h.t, "changes"), Weight: rapid.SampledFrom([]uint64{0, 1000}).Draw(h.t, "weight")})
 	h.serve()
 }
 
 // make has worlds made with collections of services above some size.
-func (h *foldHistory) make(above int, in bears) {
-	maker := newSteps(Step, policy.LEDS{Above: above})
-	maker.epoch, maker.bears = h.processes, in
-	h.builder, h.step = catalog.NewBuilder(nil), maker.step
+func (h *foldHistory) make(above int, limits leds.Limits) {
+	maker := leds.New(leds.Settings{Rows: ledsRows, Above: above, Epoch: h.processes, Limits: limits})
+	h.builder, h.step = catalog.NewBuilder(nil), withCollections(Step, maker)
 }
 
 // restart has another process serve what there is.

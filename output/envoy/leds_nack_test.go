@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 )
 
@@ -19,7 +20,7 @@ func emptied(t *testing.T, early bool, check func(e *foldEnvoy)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := &foldHistory{services: map[string]*foldService{}}
-		h.make(1, bears{changes: 1000, weight: 1000})
+		h.make(1, leds.Limits{Changes: 1000, Weight: 1000})
 		h.serve()
 		defer h.end()
 		defer func() {

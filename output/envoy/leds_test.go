@@ -16,6 +16,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
@@ -25,13 +26,13 @@ import (
 // largeRig is a service whose endpoints go one by one, as one Envoy is sent them.
 type largeRig struct {
 	builder  *catalog.Builder
-	maker    *steps
+	maker    stepFunc
 	world    push.World
 	revision uint64
 }
 
 func newLargeRig(above int) *largeRig {
-	return &largeRig{builder: catalog.NewBuilder(nil), maker: newSteps(Step, policy.LEDS{Above: above})}
+	return &largeRig{builder: catalog.NewBuilder(nil), maker: withCollections(Step, leds.New(leds.Default(ledsRows, above)))}
 }
 
 func largeService() model.Record {
@@ -63,7 +64,7 @@ func (r *largeRig) remove(record model.Record) { r.step([]model.Event{model.Dele
 func (r *largeRig) step(events []model.Event) {
 	r.revision++
 	change := r.builder.Apply(r.revision, events)
-	r.world = r.maker.step(r.builder.Snapshot(), change, true, "istio-system").World
+	r.world = r.maker(r.builder.Snapshot(), change, true, "istio-system").World
 }
 
 func (r *largeRig) find(t testing.TB, row push.Row, name string, one bool) push.Subject {
@@ -213,15 +214,15 @@ func BenchmarkMember(b *testing.B) {
 		if !ok {
 			b.Fatal("the service is not in collections")
 		}
-		name := assigned.partition.groups[0].Collection
+		name := assigned.partition.Groups[0].Collection
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			subject := r.find(b, MemberType, name, true).(roster) //nolint:errcheck,forcetypeassert // it panics
-			next := *subject.collection
+			next := *subject.Collection
 			size := 0
 			for b.Loop() {
-				next.journal = slices.Concat(subject.journal, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.7:80")})
-				size = len(roster{&next, len(subject.journal)}.Encode().Body)
+				next.Journal = slices.Concat(subject.Journal, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.7:80")})
+				size = len(roster{&next, len(subject.Journal)}.Encode().Body)
 			}
 			b.ReportMetric(float64(size), "B/member")
 		})

@@ -188,8 +188,8 @@ func findAssignment(w *state, v View, name string) (push.Subject, bool) {
 	if !ok {
 		return nil, false
 	}
-	if spread := w.spreads.of(p.Service, p.port.Number); spread != nil && v.members && p.subset == nil {
-		return spreadAssignment{slot{row: EndpointType, key: p.Key, port: p.port.Number}, spread.partition}, true
+	if spread := w.spreads.Of(p.Service, p.port.Number); spread != nil && v.members && p.subset == nil {
+		return spreadAssignment{slot{row: EndpointType, key: p.Key, port: p.port.Number}, spread.Partition}, true
 	}
 	via := gatewaysTo(v, p.Service, p.port.Number, p.subset, p.policy)
 	return assignmentChosen(v.Kind, choiceOf(w, v, p), via, assignment{

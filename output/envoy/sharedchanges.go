@@ -8,6 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -27,11 +28,11 @@ func appendShared(s *policy.Prepared, list []push.Changed, hosts *stepHosts, c c
 		single.count(key.Host, service)
 	}
 	for key, service := range c.Services {
-		namespaces, seen := audience(service.Old, service.New)
+		namespaces, seen := reach.Audience(service.Old, service.New)
 		if !seen {
 			continue
 		}
-		if service.Old != nil && service.New != nil && sameOffer(service.Old, service.New) && !service.Resized() {
+		if service.Old != nil && service.New != nil && reach.SameOffer(service.Old, service.New) && !service.Resized() {
 			for name := range podListeners(service) {
 				noted.add(name, namespaces)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -28,7 +29,7 @@ func newSingleChanges(s *policy.Prepared, hosts *stepHosts, noted audiences) *si
 // count notes how many services of a host may have come or gone. It comes for all changes
 // before [singleChanges.take] does for any.
 func (n *singleChanges) count(host string, c catalog.ServiceChange) {
-	if c.Old != nil && c.New != nil && sameOffer(c.Old, c.New) {
+	if c.Old != nil && c.New != nil && reach.SameOffer(c.Old, c.New) {
 		return
 	}
 	if c.Old != nil {

@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/conflict"
+	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
-	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
@@ -24,7 +25,7 @@ type state struct {
 	settings *policy.Prepared
 
 	definitions *definitions // for the edge, and for secrets
-	spreads     *spreads     // nil if there are none
+	spreads     *leds.Set    // nil without LEDS
 }
 
 // World is a catalog snapshot for xDS clients.
@@ -105,13 +106,13 @@ func (t *Translator) Begin() func(now *catalog.Snapshot, c catalog.Change, compl
 		return stepOf(prepared, now, c, complete, root, known)
 	}
 	if t.LEDS.Above > 0 {
-		spread := newSteps(step, t.LEDS)
-		// The members of a collection are the same for all clients, have no priorities, and
-		// edges do not avoid them.
-		spread.whole = func(s *catalog.Service, port uint32) bool {
+		s := leds.Default(ledsRows, t.LEDS.Above)
+		// All clients take the same members of a collection, without priorities, and edges
+		// avoid none of them.
+		s.Whole = func(s *catalog.Service, port uint32) bool {
 			return len(prepared.Edge) > 0 && s.Endpoints(port).Counts().Local > 0 || prepared.Of(s.Key.Host).FailsOver() || prepared.Networks != nil && s.Endpoints(port).Counts().Networked > 0
 		}
-		return spread.step
+		return withCollections(step, leds.New(s))
 	}
 	return step
 }
@@ -125,33 +126,17 @@ func (t *Translator) NotOffered() func(*catalog.Service, string) string {
 	}
 }
 
-// Conflicts returns the conflicts of each service of the snapshot over things that sidecars
-// and edges can have from one service only. They are the losses of the layouts themselves:
-// those of listeners, of routes, and of ports of the edge, as every namespace has them that
-// may differ from others. They are found when they are asked for, so changes cost nothing. The
-// conflicts at a port are kept until a service of the port changes. Once ctx has ended nothing
-// more is looked for, and what is returned may lack some.
+// Conflicts returns a function that lists the conflicts of a service: the addresses, server
+// names, domains and protocols that it loses to other services at sidecars and edges. Once ctx
+// has ended, the function may return only some of them. See [conflict.Report].
 func (t *Translator) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
-	c := conflicts{ctx: ctx, deciders: map[workloadIn]map[uint32]catalog.InboundPort{}, now: now, domain: t.ClusterDomain, edge: t.Edge.Ports}
-	if len(t.Edge.Ports) > 0 {
-		c.folded = foldedHosts(now)
-	}
-	return c.of
+	return conflict.Report(ctx, now, t.ClusterDomain, t.Edge.Ports)
 }
 
-// LoopbackConflicts is [Translator.Conflicts] for sidecars with INTERCEPTION_MODE NONE. There
-// all services of a port share one listener on loopback, and connections to it do not say
-// which address they were meant for.
+// LoopbackConflicts is [Translator.Conflicts] for sidecars with INTERCEPTION_MODE NONE. See
+// [conflict.Loopback].
 func (t *Translator) LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
-	c := conflicts{ctx: ctx, now: now}
-	return func(s *catalog.Service) (list []catalog.Conflict) {
-		for _, port := range s.Ports {
-			if p := (node.Proxy{Mode: node.None}); p.Opens(port.Number) {
-				list = append(list, c.at(port.Number, p)[s.Key]...)
-			}
-		}
-		return list
-	}
+	return conflict.Loopback(ctx, now)
 }
 
 // slot tells a resource from every other through all its revisions. The form

@@ -9,9 +9,12 @@ import (
 // SNI returns the server name in handshakes to a host. Envoy rejects a listener with a
 // wildcard that is not a whole label, so ok is false for such a host.
 func SNI(host string) (name string, ok bool) {
-	name = strings.TrimSuffix(strings.ToLower(host), ".")
+	name = Fold(host)
 	return name, !strings.ContainsRune(strings.TrimPrefix(name, "*."), '*')
 }
+
+// Fold returns a host in lower case, without the dot of the root.
+func Fold(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
 
 // Parts of the server names in TLS of the mesh, outbound_.PORT_.SUBSET_.HOST. Gateways
 // between networks have clusters of these names.

@@ -7,10 +7,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// InboundTraffic is what the bytes of a port of a workload are taken for.
+// InboundTraffic returns the traffic of a port of a workload. A TLS handshake is for the
+// workload itself, so TLS is TCP here.
 func InboundTraffic(s catalog.InboundPort) Traffic {
 	kind := TrafficOf(s.Port)
-	if kind == Detected && serverFirst(s.Target) {
+	if kind == TLS || kind == Detected && serverFirst(s.Target) {
 		return TCP
 	}
 	return kind

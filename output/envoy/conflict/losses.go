@@ -1,0 +1,230 @@
+package conflict
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
+)
+
+// noNamespace stands for every namespace without services and without exports to it.
+const noNamespace = "\x00"
+
+// portLosses collects the losses of the services of a port.
+type portLosses struct {
+	ctx   context.Context
+	index *catalog.PortServices
+	proxy node.Proxy
+	first map[lostThing]reach.Loss // the loss to the first owner in the order of ownership
+}
+
+// lostThing is an address, a host or a protocol that a service asks for.
+type lostThing struct {
+	loser catalog.ServiceKey
+	kind  reach.LossKind
+	name  string
+}
+
+// add enters a loss at the listener of an address. An empty address stands for the shared
+// listener.
+func (l portLosses) add(loss reach.Loss, address string) {
+	switch {
+	case loss.Name != "":
+	case address != "":
+		loss.Name = address
+	case l.proxy.Mode == node.None:
+		loss.Name = "loopback with INTERCEPTION_MODE NONE"
+	case loss.Kind == reach.LostConnections:
+		loss.Name = "addresses that no service has"
+	default:
+		loss.Name = "addresses without a listener of their own"
+	}
+	thing := lostThing{loss.Loser.Key, loss.Kind, loss.Name}
+	if was, known := l.first[thing]; !known || loss.Kind.Asked(loss.Name).Owner("", loss.Winner, was.Winner) < 0 {
+		l.first[thing] = loss
+	}
+}
+
+// client returns a client of a namespace.
+func (l portLosses) client(namespace string) reach.Client {
+	return reach.Client{Viewer: catalog.Viewer{Namespace: namespace}, Proxy: l.proxy}
+}
+
+// namespaces lists the namespaces whose views of some services may differ: noNamespace, the
+// namespaces of the services, and the namespaces of their exports.
+func (l portLosses) namespaces(services []catalog.ServiceDefinition) []string {
+	distinct := map[string]struct{}{}
+	for _, s := range services {
+		for alike := range l.index.Between(s.Key.Host, s.Key.Host+"\x00") {
+			distinct[alike.Key.Namespace] = struct{}{}
+			for to := range alike.ExportTo.All() {
+				if to != "*" && to != "~" && to != "." {
+					distinct[to] = struct{}{}
+				}
+			}
+		}
+	}
+	return append([]string{noNamespace}, slices.Sorted(maps.Keys(distinct))...)
+}
+
+// atListeners lays out every listener of several services, once for each namespace.
+func (l portLosses) atListeners() {
+	shared, byAddress := []catalog.ServiceDefinition{}, map[string][]catalog.ServiceDefinition{}
+	for s := range l.index.All() {
+		port, ok := s.Port(l.index.Number)
+		if !ok || reach.TrafficOf(port) == reach.NotTCP || !reach.HasCluster(s, l.index.Number) {
+			continue
+		}
+		if reach.SharesListener(l.proxy, s, l.index) {
+			shared = append(shared, s)
+		}
+		if l.proxy.Mode != node.None && !reach.AtEndpoints(l.proxy, s, l.index) && !s.ForeignIn(l.proxy.Cluster) {
+			for address := range s.OwnAddressesIn(l.proxy.Cluster) {
+				byAddress[address] = append(byAddress[address], s)
+			}
+		}
+	}
+	for address, services := range byAddress {
+		l.forEachNamespace(services, func(v reach.Client) {
+			for _, loss := range reach.CallableAt(v, l.index, address).Losses(v) {
+				l.add(loss, address)
+			}
+		})
+	}
+	// The order for noNamespace is nearly the order for each namespace.
+	shared = slices.SortedFunc(slices.Values(l.mayConflict(shared)), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner("", a, b) })
+	everywhere := make([]bool, len(shared))
+	for i, s := range shared {
+		everywhere[i] = l.isSeenEverywhere(s)
+	}
+	var lost []reach.Loss
+	seen := make([]catalog.ServiceDefinition, 0, len(shared))
+	l.forEachNamespace(shared, func(v reach.Client) {
+		lost, seen = lost[:0], seen[:0]
+		for i, s := range shared {
+			if everywhere[i] || l.index.Means(v.Viewer, s) {
+				seen = append(seen, s)
+			}
+		}
+		reach.Arrange(v, seen, l.index.Number, true, &lost)
+		for _, loss := range lost {
+			// A service of another cluster has no right to an address in this one.
+			if loss.Kind != reach.LostConnections || !loss.Loser.ForeignIn(l.proxy.Cluster) {
+				l.add(loss, "")
+			}
+		}
+	})
+}
+
+// isSeenEverywhere reports whether a host resolves to a service in every view.
+func (l portLosses) isSeenEverywhere(s catalog.ServiceDefinition) bool {
+	for alike := range l.index.Between(s.Key.Host, s.Key.Host+"\x00") {
+		if alike.Key != s.Key {
+			return false
+		}
+	}
+	return s.ExportTo.Len() == 0 || slices.Contains(s.ExportTo.Slice(), "*")
+}
+
+// forEachNamespace calls a function for each namespace, if a listener has several services.
+func (l portLosses) forEachNamespace(services []catalog.ServiceDefinition, look func(reach.Client)) {
+	if len(services) < 2 {
+		return
+	}
+	for _, namespace := range l.namespaces(services) {
+		if l.ctx.Err() != nil {
+			return
+		}
+		look(l.client(namespace))
+	}
+}
+
+// mayConflict returns the services of a listener that may lose something there, and the
+// possible owners. Nearly all services are left out, since Envoy routes their requests, or
+// no other service has their server name. A server that speaks first may conflict with all.
+func (l portLosses) mayConflict(shared []catalog.ServiceDefinition) []catalog.ServiceDefinition {
+	hosts, blocks := map[string]int{}, 0
+	for _, s := range shared {
+		port, _ := s.Port(l.index.Number)
+		if reach.ServerFirst(port) {
+			return shared
+		}
+		if name, ok := names.SNI(s.Key.Host); ok && reach.TrafficOf(port) == reach.TLS {
+			hosts[name]++
+		}
+		for range s.BlocksIn(l.proxy.Cluster) {
+			blocks++
+		}
+	}
+	return slices.DeleteFunc(shared, func(s catalog.ServiceDefinition) bool {
+		port, _ := s.Port(l.index.Number)
+		name, _ := names.SNI(s.Key.Host)
+		kind := reach.TrafficOf(port)
+		return kind == reach.HTTP || kind == reach.TLS && hosts[name] < 2 && blocks*len(hosts) <= reach.MostInBlocks
+	})
+}
+
+// domains finds the domains that services lose to others. In a route configuration the first
+// visible service with a domain owns it.
+func (l portLosses) domains() {
+	all, several := map[string][]spelledDomain{}, map[string]struct{}{}
+	in := vhost.Key{Domain: l.proxy.Domain, Cluster: l.proxy.Cluster}
+	for s := range l.index.All() {
+		port, ok := s.Port(l.index.Number)
+		if kind := reach.TrafficOf(port); !ok || !reach.HasCluster(s, l.index.Number) || kind != reach.HTTP && kind != reach.Detected {
+			continue
+		}
+		h := vhost.NewHost(s, l.index.Number, in)
+		for _, domain := range h.DomainsFor(h.Home != "") {
+			c := h.ClaimTo(domain)
+			if list := all[c.Domain]; len(list) > 0 && list[0].By.Key.Host != s.Key.Host {
+				several[c.Domain] = struct{}{}
+			}
+			all[c.Domain] = append(all[c.Domain], spelledDomain{c, domain})
+		}
+	}
+	for domain := range several {
+		l.domain(all[domain])
+	}
+}
+
+// spelledDomain is a domain of a service, spelled as the service spells it.
+type spelledDomain struct {
+	vhost.Claim
+	as string
+}
+
+// domain finds the services that lose a domain.
+func (l portLosses) domain(claims []spelledDomain) {
+	services := make([]catalog.ServiceDefinition, len(claims))
+	for i, c := range claims {
+		services[i] = c.By
+	}
+	l.forEachNamespace(services, func(v reach.Client) {
+		var owner *spelledDomain
+		seen := func(yield func(*spelledDomain) bool) {
+			for i := range claims {
+				c := &claims[i]
+				if (!c.Own || c.Home == v.Namespace) && l.index.Means(v.Viewer, c.By) && !yield(c) {
+					return
+				}
+			}
+		}
+		for c := range seen {
+			if owner == nil || cmp.Or(vhost.CompareBool(c.Foreign, owner.Foreign), c.Asks().Owner(v.Namespace, c.By, owner.By)) < 0 {
+				owner = c
+			}
+		}
+		for c := range seen {
+			if c.By.Key != owner.By.Key && !c.Foreign {
+				l.add(reach.Loss{Loser: c.By, Winner: owner.By, Kind: reach.LostRequests, Name: c.as}, "")
+			}
+		}
+	})
+}

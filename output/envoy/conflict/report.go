@@ -1,0 +1,100 @@
+package conflict
+
+import (
+	"context"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+)
+
+// Report returns a function that lists the conflicts of a service for sidecars and edges. Domain
+// is the DNS domain of the clusters. Once ctx has ended, the function may return only some of
+// the conflicts.
+func Report(ctx context.Context, now *catalog.Snapshot, domain string, edge []policy.EdgePort) func(*catalog.Service) []catalog.Conflict {
+	c := report{ctx: ctx, now: now, domain: domain, edge: edge, owners: map[workloadIn]map[uint32]catalog.InboundPort{}}
+	if len(edge) > 0 {
+		c.sameHosts = sameHosts(now)
+	}
+	return c.of
+}
+
+// Loopback is [Report] for sidecars with INTERCEPTION_MODE NONE. All services of a port share
+// one listener on loopback there, and connections to it have no original destination.
+func Loopback(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
+	c := report{ctx: ctx, now: now}
+	return func(s *catalog.Service) (list []catalog.Conflict) {
+		for _, port := range s.Ports {
+			if p := (node.Proxy{Mode: node.None}); p.Opens(port.Number) {
+				list = append(list, c.at(port.Number, p)[s.Key]...)
+			}
+		}
+		return list
+	}
+}
+
+// report is one report about the services of a snapshot. It has one caller at a time.
+type report struct {
+	ctx       context.Context
+	now       *catalog.Snapshot
+	domain    string
+	edge      []policy.EdgePort
+	sameHosts map[string][]*catalog.Service
+	owners    map[workloadIn]map[uint32]catalog.InboundPort // of workloads that many services have
+}
+
+func (c report) of(s *catalog.Service) (list []catalog.Conflict) {
+	for _, port := range s.Ports {
+		if c.ctx.Err() != nil {
+			return list
+		}
+		list = append(list, c.outbound(s, port.Number)...)
+		list = append(list, c.inbound(s, port.Number)...)
+	}
+	for i := range c.edge {
+		list = append(list, c.atEdge(s, &c.edge[i])...)
+	}
+	return list
+}
+
+// outbound lists the conflicts at a port, for clients of every cluster.
+func (c report) outbound(s *catalog.Service, number uint32) (list []catalog.Conflict) {
+	clusters := c.now.AddressClusters()
+	if len(clusters) == 0 {
+		clusters = []string{""}
+	}
+	for _, cluster := range clusters {
+		for _, conflict := range c.at(number, node.Proxy{Domain: c.domain, Cluster: cluster})[s.Key] {
+			if !slices.Contains(list, conflict) {
+				list = append(list, conflict)
+			}
+		}
+	}
+	return list
+}
+
+// portConflicts are the conflicts at a port.
+type portConflicts map[catalog.ServiceKey][]catalog.Conflict
+
+// conflictsOf is the key of the conflicts at some sidecars in the cache of a port's index.
+type conflictsOf node.Proxy
+
+// at returns the conflicts at a port of some sidecars.
+func (c report) at(number uint32, p node.Proxy) portConflicts {
+	index := c.now.Port(number)
+	if index == nil || p.Reserved(number) {
+		return nil
+	}
+	made, _ := index.DeriveOr(conflictsOf(p), func(catalog.PortChange) (any, error) {
+		l := portLosses{ctx: c.ctx, index: index, proxy: p, first: map[lostThing]reach.Loss{}}
+		l.atListeners()
+		if p.Mode != node.None {
+			l.domains()
+		}
+		return l.conflicts(), c.ctx.Err()
+	})
+	found, _ := made.(portConflicts)
+	return found
+}

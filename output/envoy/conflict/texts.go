@@ -1,0 +1,72 @@
+package conflict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+)
+
+// conflicts makes one conflict of all losses of a service to one owner.
+func (l portLosses) conflicts() portConflicts {
+	type pair struct {
+		loser, winner catalog.ServiceKey
+		kind          reach.LossKind
+		own           bool
+	}
+	all, lost := map[pair]reach.Loss{}, map[pair][]string{}
+	for thing, loss := range l.first {
+		own := loss.Kind.Asked(loss.Name).Owner("", loss.Winner, loss.Loser) > 0
+		u := pair{thing.loser, loss.Winner.Key, loss.Kind, own}
+		all[u], lost[u] = loss, append(lost[u], loss.Name)
+	}
+	found := portConflicts{}
+	for u, loss := range all {
+		slices.Sort(lost[u])
+		found[u.loser] = append(found[u.loser], conflictOf(loss, l.index.Number, lost[u], u.own))
+	}
+	for _, list := range found {
+		slices.SortFunc(list, func(a, b catalog.Conflict) int {
+			return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Reason, b.Reason))
+		})
+	}
+	return found
+}
+
+const (
+	otherHost    = "choose another host for it, or another port"
+	otherAddress = "give it an address of its own, or another port"
+	otherPort    = "give one of the two another port"
+)
+
+// lossTexts are the field and the reason of the conflict of each kind of loss. The arguments
+// of a reason are the port, the names, the owner's host and namespace, the views, and the
+// loser's host.
+var lossTexts = [...]struct{ field, reason string }{
+	reach.LostConnections:  {"ports[%d].addresses", "connections to port %d of %s go to %s of namespace %s %s, and not to %s; " + otherAddress},
+	reach.LostHandshakes:   {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+	reach.LostToHandshakes: {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, so no requests go to %s; " + otherAddress},
+	reach.LostUnread:       {"ports[%d].protocol", "connections to port %d of %s are not read, since the server of %s of namespace %s may speak first %s, so none go to %s; " + otherPort},
+	reach.LostRead:         {"ports[%d].protocol", "connections to port %d of %s are read, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; " + otherPort},
+	reach.LostInBlocks:     {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s in its blocks of addresses %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
+	reach.LostBlock:        {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
+	reach.LostRequests:     {"ports[%d].domain", "requests at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+	reach.LostAtEdge:       {"edge.ports[%d].hosts", "calls of port %d of the edge for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+}
+
+// conflictOf describes a loss and its remedy. Own limits the loss to workloads of the owner's
+// namespace.
+func conflictOf(l reach.Loss, number uint32, names []string, own bool) catalog.Conflict {
+	where := "wherever both are seen"
+	if own {
+		where = "for workloads of that namespace"
+	}
+	text := lossTexts[l.Kind]
+	return catalog.Conflict{
+		Field: fmt.Sprintf(text.field, number), Kept: l.Winner.Records[0].Record, Lost: l.Loser.Records[0].Record,
+		Reason: fmt.Sprintf(text.reason, number, strings.Join(names, ", "), l.Winner.Key.Host, l.Winner.Key.Namespace, where, l.Loser.Key.Host),
+	}
+}
