@@ -22,6 +22,7 @@ func IsLabel(s string) bool {
 	return true
 }
 
+// IsAlphanumeric reports whether c is a letter or digit of ASCII.
 func IsAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
@@ -104,6 +105,7 @@ func CheckEndpointLabelKey(s string) error {
 	return wrongKey(strings.ToLower(prefix) + "/" + name)
 }
 
+// IsEndpointLabelKey reports whether Istio accepts s as the key of an endpoint's label.
 func IsEndpointLabelKey(s string) bool {
 	prefix, name, found := strings.Cut(s, "/")
 	if !found {
@@ -124,6 +126,7 @@ func CheckEndpointLabelValue(s string) error {
 		"beginning and ending with a letter or digit", s)
 }
 
+// IsEndpointLabelValue reports whether Istio accepts s as the value of an endpoint's label.
 func IsEndpointLabelValue(s string) bool { return s == "" || isWord(s) }
 
 // isWord reports whether s has the form of a label's value, of any length.
@@ -150,13 +153,17 @@ func NormalAddress(s string) string {
 	return s
 }
 
+// IsIP reports whether s is an IP address.
 func IsIP(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
 }
 
+// IsPort reports whether n is the number of a port.
 func IsPort(n uint32) bool { return 1 <= n && n <= 65535 }
 
+// IsUnix reports whether s is the address of a unix socket.
 func IsUnix(s string) bool { return strings.HasPrefix(s, UnixPrefix) }
 
+// UnixPrefix begins the address of a unix socket.
 const UnixPrefix = "unix://"

@@ -36,10 +36,10 @@ type group struct {
 }
 
 const (
-	// mostClasses is how many groups a locality may become. A client has a balancer
+	// MostClasses is how many groups a locality may become. A client has a balancer
 	// of its own for each of them.
 	MostClasses = 64
-	// classMark stands between a sub-zone and the weight that a group is named after.
+	// ClassMark stands between a sub-zone and the weight that a group is named after.
 	ClassMark = "~weight="
 )
 

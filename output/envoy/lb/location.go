@@ -2,10 +2,11 @@ package lb
 
 import (
 	"cmp"
+	"strings"
+
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
-	"strings"
 )
 
 // Location is where a client is, as far as that decides which endpoints it uses. The
@@ -20,6 +21,7 @@ type Location struct {
 // Order is how it follows from where a client is which endpoints it uses.
 type Order uint8
 
+// The orders of endpoints.
 const (
 	Alike      Order = iota // all, wherever it is
 	ByLocality              // the nearest first, by region, zone and sub-zone

@@ -47,7 +47,7 @@ func (f Family) Has(address string) bool {
 // Proxy is how the Envoys of a view stand in the path of workloads. The zero value is
 // that of Envoys with listeners of their own, which are given clusters and endpoints.
 type Proxy struct {
-	Role   role
+	Role   Role
 	Mode   Interception
 	Family Family
 	Domain string // in which names of services may be short; of routes alone
@@ -61,11 +61,12 @@ type Proxy struct {
 	Cluster string
 }
 
-// role is whose connections an Envoy takes.
-type role uint8
+// Role is whose connections an Envoy takes.
+type Role uint8
 
+// The roles of Envoys.
 const (
-	NoRole  role = iota
+	NoRole  Role = iota
 	Sidecar      // those of its own workload, in both directions
 	Edge         // those that come from elsewhere
 )
@@ -73,6 +74,7 @@ const (
 // Interception is how the connections of a sidecar's workload reach it.
 type Interception uint8
 
+// The ways to a sidecar.
 const (
 	redirect Interception = iota // by iptables, to one port
 	TProxy                       // likewise, with their addresses left as they are
@@ -106,18 +108,19 @@ func (p Proxy) Opens(number uint32) bool {
 	return p.Obstructs(number) == Unobstructed && (p.Role != Sidecar || p.Mode != None || p.Outbound.Has(number))
 }
 
-// obstruction is why an Envoy has no listener at a port that its node may list.
-type obstruction uint8
+// Obstruction is why an Envoy has no listener at a port that its node may list.
+type Obstruction uint8
 
+// The obstructions.
 const (
-	Unobstructed obstruction = iota
+	Unobstructed Obstruction = iota
 	Unbindable               // the port is low, and the Envoy has no privileges
 	EnvoysOwn                // Envoys listen there themselves
 )
 
 // Obstructs returns what is in the way of a listener that services share. Envoy rejects one
 // with the address of a listener of its bootstrap, bound or not.
-func (p Proxy) Obstructs(number uint32) obstruction {
+func (p Proxy) Obstructs(number uint32) Obstruction {
 	own := policy.IsOwnPort(number)
 	if p.Mode != None {
 		own = number == policy.HealthPort || number == policy.MetricsPort
@@ -169,6 +172,7 @@ type Resolver struct {
 // Family is which addresses are asked for.
 type Family uint8
 
+// The families of addresses.
 const (
 	unknownFamily Family = iota // the Envoy says nothing of its own addresses
 	IPv4
@@ -206,9 +210,13 @@ func (f Family) resolved() Family {
 	return f
 }
 
-// Envoy 1.40 takes single hosts over ADS. Releases up to 1.30 at least reject a route
-// configuration with VHDS over ADS, and it is not known which one was the first that does not.
-const HostsFromMajor, HostsFromMinor = 1, 40
+// HostsFromMajor and HostsFromMinor are the first release that takes single hosts over ADS, as
+// far as is known: Envoy 1.40 does, and releases up to 1.30 at least reject a route configuration
+// with VHDS over ADS.
+const (
+	HostsFromMajor = 1
+	HostsFromMinor = 40
+)
 
 // TakesVirtualHosts reports whether a client takes hosts one by one.
 func TakesVirtualHosts(c push.Client) bool {

@@ -244,6 +244,7 @@ type Loss struct {
 // LossKind is what a service loses, and why.
 type LossKind uint8
 
+// The kinds of losses.
 const (
 	LostConnections  LossKind = iota // those to an address, to a block, or all that are left
 	LostHandshakes                   // those that name its host

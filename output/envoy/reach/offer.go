@@ -14,6 +14,7 @@ import (
 // Form is how a cluster finds its endpoints.
 type Form int
 
+// The forms of clusters.
 const (
 	NoForm      Form = iota // there is no cluster
 	EDS                     // load assignments

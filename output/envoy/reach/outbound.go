@@ -76,18 +76,18 @@ func Members(c Client, index *catalog.PortServices, address string) iter.Seq[cat
 	}
 }
 
-// atAddress are the services that ask for an address and a port, the owner first.
-type atAddress struct {
+// AtAddress are the services that ask for an address and a port, the owner first.
+type AtAddress struct {
 	port uint32
 	list []catalog.ServiceDefinition
 }
 
 // CallableAt returns the services that a viewer calls at an address.
-func CallableAt(c Client, index *catalog.PortServices, address string) atAddress {
+func CallableAt(c Client, index *catalog.PortServices, address string) AtAddress {
 	if index == nil || c.Proxy.Mode == node.None || c.Proxy.Reserved(index.Number) || !c.Proxy.Family.Has(address) {
-		return atAddress{}
+		return AtAddress{}
 	}
-	all := atAddress{port: index.Number}
+	all := AtAddress{port: index.Number}
 	for _, s := range index.CalledAt(c.Viewer, c.Proxy.Cluster, address) {
 		if port, _ := s.Port(index.Number); TrafficOf(port) != NotTCP && HasCluster(s, index.Number) && !AtEndpoints(c.Proxy, s, index) {
 			all.list = append(all.list, s)
@@ -99,14 +99,14 @@ func CallableAt(c Client, index *catalog.PortServices, address string) atAddress
 
 // requests reports whether the port of a service carries requests alone. They are routed by
 // the listener that services share, so one of the address would take them from their owner.
-func (a atAddress) requests(s catalog.ServiceDefinition) bool {
+func (a AtAddress) requests(s catalog.ServiceDefinition) bool {
 	port, _ := s.Port(a.port)
 	return TrafficOf(port) == HTTP
 }
 
 // Listened lists the services that are reached through a listener of the address: none
 // if the owner takes requests.
-func (a atAddress) Listened() []catalog.ServiceDefinition {
+func (a AtAddress) Listened() []catalog.ServiceDefinition {
 	if len(a.list) == 0 || a.requests(a.list[0]) {
 		return nil
 	}
@@ -121,7 +121,7 @@ func HasCluster(s catalog.ServiceDefinition, number uint32) bool {
 }
 
 // Losses lists what services do not have at an address.
-func (a atAddress) Losses(v Client) (lost []Loss) {
+func (a AtAddress) Losses(v Client) (lost []Loss) {
 	if len(a.list) == 0 {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 // Traffic is what an Envoy takes the bytes of a service port for.
 type Traffic uint8
 
+// The kinds of traffic.
 const (
 	NotTCP   Traffic = iota // it listens for none
 	HTTP                    // requests, chosen by their authority

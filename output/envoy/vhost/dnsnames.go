@@ -26,7 +26,7 @@ type LookupHost struct {
 	*Host // of no port
 
 	mu   sync.Mutex
-	made map[string]*fragment
+	made map[string]*Fragment
 }
 
 // LookupsOf are the names of all services of a snapshot.
@@ -139,17 +139,17 @@ func isNoLetter(r rune) bool {
 
 // FragmentOf is what is answered for names of a service. It is made once for all views
 // that are given the same.
-func (h *LookupHost) FragmentOf(names, addresses []string, ttl time.Duration) *fragment {
+func (h *LookupHost) FragmentOf(names, addresses []string, ttl time.Duration) *Fragment {
 	key := strings.Join(names, " ") + "\n" + strings.Join(addresses, " ")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.made[key]
 	if f == nil {
 		if h.made == nil {
-			h.made = map[string]*fragment{}
+			h.made = map[string]*Fragment{}
 		}
 		text := wire.DNSAnswers(names, addresses, ttl)
-		f = &fragment{text, VersionOf(text)}
+		f = &Fragment{text, VersionOf(text)}
 		h.made[key] = f
 	}
 	return f

@@ -64,7 +64,7 @@ func (r *run) seenBy(all *Port, v catalog.Viewer) *Fragments {
 
 // allFor is all of the run, for viewers of a namespace.
 func (r *run) allFor(namespace string) *Fragments {
-	f := &Fragments{list: make([]*fragment, 0, len(r.Members))}
+	f := &Fragments{list: make([]*Fragment, 0, len(r.Members))}
 	for _, m := range r.Members {
 		if m.Host != nil {
 			f.Add(m.Host.fragmentFor(namespace))

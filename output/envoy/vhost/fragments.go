@@ -14,25 +14,25 @@ import (
 // message's fields may be put together from pieces, so views that see the same service
 // share its bytes, and a service that changes costs the encoding of one fragment.
 
-// fragment is a virtual host in a route configuration.
-type fragment struct {
+// Fragment is a virtual host in a route configuration.
+type Fragment struct {
 	text    []byte
 	version push.Version
 }
 
 // NewFragment encodes a virtual host.
-func NewFragment(m *routev3.VirtualHost) *fragment {
+func NewFragment(m *routev3.VirtualHost) *Fragment {
 	text := wire.Fragment(m)
-	return &fragment{text, VersionOf(text)}
+	return &Fragment{text, VersionOf(text)}
 }
 
 // lazily is a fragment that is made when it is first asked for, and again after a panic.
 type lazily struct {
 	mu sync.Mutex
-	is *fragment
+	is *Fragment
 }
 
-func (l *lazily) get(host func() *routev3.VirtualHost) *fragment {
+func (l *lazily) get(host func() *routev3.VirtualHost) *Fragment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.is == nil {
@@ -44,13 +44,13 @@ func (l *lazily) get(host func() *routev3.VirtualHost) *fragment {
 // Fragments are some that follow each other. They are immutable, and shared by all
 // views that see the same.
 type Fragments struct {
-	list []*fragment
+	list []*Fragment
 	size int
 	sum  push.Version // whatever their order
 }
 
 // Add appends a fragment.
-func (f *Fragments) Add(more *fragment) {
+func (f *Fragments) Add(more *Fragment) {
 	f.list = append(f.list, more)
 	f.size += len(more.text)
 	f.sum = f.sum.Plus(more.version)

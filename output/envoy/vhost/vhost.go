@@ -30,7 +30,7 @@ type Host struct {
 
 	usual, own lazily
 	mu         sync.Mutex
-	rest       map[string]*fragment // of viewers to whom some domains are another's, by those left
+	rest       map[string]*Fragment // of viewers to whom some domains are another's, by those left
 }
 
 // NewHost makes the virtual host of a service at a port.
@@ -47,7 +47,7 @@ func (h *Host) OwnFor(namespace string) bool { return h.Home != "" && h.Home == 
 
 // fragmentFor is the virtual host as viewers of a namespace see it if they see no other
 // service with one of its domains.
-func (h *Host) fragmentFor(namespace string) *fragment {
+func (h *Host) fragmentFor(namespace string) *Fragment {
 	own := h.OwnFor(namespace)
 	is := &h.usual
 	if own {
@@ -65,14 +65,14 @@ func (h *Host) VirtualHost(domains []string) *routev3.VirtualHost {
 }
 
 // FragmentOf is the virtual host with some of its domains.
-func (h *Host) FragmentOf(domains []string) *fragment {
+func (h *Host) FragmentOf(domains []string) *Fragment {
 	key := strings.Join(domains, "\n")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f := h.rest[key]
 	if f == nil {
 		if h.rest == nil {
-			h.rest = map[string]*fragment{}
+			h.rest = map[string]*Fragment{}
 		}
 		f = NewFragment(h.VirtualHost(domains))
 		h.rest[key] = f

@@ -6,8 +6,9 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	dnsfamilyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
-	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 )
 
 // Istio's defaults.
