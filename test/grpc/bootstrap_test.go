@@ -46,7 +46,7 @@ func mustHaveNoTLS(t *testing.T, impl clients.Implementation, i *isthmus, s secr
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program, "bootstrap", "grpc", "--language", impl.Language,
 		"--node", "web", "--address", i.XDS, "--ca", s.trusted).CombinedOutput()
-	if err == nil || !strings.HasPrefix(string(out), "--ca: grpc-node has no TLS") {
+	if err == nil || !strings.HasPrefix(string(out), "--ca: grpc-node does not support TLS") {
 		t.Errorf("a bootstrap with TLS for %s: %v, %s", impl.Name, err, out)
 	}
 }
