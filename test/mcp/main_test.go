@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	programs "github.com/isthmus-mesh/isthmus/test/rig/program"
-
 	"go.uber.org/goleak"
+
+	programs "github.com/isthmus-mesh/isthmus/test/rig/program"
 )
 
 // patience is how long a test waits for what must come about. It is a great

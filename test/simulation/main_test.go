@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	programs "github.com/isthmus-mesh/isthmus/test/rig/program"
-
 	"istio.io/istio/pkg/log"
+
+	programs "github.com/isthmus-mesh/isthmus/test/rig/program"
 )
 
 // patience is how long a test waits for what must come about. It takes a small part

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	programs "github.com/isthmus-mesh/isthmus/test/rig/program"
-
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,6 +22,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/test/rig/process"
+	programs "github.com/isthmus-mesh/isthmus/test/rig/program"
 )
 
 const (
