@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/test/rig/program"
-
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/rig/program"
 )
 
 // buildIsthmus builds the program for a test that runs separately: those alone run it.
