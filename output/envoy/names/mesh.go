@@ -53,7 +53,10 @@ const LongestServerName = 255
 
 // IsServerName reports whether Envoy accepts the length and characters of a server name.
 func IsServerName(name string) bool {
-	return len(name) <= LongestServerName && !strings.ContainsFunc(name, isNotOfNames)
+	return len(name) <= LongestServerName && !HasBlanks(name)
 }
 
-func isNotOfNames(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
+// HasBlanks reports whether a name contains a space or a control character.
+func HasBlanks(name string) bool {
+	return strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) })
+}

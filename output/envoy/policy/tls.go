@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 )
@@ -113,7 +112,7 @@ func (u *UpstreamTLS) validate(f *faults, at string) {
 		f.add(at+"sni", "%q is no name of at most %d bytes; give that of the server, such as www.example.com", u.SNI, names.LongestServerName)
 	}
 	for i, name := range u.SubjectAltNames {
-		if strings.ContainsFunc(name, isNotOfNames) {
+		if names.HasBlanks(name) {
 			f.add(at+"subjectAltNames", "%q has a space or a control character in it; remove that", name)
 		}
 		if name == "" || slices.Contains(u.SubjectAltNames[:i], name) {
@@ -121,5 +120,3 @@ func (u *UpstreamTLS) validate(f *faults, at string) {
 		}
 	}
 }
-
-func isNotOfNames(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
