@@ -74,10 +74,8 @@ func (a *archive) intact(journals []syncingJournal) error {
 	if err := a.locked(); err != nil {
 		return err
 	}
-	if a.snapshot != nil {
-		if err := isStill(a.snapshot, a.folder.path(a.snapshot.Name())); err != nil {
-			return err
-		}
+	if err := a.hasSnapshot(); err != nil {
+		return err
 	}
 	for _, j := range journals {
 		if j.retired {
@@ -99,7 +97,26 @@ func (a *archive) locked() error {
 	return isStill(ours, a.folder.path(lockName))
 }
 
-// isStill checks that a path still names the same file.
+// hasSnapshot checks that the folder still contains the saved snapshot. A file system
+// gives the number of a removed file to the next one, which another process may have
+// written. A snapshot has its name when it is whole, so its size and time tell them apart.
+func (a *archive) hasSnapshot() error {
+	if a.snapshot == nil {
+		return nil
+	}
+	path := a.folder.path(a.snapshot.Name())
+	if err := isStill(a.snapshot, path); err != nil {
+		return err
+	}
+	now, err := os.Lstat(path)
+	if err != nil || now.Size() != a.snapshot.Size() || !now.ModTime().Equal(a.snapshot.ModTime()) {
+		return fmt.Errorf("%w: %s was written by another process", errNotOurs, path)
+	}
+	return nil
+}
+
+// isStill checks that a path still names the same file, which the process has open or
+// whose content it compares.
 func isStill(file os.FileInfo, path string) error {
 	now, err := os.Lstat(path)
 	if err != nil {
@@ -128,7 +145,7 @@ func (a *archive) remake(reason error) error {
 		a.number = max(a.number, list[len(list)-1].number)
 	}
 	var kept []string
-	if a.snapshot == nil || isStill(a.snapshot, a.folder.path(a.snapshot.Name())) != nil {
+	if a.snapshot == nil || a.hasSnapshot() != nil {
 		kept, err = a.folder.keep(a.files, list, "replaced")
 	}
 	a.forget()

@@ -151,6 +151,47 @@ func TestAFolderThatAnotherProcessHasIsLeftToIt(t *testing.T) {
 	})
 }
 
+// A file system gives the number of a removed file to the next one. A snapshot of another
+// process is kept then too.
+func TestAnotherProcessMayWriteAFileOfTheSameNumber(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir, log := filepath.Join(t.TempDir(), "state"), &logText{}
+		d, err := openDisk(DiskConfig{Dir: dir, Log: log.log()}, defaultTuning(), diskFiles{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := runDisk(t, d)
+		defer k.end()
+		say(t, d.Store(), map[string]string{"a": "ours"})
+		time.Sleep(time.Second)
+		ours, err := filepath.Glob(filepath.Join(dir, snapshotPrefix+"*"))
+		if err != nil || len(ours) != 1 {
+			t.Fatalf("the snapshots are %q, error %v", ours, err)
+		}
+		number := filepath.Join(t.TempDir(), "number")
+		if err := errors.Join(os.Link(ours[0], number), os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		const theirs = "of another process"
+		if err := errors.Join(os.WriteFile(number, []byte(theirs), 0o600), os.Link(number, ours[0])); err != nil {
+			t.Fatal(err)
+		}
+		say(t, d.Store(), map[string]string{"a": "ours again"})
+		time.Sleep(time.Minute)
+		if s := d.Saving(); s.Err != nil || s.Saved != d.Store().At() {
+			t.Errorf("saving ends as %+v; %s", s, log)
+		}
+		kept, err := filepath.Glob(filepath.Join(dir, "*.replaced-*"))
+		if err != nil || len(kept) != 1 {
+			t.Fatalf("of the other process %q is kept, error %v; %s", kept, err, log)
+		}
+		if content, err := os.ReadFile(kept[0]); err != nil || string(content) != theirs {
+			t.Errorf("%q is kept, error %v", content, err)
+		}
+	})
+}
+
 // A process that starts while its predecessor is still ending waits for it, and
 // says for whom.
 func TestAPredecessorThatIsEndingIsWaitedFor(t *testing.T) {

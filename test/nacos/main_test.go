@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/test/rig/program"
-
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/nacos/server"
+	"github.com/isthmus-mesh/isthmus/test/rig/program"
 	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
