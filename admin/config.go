@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"io"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +33,7 @@ type Config struct {
 type ConfigSource struct {
 	Name           string                `json:"name"`
 	Kind           string                `json:"kind"`
+	Required       bool                  `json:"required"` // readiness waits for the source
 	Only           source.Only           `json:"only"`
 	Owns           source.Owns           `json:"owns"`
 	LocalAddresses source.LocalAddresses `json:"localAddresses"`
@@ -53,23 +52,6 @@ const (
 	ConfigLoaded = "loaded"
 	ConfigFailed = "failed"
 )
-
-// writeProblems writes each unusual state on a line.
-func (c Config) writeProblems(w io.Writer) {
-	for _, p := range c.Problems {
-		say(w, "config not reloaded: %s", p)
-	}
-	for _, field := range c.NeedsRestart {
-		say(w, "config needs a restart: %s has changed", field)
-	}
-	for _, l := range c.Leaving {
-		if l.Held {
-			say(w, "config source %s is removed, its records are held: GET /api/v1/sources says why", l.Source)
-			continue
-		}
-		say(w, "config source %s is removed, its records stay until these are listed: %s", l.Source, strings.Join(l.WaitsFor, ", "))
-	}
-}
 
 var (
 	reloadSuccess = desc("config_reload_success", "Whether the configuration file as it is now is in use.")

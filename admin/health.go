@@ -34,19 +34,20 @@ func (a api) readyz(w http.ResponseWriter, r *http.Request) {
 		say(w, "source %s: %s for %s%s", status.Name, status.State, age(now, status.Since), withReason(status.Reason))
 	}
 	if a.parts.Store != nil {
-		say(w, "store: %s", a.parts.Store())
+		say(w, "store: %s", a.parts.Store().Text)
 	}
-	for _, f := range a.parts.faults() {
+	for _, f := range a.parts.status(now).Findings {
 		say(w, "%s", f)
 	}
-	for _, o := range a.parts.served() {
-		for _, p := range o.Engine.Panics() {
-			if p.Count > 0 {
-				say(w, "output %s: %d panics in a %s, the last %s ago: %s; please report it with the log", o.name, p.Count, p.Where, age(now, p.Last), p.Text)
-			}
-		}
+}
+
+// String returns a finding as a line of text.
+func (f Finding) String() string {
+	text := string(f.Severity) + ": " + f.About + ": " + f.Problem
+	if f.Age != "" {
+		text += ", for " + f.Age
 	}
-	a.parts.Config().writeProblems(w)
+	return text + "; next: " + f.Next
 }
 
 func withReason(reason string) string {

@@ -3,6 +3,7 @@ package admin
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
@@ -38,16 +39,32 @@ func (measures) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
 func (m measures) Collect(ch chan<- prometheus.Metric) {
-	for _, r := range m.parts.outputs() {
+	for name, r := range m.parts.outputs() {
 		for _, metric := range r.Metrics {
 			ch <- constant(metric)
 		}
+		certificateMetrics(ch, name, r.Certificates)
 	}
-	if k := m.parts.Access.Certificates; k != nil {
-		for _, metric := range output.Certificates("admin", k) {
-			ch <- constant(metric)
-		}
+	certificateMetrics(ch, "admin", m.parts.Access.Certificates)
+}
+
+var (
+	certificateStale = desc("certificate_stale", "Whether the certificate files cannot be used as they are now, and those before are in use.", "output")
+	certificateUntil = desc("certificate_expiry_timestamp_seconds", "When the certificate in use expires.", "output")
+)
+
+// certificateMetrics sends the metrics of a listener's certificate. The files are read for
+// that: files that became unusable must be seen before the certificate in use expires.
+func certificateMetrics(ch chan<- prometheus.Metric, listener string, k *certs.Keeper) {
+	if k == nil {
+		return
 	}
+	stale := 0.0
+	if k.Err() != nil {
+		stale = 1
+	}
+	ch <- prometheus.MustNewConstMetric(certificateStale, prometheus.GaugeValue, stale, listener)
+	ch <- prometheus.MustNewConstMetric(certificateUntil, prometheus.GaugeValue, float64(k.Expires().Unix()), listener)
 }
 
 func constant(m output.Metric) prometheus.Metric {

@@ -25,6 +25,9 @@ import (
 
 // Parts are the parts of an Isthmus that the admin API shows.
 type Parts struct {
+	// Version is that of the program, and Started when the process began.
+	Version string
+	Started time.Time
 	// Sources returns the current sources, in the order of the configuration.
 	Sources  func() []*supervise.Supervisor
 	Snapshot func() *catalog.Snapshot
@@ -32,14 +35,14 @@ type Parts struct {
 	Outputs iter.Seq2[string, output.Report]
 	// Config returns the status of the configuration file.
 	Config func() Config
-	// Missing lists the obstacles to readiness, one sentence each.
-	Missing func() []string
+	// Missing lists the obstacles to readiness.
+	Missing func() []Obstacle
 	// Stuck returns why the process makes no progress; empty if it does.
 	Stuck func() string
 	// Faults lists the panics that the process survived outside of engines; may be nil.
 	Faults func() []Fault
-	// Store describes how far the stored records are on disk; nil if they are in memory alone.
-	Store func() string
+	// Store returns the state of the stored records on disk; nil if they are in memory alone.
+	Store func() Disk
 	// Access is the access rules.
 	Access Access
 	// Metrics is where the process's metrics are registered.
@@ -54,17 +57,21 @@ type Fault struct {
 	Since time.Time // since when the part has failed; zero if it works again
 }
 
-func (f Fault) String() string {
-	name := "catalog"
+// part names the part as findings do.
+func (f Fault) part() string {
 	if f.Output != "" {
-		name = "output " + f.Output
+		return "output " + f.Output
 	}
-	now := time.Now()
-	text := fmt.Sprintf("%s: %d panics in %s, the last %s ago: %s; ", name, f.Count, f.Where, age(now, f.Last), f.Text)
+	return "catalog"
+}
+
+// text describes the panics, with their consequence.
+func (f Fault) text(now time.Time) string {
+	text := fmt.Sprintf("%d panics in %s, the last %s ago: %s", f.Count, f.Where, age(now, f.Last), f.Text)
 	if !f.Since.IsZero() {
-		text += fmt.Sprintf("nothing newer is served for %s, and it is tried again; ", age(now, f.Since))
+		text += "; nothing newer is served, and it is tried again"
 	}
-	return text + "please report it with the log"
+	return text
 }
 
 // faults returns the faults of the parts.
@@ -93,6 +100,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /livez", a.livez)
 	mux.HandleFunc("GET /readyz", a.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(parts.Metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /api/v1/status", a.status)
 	mux.HandleFunc("GET /api/v1/config", a.config)
 	mux.HandleFunc("GET /api/v1/sources", a.sources)
 	mux.HandleFunc("POST /api/v1/sources/{name}/release", onlyJSON(a.release))

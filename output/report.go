@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -18,6 +19,8 @@ type Report struct {
 	Clients *Clients
 	// Writer is nil for an output that writes nowhere.
 	Writer *Writer
+	// Certificates are those of its listener; nil without TLS.
+	Certificates *certs.Keeper
 	// Metrics are measures of its own, with names that begin with "isthmus_".
 	Metrics []Metric
 }
@@ -68,6 +71,8 @@ type Writer struct {
 	State  string `json:"state"`
 	Reason string `json:"reason"` // of the state
 	Age    string `json:"age"`    // of the trouble that the reason names
+	// Since is when that trouble began; zero without any.
+	Since  time.Time `json:"since,omitzero"`
 	Leader string `json:"leader"` // the replica that writes; empty without an election
 	// Objects counts those of ours in the system.
 	Objects int `json:"objects"`

@@ -188,6 +188,9 @@ func (d *Disk) Store() *Memory { return d.memory }
 // Restored describes the state restored from disk.
 func (d *Disk) Restored() Restored { return d.restored }
 
+// Dir returns the folder.
+func (d *Disk) Dir() string { return string(d.folder) }
+
 // Close unlocks the folder. [Disk.Run] does so at its end.
 func (d *Disk) Close() { d.release() }
 

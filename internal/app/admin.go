@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -11,12 +12,14 @@ import (
 )
 
 // openAdmin makes the admin API, which reads all parts, and binds its listener.
-func (a *App) openAdmin(ctx context.Context, c config.Admin, metrics *prometheus.Registry) error {
+func (a *App) openAdmin(ctx context.Context, c config.Admin, version string, metrics *prometheus.Registry) error {
 	access, err := a.adminAccess(c)
 	if err != nil {
 		return err
 	}
 	parts := admin.Parts{
+		Version:  version,
+		Started:  time.Now(),
 		Sources:  a.fleet.supervisors,
 		Snapshot: a.branches[0].gate.Snapshot,
 		Outputs:  a.reports,

@@ -82,7 +82,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		return nil, err
 	}
 	a.reloader = newReloader(a.parts, c)
-	if err := a.openAdmin(ctx, c.Admin, metrics); err != nil {
+	if err := a.openAdmin(ctx, c.Admin, version, metrics); err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -200,8 +201,8 @@ func (a *App) meterStore(metrics *prometheus.Registry) {
 		func() float64 { return float64(a.disk.Saving().Failures) }))
 }
 
-// saving describes how far the stored records are on disk.
-func (a *App) saving() string {
+// saving returns the state of the stored records on disk.
+func (a *App) saving() admin.Disk {
 	s, now := a.disk.Saving(), time.Now()
 	text := fmt.Sprintf("revision %d of %d is on disk, %s behind", s.Saved.Revision, a.store.Revision(), s.Lag(now).Round(time.Millisecond))
 	if lag := s.WriteLag(now); lag > 0 {
@@ -211,11 +212,15 @@ func (a *App) saving() string {
 		text += fmt.Sprintf("; for %s: %v", now.Sub(s.Since).Round(time.Second), s.Err)
 	}
 	restored := a.disk.Restored()
-	if damage := restored.Damage; damage != nil {
+	var damage error
+	if restored.Damage != nil {
+		damage = restored.Damage
 		text += "; at the start: " + damage.Error()
 	}
 	if len(restored.Strange) > 0 {
 		text += fmt.Sprintf("; at the start: files of unknown names are not used, delete them: %q", restored.Strange)
 	}
-	return text
+	return admin.Disk{
+		Text: text, Folder: a.disk.Dir(), Err: s.Err, Since: s.Since, Lag: s.Lag(now), Damage: damage, Strange: restored.Strange,
+	}
 }

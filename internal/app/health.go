@@ -5,18 +5,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
 // missing lists the obstacles to readiness.
-func (a *App) missing() []string {
+func (a *App) missing() []admin.Obstacle {
 	if a.stopping.Load() {
-		return []string{"this Isthmus is stopping"}
+		return []admin.Obstacle{{Reason: "this Isthmus is stopping"}}
 	}
-	var list []string
+	var list []admin.Obstacle
 	missing := a.branches[0].gate.Missing()
 	if fault := a.faults.lasting(part{where: panicMerge}); fault != "" && len(missing) > 0 {
-		list = append(list, fmt.Sprintf("catalog: merging the sources panics and is tried again: %s; please report it with the log", fault))
+		list = append(list, admin.Obstacle{Reason: fmt.Sprintf("catalog: merging the sources panics and is tried again: %s; please report it with the log", fault)})
 	}
 	for _, name := range missing {
 		reason := "no complete listing yet"
@@ -25,7 +26,7 @@ func (a *App) missing() []string {
 				reason = status.Reason
 			}
 		}
-		list = append(list, fmt.Sprintf("source %s: %s", name, reason))
+		list = append(list, admin.Obstacle{Source: name, Reason: reason})
 	}
 	return list
 }

@@ -83,7 +83,11 @@ func (a *App) awaitAll(ctx context.Context, known []<-chan struct{}) error {
 		select {
 		case <-open:
 		case <-ctx.Done():
-			return fmt.Errorf("not everything could be read in time: %s; fix that, or give it more time with --timeout", strings.Join(a.missing(), "; "))
+			var missing []string
+			for _, o := range a.missing() {
+				missing = append(missing, o.String())
+			}
+			return fmt.Errorf("not everything could be read in time: %s; fix that, or give it more time with --timeout", strings.Join(missing, "; "))
 		}
 	}
 	return nil

@@ -70,6 +70,7 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 		Example: `  isthmus demo                           see it at work, all on loopback
   isthmus validate isthmus.yaml
   isthmus serve isthmus.yaml
+  isthmus status                         the problems of a running Isthmus, with the next step
   isthmus services reviews.example.com   its endpoints, and the record each came from`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -78,7 +79,7 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 	root.SetVersionTemplate(versionOf(version).text())
 	root.AddCommand(
 		newServe(version), newDemo(version), newValidate(), newDiff(), newVersion(version),
-		newSources(), newServices(), newClients(), newBootstrap(),
+		newStatus(), newSources(), newServices(), newClients(), newWriters(), newBootstrap(),
 	)
 	root.InitDefaultCompletionCmd() // the completion command prints to the root's output by now
 	for _, c := range root.Commands() {

@@ -114,3 +114,11 @@ func orDash(s string) string {
 	}
 	return s
 }
+
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,27 +14,34 @@ import (
 func newSources() *cobra.Command {
 	var flags adminFlags
 	c := &cobra.Command{
-		Use:   "sources",
+		Use:   "sources [NAME]",
 		Short: "Show the registries: state, since when, and what they rejected",
 		Long: `Sources shows the state of every registry. A source that is held lists far less than
 it did; what is missing is kept until the registry has said so for a while, or until
 you release it with 'isthmus sources release NAME'.
 
 It prints a line for each source, with its state, how long it has had that, and the
-reason, and below them up to 20 rejected objects of each, with place and remedy.
+reason, and below them up to 20 rejected objects of each, with place and remedy. With a
+NAME it prints that source alone, and what a registry that pushes sent of each type.
 States: listing (never read completely), live, stale (cannot be read; the last known good
 is served), held. Next, 'isthmus services HOST' shows what is served of one service.
 
 Exit status: 0 the sources were printed, whatever their states; 1 no answer from the
 admin API, or an error; 2 wrong usage.`,
-		Example: "  isthmus sources\n  isthmus sources -o json --admin http://127.0.0.1:8080\n  isthmus sources release legacy",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Example: "  isthmus sources\n  isthmus sources legacy\n  isthmus sources -o json --admin http://127.0.0.1:8080\n  isthmus sources release legacy",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
 			var sources []admin.Source
 			if err := flags.get(c.Context(), "/api/v1/sources", &sources); err != nil {
 				return err
 			}
-			return printAs(c, flags.format, sources, func() error { return printSources(c, sources) })
+			if len(args) == 1 {
+				var err error
+				if sources, err = sourceOf(sources, args[0]); err != nil {
+					return err
+				}
+			}
+			return printAs(c, flags.format, sources, func() error { return printSources(c, sources, len(args) == 1) })
 		},
 	}
 	flags.add(c)
@@ -82,7 +90,20 @@ func confirmation(source string, released int) string {
 	}
 }
 
-func printSources(c *cobra.Command, sources []admin.Source) error {
+// sourceOf returns the source of a name from a list.
+func sourceOf(sources []admin.Source, name string) ([]admin.Source, error) {
+	var names []string
+	for _, s := range sources {
+		if s.Name == name {
+			return []admin.Source{s}, nil
+		}
+		names = append(names, s.Name)
+	}
+	return nil, wrong{fmt.Errorf("no source %q; there are: %s", name, strings.Join(names, ", "))}
+}
+
+// printSources prints sources, and with detail also the exchanges with registries that push.
+func printSources(c *cobra.Command, sources []admin.Source, detail bool) error {
 	var rows [][]string
 	for _, s := range sources {
 		ignored := 0
@@ -101,7 +122,9 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 	for _, s := range sources {
 		printRejected(c, s)
 		printNotices(c, s)
-		printExchanges(c, s)
+		if detail {
+			printExchanges(c, s)
+		}
 	}
 	return nil
 }

@@ -27,10 +27,11 @@ func shape(s Status, now time.Time) *output.Writer {
 	w.State, w.Reason = stateOf(s)
 	switch {
 	case s.Trouble != "":
-		w.Age = ageOf(now, s.TroubleSince)
+		w.Since = s.TroubleSince
 	case s.Lease != "":
-		w.Age = ageOf(now, s.LeaseSince)
+		w.Since = s.LeaseSince
 	}
+	w.Age = ageOf(now, w.Since)
 	w.Throttled, w.ThrottledAge, w.ThrottledReason = throttled(s), ageOf(now, s.ThrottledSince), whyThrottled(s)
 	for _, verb := range writes() {
 		w.Writes[string(verb)] = s.Writes[verb]

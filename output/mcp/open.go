@@ -148,7 +148,7 @@ func (s *Server) dialAll(ctx context.Context, sinks []*dialled) {
 // Report implements [output.Output].
 func (o *opened) Report() output.Report {
 	t := o.translation
-	r := output.Report{Clients: &output.Clients{
+	r := output.Report{Certificates: o.keeper, Clients: &output.Clients{
 		Engine: o.engine, Kinds: []string{kind}, NotOffered: t.NotOffered,
 		Unserved: func(*catalog.Service) iter.Seq2[catalog.EndpointID, string] { return none },
 	}}
@@ -156,9 +156,6 @@ func (o *opened) Report() output.Report {
 		r.Addr = o.listener.Addr()
 	}
 	r.Metrics = append(output.Streams("mcp", o.server), o.reached()...)
-	if o.keeper != nil {
-		r.Metrics = append(r.Metrics, output.Certificates("mcp", o.keeper)...)
-	}
 	return r
 }
 

@@ -115,16 +115,13 @@ func (o *opened) Run(ctx context.Context) error {
 // Report implements [output.Output].
 func (o *opened) Report() output.Report {
 	t := o.translation
-	r := output.Report{Addr: o.listener.Addr(), Clients: &output.Clients{
+	r := output.Report{Addr: o.listener.Addr(), Certificates: o.keeper, Clients: &output.Clients{
 		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts,
 	}}
 	if t.Notices != nil {
 		r.Clients.Notices = func(now *catalog.Snapshot) func(push.Client) []output.Notice { return t.Notices(now, o.root) }
 	}
 	r.Metrics = append(output.Streams("xds", o.server), o.configuration.metric())
-	if o.keeper != nil {
-		r.Metrics = append(r.Metrics, output.Certificates("xds", o.keeper)...)
-	}
 	return r
 }
 

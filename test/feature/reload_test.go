@@ -160,7 +160,7 @@ func TestWhatCannotChangeIsReported(t *testing.T) {
 	place(t, r.file, strings.Replace(configOf(s, o), "xds: {listen: \"127.0.0.1:0\"}", "xds: {listen: \"127.0.0.1:1\"}", 1)+"log: {level: warn}\n")
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews)) // what can change does
 	r.AwaitConfig("the listener", func(c admin.Config) bool { return slices.Equal(c.NeedsRestart, []string{"outputs.xds.listen"}) })
-	r.says("config needs a restart: outputs.xds.listen has changed", "isthmus_config_reload_success 1")
+	r.says("cannot take over: outputs.xds.listen; next: restart", "isthmus_config_reload_success 1")
 	if got := <-r.logged; got.Level != "warn" {
 		t.Errorf("the log is to be %+v", got)
 	}

@@ -1,0 +1,304 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Obstacle is a reason why an Isthmus is not ready.
+type Obstacle struct {
+	Source string // the name of a required source that has not been listed; else empty
+	Reason string
+}
+
+// String returns the obstacle as GET /readyz shows it.
+func (o Obstacle) String() string {
+	if o.Source == "" {
+		return o.Reason
+	}
+	return "source " + o.Source + ": " + o.Reason
+}
+
+// Disk is the state of the stored records on disk.
+type Disk struct {
+	Text    string        // how far they are saved
+	Folder  string        // store.dataDir
+	Err     error         // why saving fails now
+	Since   time.Time     // since when it fails
+	Lag     time.Duration // age of the oldest commit that is not on disk
+	Damage  error         // found at the start
+	Strange []string      // unknown files, found at the start
+}
+
+// The bounds beyond which a state is a finding.
+const (
+	unansweredFor = time.Minute    // of a response to a client
+	slowDisk      = 10 * time.Second
+	expiresWithin = 7 * 24 * time.Hour
+)
+
+// readiness adds the obstacles that no source has, and reports whether there are none at
+// all.
+func (p Parts) readiness(f *findings, connected int) bool {
+	missing := p.Missing()
+	for _, o := range missing {
+		if o.Source == "" {
+			f.add(SeverityError, "readiness", time.Time{}, o.Reason+waiting(connected), "see the log of this process")
+		}
+	}
+	return len(missing) == 0
+}
+
+// waiting is the effect of not being ready.
+func waiting(connected int) string {
+	switch connected {
+	case 0:
+		return "; no client is served yet"
+	case 1:
+		return "; 1 connected client waits"
+	}
+	return fmt.Sprintf("; %d connected clients wait", connected)
+}
+
+// process adds a stuck data path, and survived panics.
+func (p Parts) process(f *findings) {
+	if reason := p.Stuck(); reason != "" {
+		f.add(SeverityError, "catalog", time.Time{}, reason, "restart this process, and report its log")
+	}
+	const report = "report it with the log of this process"
+	for _, fault := range p.faults() {
+		severity, since := SeverityNotice, fault.Last
+		if !fault.Since.IsZero() {
+			severity, since = SeverityError, fault.Since
+		}
+		f.add(severity, fault.part(), since, fault.text(f.now), report)
+	}
+	for _, o := range p.served() {
+		for _, one := range o.Engine.Panics() {
+			if one.Count > 0 {
+				f.add(SeverityNotice, "output "+o.name, one.Last, fmt.Sprintf("%d panics in a %s, the last one: %s", one.Count, one.Where, one.Text), report)
+			}
+		}
+	}
+}
+
+// sources adds the sources that are not live, and the objects that they rejected.
+func (p Parts) sources(f *findings, ready bool, connected int) {
+	required := map[string]bool{}
+	for _, s := range p.Config().Sources {
+		required[s.Name] = s.Required
+	}
+	missing := map[string]bool{}
+	for _, o := range p.Missing() {
+		missing[o.Source] = true
+	}
+	for _, supervisor := range p.Sources() {
+		s := supervisor.Status()
+		about, look := "source "+s.Name, "isthmus sources "+s.Name
+		switch s.State {
+		case source.StateLive:
+		case source.StateListing:
+			reason := cmp.Or(s.Reason, "its first listing is not complete")
+			switch {
+			case missing[s.Name] && !ready:
+				f.add(SeverityError, about, s.Since, "never listed, so this Isthmus is not ready"+waiting(connected)+": "+reason,
+					"fix the registry or the network to it; or set required: false for this source")
+			case required[s.Name]:
+				f.add(SeverityError, about, s.Since, "never listed, nothing of it is served: "+reason, "fix the registry or the network to it")
+			default:
+				f.add(SeverityWarning, about, s.Since, "never listed, nothing of it is served: "+reason, "fix the registry or the network to it")
+			}
+		case source.StateStale:
+			f.add(SeverityError, about, s.Since, fmt.Sprintf("the registry cannot be read; %s and %s of its last listing are served: %s",
+				count(s.Services, "service"), count(s.Endpoints, "endpoint"), s.Reason), "fix the registry or the network to it; reading is tried again")
+		case source.StateHeld:
+			f.add(SeverityWarning, about, s.Since, fmt.Sprintf("%s held: %s", count(s.Held, "record"), s.Reason),
+				"fix the registry; if the records are really gone, isthmus sources release "+s.Name)
+		}
+		if n := len(s.Rejected); n > 0 {
+			first := s.Rejected[0]
+			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("%s rejected, the first is %s at %s: %s", count(n, "object"), first.Object, first.Where,
+				complaint(first.Field, first.Reason)), "fix the object there; "+look+" lists all")
+		}
+		for _, e := range supervisor.Exchanges() {
+			if e.NACK != "" {
+				f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("the newest answer of type %s was NACKed: %s", e.Type, e.NACK), look)
+			}
+		}
+		if kinds := slices.Sorted(maps.Keys(s.Ignored)); len(kinds) > 0 {
+			n := 0
+			for _, kind := range kinds {
+				n += s.Ignored[kind]
+			}
+			f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("%s without effect here, of kinds that are not read: %s", count(n, "object"), strings.Join(kinds, ", ")), look)
+		}
+	}
+}
+
+func complaint(field, reason string) string {
+	if field == "" {
+		return reason
+	}
+	return field + ": " + reason
+}
+
+// findings adds the differences between the configuration file and the configuration in
+// use.
+func (c Config) findings(f *findings) {
+	const about = "configuration"
+	for _, problem := range c.Problems {
+		f.add(SeverityError, about, time.Time{}, "not reloaded, the one loaded "+age(f.now, c.Loaded)+" ago stays in use: "+problem, "isthmus validate "+c.File)
+	}
+	if len(c.NeedsRestart) > 0 {
+		f.add(SeverityWarning, about, time.Time{}, "the file has changes that a running process cannot take over: "+strings.Join(c.NeedsRestart, ", "), "restart this process")
+	}
+	for _, l := range c.Leaving {
+		if l.Held { // the source itself is held, with its numbers
+			continue
+		}
+		f.add(SeverityNotice, "source "+l.Source, time.Time{}, "not configured any more; its records stay until these are listed: "+strings.Join(l.WaitsFor, ", "), "isthmus sources")
+	}
+}
+
+// findings adds a disk that does not take the records.
+func (d Disk) findings(f *findings) {
+	const about = "disk"
+	switch {
+	case d.Err != nil:
+		f.add(SeverityError, about, d.Since, fmt.Sprintf("the last known good is not being saved in %s; serving goes on: %v", d.Folder, d.Err), "fix the disk or make room; saving is tried again")
+	case d.Lag > slowDisk:
+		f.add(SeverityWarning, about, f.now.Add(-d.Lag), "the disk of "+d.Folder+" is slow or hangs; commits since then are not saved", "look at the disk; do not restart before it answers")
+	}
+	if d.Damage != nil {
+		f.add(SeverityWarning, about, time.Time{}, "at the start: "+d.Damage.Error(), "see docs/operations, the disk")
+	}
+	if len(d.Strange) > 0 {
+		f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("at the start: files of unknown names in %s: %q", d.Folder, d.Strange), "delete them")
+	}
+}
+
+// certificates adds certificates that cannot be read anew, or that expire.
+func (p Parts) certificates(f *findings) {
+	for name, r := range p.outputs() {
+		certificateFindings(f, "output "+name, r.Certificates)
+	}
+	certificateFindings(f, "admin", p.Access.Certificates)
+}
+
+func certificateFindings(f *findings, about string, k *certs.Keeper) {
+	if k == nil {
+		return
+	}
+	const renew = "renew the certificate in its files; they are read anew with each handshake"
+	if err := k.Err(); err != nil {
+		f.add(SeverityError, about, time.Time{}, "the certificate files cannot be used, those before stay in use: "+err.Error(), "correct the files; they are read anew with each handshake")
+	}
+	switch at := k.Expires(); {
+	case at.IsZero():
+	case !at.After(f.now):
+		f.add(SeverityError, about, at, "the certificate has expired, so clients reject it", renew)
+	case at.Before(f.now.Add(expiresWithin)):
+		f.add(SeverityWarning, about, time.Time{}, "the certificate expires at "+at.UTC().Format(time.RFC3339), renew)
+	}
+}
+
+// writerFindings adds an output that does not write, and the objects that it cannot write.
+func writerFindings(f *findings, name string, w *output.Writer) {
+	about := "output " + name
+	const look = "isthmus writers"
+	switch w.State {
+	case output.WriterStale:
+		f.add(SeverityError, about, w.Since, w.Reason, "fix the API server or the rights there; it is tried again")
+	case output.WriterWaiting:
+		f.add(SeverityWarning, about, w.Since, "nothing is written yet: "+w.Reason, "isthmus sources")
+	}
+	if n := len(w.Failed); n > 0 {
+		first := slices.MinFunc(w.Failed, func(a, b output.WriteFailure) int { return a.Since.Compare(b.Since) })
+		f.add(SeverityError, about, first.Since, fmt.Sprintf("%s cannot be written, the first is %s: %s", count(n, "object"), first.Object, first.Reason), look)
+	}
+	if n := len(w.Held); n > 0 {
+		f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("%s left as they are though they should change, the first is %s: %s", count(n, "object"), w.Held[0].Object, w.Held[0].Reason), look)
+	}
+	if n := len(w.LeftOut); n > 0 {
+		f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("%s not written in full, the first is %s: %s", count(n, "object"), w.LeftOut[0].Object, w.LeftOut[0].Reason), look)
+	}
+}
+
+// complaints are the clients that complain of one type in the same way.
+type complaints struct {
+	first push.ClientStatus
+	since time.Time
+	text  string
+	n     int
+}
+
+// clientFindings adds the clients that NACK or do not answer, a finding for each type of
+// resource.
+func clientFindings(f *findings, output string, list []push.ClientStatus) {
+	type key struct {
+		name  string
+		state push.State
+	}
+	found := map[key]*complaints{}
+	for _, c := range list {
+		for _, t := range c.Types {
+			if t.State != push.NACKed && (t.State != push.Waiting || f.now.Sub(t.Since) < unansweredFor) {
+				continue
+			}
+			at := key{t.Type, t.State}
+			one := found[at]
+			if one == nil {
+				one = &complaints{}
+				found[at] = one
+			}
+			if one.n++; one.n == 1 || t.Since.Before(one.since) {
+				one.first, one.since, one.text = c, t.Since, t.Reason
+			}
+		}
+	}
+	for at, one := range found {
+		verb := "NACKed"
+		if at.state == push.Waiting {
+			verb = "not answered"
+		}
+		f.add(SeverityError, "output "+output, one.since,
+			fmt.Sprintf("resources of type %s are %s by %s, which works with older ones; the first is %s: %s", at.name, verb, count(one.n, "client"), one.first.ID, one.text),
+			"isthmus clients '"+one.first.ID+"'")
+	}
+}
+
+// conflictFindings adds the services about which sources contradict each other.
+func conflictFindings(f *findings, snapshot *catalog.Snapshot) {
+	n, first := 0, ""
+	for service := range snapshot.Services() {
+		if len(service.Conflicts) == 0 {
+			continue
+		}
+		if n++; n == 1 {
+			c := service.Conflicts[0]
+			first = fmt.Sprintf("%s: of %s, %s is used and not %s", service.Key.Host, c.Field, c.Kept, c.Lost)
+		}
+	}
+	if n > 0 {
+		f.add(SeverityNotice, "catalog", time.Time{}, fmt.Sprintf("registries contradict each other about %s, the first is %s", count(n, "service"), first),
+			"isthmus services HOST; the order of sources, or owns, decides")
+	}
+}
+
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
