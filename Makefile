@@ -56,7 +56,7 @@ HISTORIES ?= 10000
 .PHONY: laws
 laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
 	@status=0; \
-	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./internal/app -rapid.checks=$$(($(HISTORIES) / 4)) || status=1; \
+	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./test/laws -rapid.checks=$$(($(HISTORIES) / 4)) || status=1; \
 	go test -timeout 15m $(TESTFLAGS) ./output/istio ./output/istio/plan ./output/istio/translate -rapid.checks=$$(($(HISTORIES) / 100)) || status=1; \
 	exit $$status
 

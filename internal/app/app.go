@@ -20,8 +20,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// optionalWait is how long serving waits for sources that are not required.
-const optionalWait = 10 * time.Second
+// OptionalWait is how long serving waits for sources that are not required.
+const OptionalWait = 10 * time.Second
 
 // App is one Isthmus with its listeners bound. Make one with [New].
 type App struct {
@@ -40,9 +40,9 @@ type App struct {
 // parts are the parts of the data path, which a reload changes.
 type parts struct {
 	log      *slog.Logger
-	machine  machine
+	machine  Machine
 	memory   *budget.Budget // of all sources, for reading registries
-	store    records
+	store    Records
 	disk     *store.Disk // nil if nothing survives a restart
 	fleet    *fleet
 	branches []*branch // the first takes all sources
@@ -58,9 +58,14 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 	return assemble(ctx, c, version, log, thisMachine(), false)
 }
 
+// NewOn is [New] on another machine.
+func NewOn(ctx context.Context, c *config.Config, version string, log *slog.Logger, m Machine) (*App, error) {
+	return assemble(ctx, c, version, log, m, false)
+}
+
 // assemble makes the parts, in the order of the data path. If a part cannot be made, it
 // undoes the previous ones.
-func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
+func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m Machine, once bool) (_ *App, err error) {
 	a := &App{once: once, parts: parts{log: log, faults: newFaults(log), machine: m, memory: budget.OfProcess(), lookout: newLookout()}}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

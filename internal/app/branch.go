@@ -52,7 +52,7 @@ func newBranch(sources selection, c *config.Config, restored []string) *branch {
 		b.asked[name] = question{}
 	}
 	required, optional := b.requirements()
-	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
+	b.gate = catalog.NewGate(required, optional, OptionalWait, b.publish)
 	b.merger = catalog.NewMerger(b.orderOf(c), b.noteMerged)
 	return b
 }

@@ -19,19 +19,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// records is the part of a store that the application uses, on any backend.
-type records interface {
+// Records is the part of a store that the application uses, on any backend.
+type Records interface {
 	supervise.Store
 	// Watch yields the records of a filter, then every change; see [store.Replica.Watch].
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
 }
 
-var _ records = (*store.Memory)(nil)
+var _ Records = (*store.Memory)(nil)
 
 // openStore makes the store: with the last known good, if a folder is configured.
 func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
 	if c.Store.DataDir == "" {
-		a.store = a.machine.memory(a.machine.store)
+		a.store = a.machine.Memory(a.machine.Store)
 	} else if err := a.openDisk(c); err != nil {
 		return fmt.Errorf("store.dataDir: %w", err)
 	}
@@ -46,7 +46,7 @@ func (a *App) openStore(ctx context.Context, c *config.Config, metrics *promethe
 func (a *App) openDisk(c *config.Config) (err error) {
 	dir := c.Store.DataDir
 	if a.disk, err = store.OpenDisk(store.DiskConfig{
-		Dir: dir, Store: a.machine.store, Log: a.log, Listed: a.listed, Remade: func() { a.keepSelf(c) },
+		Dir: dir, Store: a.machine.Store, Log: a.log, Listed: a.listed, Remade: func() { a.keepSelf(c) },
 	}); err != nil {
 		return err
 	}

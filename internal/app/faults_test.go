@@ -30,7 +30,7 @@ import (
 
 // haunted is a store of which reading panics.
 type haunted struct {
-	records
+	Records
 	ghosts  atomic.Int32 // panics to come
 	watches atomic.Int32
 }
@@ -38,7 +38,7 @@ type haunted struct {
 func (h *haunted) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error] {
 	h.watches.Add(1)
 	return func(yield func(model.Batch, error) bool) {
-		for batch, err := range h.records.Watch(ctx, f) {
+		for batch, err := range h.Records.Watch(ctx, f) {
 			if h.ghosts.Add(-1) >= 0 {
 				panic("a ghost")
 			}
@@ -150,7 +150,7 @@ func inFrail(t *testing.T, test func(f *frail)) {
 			reload: make(chan os.Signal),
 		}
 		f.config = &config.Config{
-			Instance: "one", RootNamespace: lawRoot, Admin: config.Admin{Listen: "127.0.0.1:0"},
+			Instance: "one", RootNamespace: "istio-system", Admin: config.Admin{Listen: "127.0.0.1:0"},
 			Sources: []config.Source{{Name: "first", Kind: "file", Settings: tells{hosts: f.first}, Hold: hold.Default()}},
 			Outputs: config.Outputs{{Kind: "xds", Settings: f.bad}, {Kind: "mcp", Settings: f.good}},
 		}
@@ -161,13 +161,13 @@ func inFrail(t *testing.T, test func(f *frail)) {
 
 func (f *frail) serve() {
 	m, listener := thisMachine(), bufconn.Listen(64<<10)
-	m.memory = func(c store.Config) records {
-		f.store = &haunted{records: store.NewMemory(c)}
+	m.Memory = func(c store.Config) Records {
+		f.store = &haunted{Records: store.NewMemory(c)}
 		return f.store
 	}
-	m.listen = func(context.Context, string, string) (net.Listener, error) { return listener, nil }
-	m.load = func(string) (*config.Config, error) { return f.config, nil }
-	m.watch = func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() }
+	m.Listen = func(context.Context, string, string) (net.Listener, error) { return listener, nil }
+	m.Load = func(string) (*config.Config, error) { return f.config, nil }
+	m.Watch = func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() }
 	ctx, cancel := context.WithCancel(context.Background())
 	a, err := assemble(ctx, f.config, "test", slog.New(slog.NewTextHandler(&f.log, nil)), m, false)
 	if err != nil {

@@ -24,7 +24,7 @@ type opener struct {
 
 	log     *slog.Logger
 	memory  *budget.Budget
-	store   records
+	store   Records
 	disk    *store.Disk // nil if nothing survives a restart
 	lookout *lookout
 }

@@ -38,7 +38,7 @@ const stuckAfter = time.Minute
 // watchdog checks that the data path makes progress: that the catalog follows the store.
 type watchdog struct {
 	gate   *catalog.Gate // of all sources
-	store  records
+	store  Records
 	faults *faults
 
 	mu    sync.Mutex

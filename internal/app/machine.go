@@ -9,24 +9,25 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// machine is the environment of an application, except the folder of its store and
-// connections that its parts open themselves. The tests of the whole application use a
-// machine in memory.
-type machine struct {
-	store store.Config
-	// memory makes the store of a process that has no folder.
-	memory func(store.Config) records
-	// listen binds a listener for clients or operators.
-	listen func(ctx context.Context, network, address string) (net.Listener, error)
-	// load reads the configuration file. watch reports changes of the file, until ctx ends.
-	load  func(path string) (*config.Config, error)
-	watch func(ctx context.Context, path string, log *slog.Logger, changed func())
+// Machine is the environment of an application, except the folder of its store and
+// connections that its parts open themselves. The laws of the whole
+// application run on a machine in memory.
+type Machine struct {
+	// Store bounds the history of the store.
+	Store store.Config
+	// Memory makes the store of a process that has no folder.
+	Memory func(store.Config) Records
+	// Listen binds a listener for clients or operators.
+	Listen func(ctx context.Context, network, address string) (net.Listener, error)
+	// Load reads the configuration file. Watch reports changes of the file, until ctx ends.
+	Load  func(path string) (*config.Config, error)
+	Watch func(ctx context.Context, path string, log *slog.Logger, changed func())
 }
 
 // thisMachine returns the machine of the process.
-func thisMachine() machine {
-	return machine{
-		memory: func(c store.Config) records { return store.NewMemory(c) },
-		listen: new(net.ListenConfig).Listen, load: config.Load, watch: config.Watch,
+func thisMachine() Machine {
+	return Machine{
+		Memory: func(c store.Config) Records { return store.NewMemory(c) },
+		Listen: new(net.ListenConfig).Listen, Load: config.Load, Watch: config.Watch,
 	}
 }

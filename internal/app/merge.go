@@ -20,7 +20,7 @@ var mergeAgain = wait.Backoff{Min: time.Second, Max: 30 * time.Second}
 
 // merge keeps the catalog until ctx ends. The store is read once, and again after a panic, or
 // when other sources pass.
-func (b *branch) merge(ctx context.Context, s records) error {
+func (b *branch) merge(ctx context.Context, s Records) error {
 	for b.panics = 0; ; {
 		term, end := b.term.begin(ctx)
 		err := b.merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.selection()))

@@ -93,7 +93,7 @@ func (a *App) branchWith(sources selection, c *config.Config) *branch {
 
 // listen binds a listener for an output, or for the admin API.
 func (a *App) listen(ctx context.Context, network, address string) (net.Listener, error) {
-	l, err := a.machine.listen(ctx, network, address)
+	l, err := a.machine.Listen(ctx, network, address)
 	if err == nil {
 		a.listeners = append(a.listeners, l)
 	}

@@ -86,7 +86,7 @@ func (m *mutual) start() {
 	}
 	machine := thisMachine()
 	bound := false
-	machine.listen = func(ctx context.Context, network, address string) (net.Listener, error) {
+	machine.Listen = func(ctx context.Context, network, address string) (net.Listener, error) {
 		if bound { // the second is that of the admin API
 			return new(net.ListenConfig).Listen(ctx, network, address)
 		}

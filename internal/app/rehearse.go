@@ -32,7 +32,7 @@ func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehear
 	quiet := *c
 	quiet.Store.DataDir = ""
 	m := thisMachine()
-	m.listen = func(context.Context, string, string) (net.Listener, error) { return nobody{}, nil }
+	m.Listen = func(context.Context, string, string) (net.Listener, error) { return nobody{}, nil }
 	a, err := assemble(ctx, &quiet, "", log, m, true)
 	if err != nil {
 		return r, err

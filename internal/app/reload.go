@@ -60,7 +60,7 @@ func (r *reloader) launch(ctx context.Context, launch func(run func() error)) {
 	changed := make(chan struct{}, 1)
 	if r.File != "" {
 		launch(func() error {
-			r.machine.watch(ctx, r.File, r.log, func() {
+			r.machine.Watch(ctx, r.File, r.log, func() {
 				select {
 				case changed <- struct{}{}:
 				default: // the file will be read, with its newest content
@@ -97,7 +97,7 @@ func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 
 // reload reads the file and applies it.
 func (r *reloader) reload(ctx context.Context) {
-	wanted, err := r.machine.load(r.File)
+	wanted, err := r.machine.Load(r.File)
 	if err != nil {
 		r.failed(err)
 		return

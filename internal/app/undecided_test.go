@@ -160,7 +160,7 @@ func inBubble(t *testing.T, test func(b *bridged)) {
 		near := &cluster{address: "https://near", uid: "u-1"}
 		b := &bridged{T: t, near: near, east: &cluster{address: "https://east"}, output: &writes{cluster: near}, reload: make(chan os.Signal)}
 		b.config = &config.Config{
-			Instance: "one", RootNamespace: lawRoot, Admin: config.Admin{Listen: "127.0.0.1:0"},
+			Instance: "one", RootNamespace: "istio-system", Admin: config.Admin{Listen: "127.0.0.1:0"},
 			Sources: []config.Source{
 				{Name: "files", Kind: "file", Settings: &lists{host: inFolder}, Hold: hold.Default()},
 				{Name: "east", Kind: "kubernetes", Settings: &reads{lists{host: inEast}, b.east}, Hold: hold.Default()},
@@ -175,9 +175,9 @@ func inBubble(t *testing.T, test func(b *bridged)) {
 func (b *bridged) serve() {
 	b.Helper()
 	m := thisMachine()
-	m.listen = func(context.Context, string, string) (net.Listener, error) { return bufconn.Listen(1), nil }
-	m.load = func(string) (*config.Config, error) { return b.config, nil }
-	m.watch = func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() }
+	m.Listen = func(context.Context, string, string) (net.Listener, error) { return bufconn.Listen(1), nil }
+	m.Load = func(string) (*config.Config, error) { return b.config, nil }
+	m.Watch = func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() }
 	ctx, cancel := context.WithCancel(context.Background())
 	a, err := assemble(ctx, b.config, "test", slog.New(slog.DiscardHandler), m, false)
 	if err != nil {

@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
@@ -98,7 +99,7 @@ func (p *play) complete() bool {
 
 // lookAtGate makes sure that something is served when, and only when, it may be.
 func (p *play) lookAtGate() (open bool) {
-	waited := time.Since(p.process.since) >= optionalWait
+	waited := time.Since(p.process.since) >= app.OptionalWait
 	may := !slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) && !(e.Optional && waited) })
 	select {
 	case <-engineOf(p.process.App).Primed():

@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ type going struct {
 }
 
 // lawSlack is how much later than a plain model a decision may be that waits for others.
-const lawSlack = 2 * removeAgain
+const lawSlack = 2 * time.Second
 
 // consider judges who may leave, whenever something else is said.
 func (p *play) consider() {
@@ -123,7 +123,7 @@ func (p *play) leave() {
 	for _, m := range slices.Clone(p.present) {
 		gone := m.must
 		if m.may && !gone && p.process != nil {
-			gone = p.process.fleet.supervisor(m.Name) == nil
+			gone = !p.process.Inside().Reads(m.Name)
 		}
 		m.may = false
 		if m.leaving && gone {

@@ -1,10 +1,11 @@
-package app
+package laws_test
 
 import (
 	"context"
 	"slices"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -81,7 +82,7 @@ func (p *play) outage(s step) {
 	r.turn(s.Mode)
 	p.stop(s.Keep)
 	p.begin()
-	time.Sleep(optionalWait)
+	time.Sleep(app.OptionalWait)
 }
 
 func (p *play) act(s step, c *client) {
@@ -159,7 +160,7 @@ func (p *play) release(name string) {
 	p.settle()
 	m := p.seat(name)
 	held := m != nil && m.leaving && !m.since.IsZero()
-	for _, s := range p.process.fleet.supervisors() {
+	for _, s := range p.process.Inside().Sources() {
 		if s.Status().Name != name {
 			continue
 		}

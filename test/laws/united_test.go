@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func (t telling) united() []string {
 // lookAtUnited makes sure that the catalog has the carried objects that it should have.
 func (p *play) lookAtUnited() {
 	var got []string
-	now := p.process.branches[0].gate.Snapshot()
+	now := p.process.Inside().Snapshot()
 	for o := range now.Opaques() {
 		got = append(got, o.Key.String()+" is "+o.Content)
 	}

@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import (
 	"slices"
@@ -70,7 +70,7 @@ func (p *play) reseat(wanted []entry) {
 		}
 		m.entry = e
 	}
-	order := transition(present, names)
+	order := orderWhile(present, names)
 	slices.SortStableFunc(p.present, func(a, b *seat) int { return slices.Index(order, a.Name) - slices.Index(order, b.Name) })
 }
 
@@ -129,4 +129,22 @@ func (p *play) renamed(which int) []entry {
 func (p *play) rotated(which int) []entry {
 	n := which % len(p.wanted)
 	return slices.Concat(p.wanted[n:], p.wanted[:n])
+}
+
+// orderWhile is the order of sources while those that nobody wants any more are still
+// there: each follows the source that it followed before.
+func orderWhile(present, wanted []string) (order []string) {
+	rest := slices.Clone(wanted)
+	for i, name := range present {
+		if slices.Contains(wanted, name) {
+			continue
+		}
+		if i == 0 {
+			rest = append([]string{name}, rest...)
+			continue
+		}
+		after := slices.Index(rest, present[i-1])
+		rest = append(rest[:after+1:after+1], append([]string{name}, rest[after+1:]...)...)
+	}
+	return rest
 }

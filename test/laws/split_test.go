@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
@@ -119,7 +120,7 @@ func (p *play) latest() time.Time {
 		latest = nacked
 	}
 	if p.process != nil {
-		if opens := p.process.since.Add(optionalWait); opens.After(latest) && opens.Before(time.Now()) {
+		if opens := p.process.since.Add(app.OptionalWait); opens.After(latest) && opens.Before(time.Now()) {
 			latest = opens
 		}
 	}

@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import "slices"
 

@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import (
 	"context"
@@ -22,10 +22,10 @@ type diary struct {
 // lookAtRestored makes sure that what was restored is what was stored at some
 // moment, and that this moment was late enough.
 func (p *play) lookAtRestored(now *process) {
-	if p.last == nil || now.disk == nil {
+	if p.last == nil || now.Inside().Disk == nil {
 		return
 	}
-	want, lost, known := p.last.until(now.disk.Restored().At.Revision)
+	want, lost, known := p.last.until(now.Inside().Disk.Restored().At.Revision)
 	if !lost.IsZero() && (p.killed.IsZero() || lost.Before(p.killed.Add(-time.Second))) {
 		p.Fatalf("what was stored at %s is not there after a restart of %s", lost, p.killed)
 	}

@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -53,7 +54,7 @@ func (p *play) hand(s step) {
 
 // handOver hands a process that does not run yet what another system has kept
 // of the sources since the process before: nothing of it was listed by then.
-func (p *play) handOver(a *App) {
+func (p *play) handOver(a *app.App) {
 	p.offers = nil
 	if !p.script.Kept {
 		return
@@ -81,7 +82,7 @@ func (p *play) keep() {
 	}
 }
 
-func (p *play) offer(a *App, name string, with []string, objects []source.Object) {
+func (p *play) offer(a *app.App, name string, with []string, objects []source.Object) {
 	p.handed++
 	o := &offer{Baseline: source.Baseline{Name: fmt.Sprint("baseline-", p.handed), Source: name, With: with, Where: "that are kept"}, least: time.Hour}
 	for _, kept := range objects {
@@ -91,7 +92,7 @@ func (p *play) offer(a *App, name string, with []string, objects []source.Object
 		o.Objects[i].Object += " " + strconv.Itoa(i)
 	}
 	p.offers = append(p.offers, o)
-	if err := a.fleet.Offer(context.Background(), o.Baseline); err != nil {
+	if err := a.Inside().Judge.Offer(context.Background(), o.Baseline); err != nil {
 		p.Fatalf("a baseline of %s: %v", name, err)
 	}
 	if p.mirrors[name].listed {

@@ -1,4 +1,4 @@
-package app
+package laws_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -36,7 +37,7 @@ type lawStore interface {
 // process is one run of the application, which is the real one, on a machine
 // that is all in memory but for the folder of the store.
 type process struct {
-	*App
+	*app.App
 	store  lawStore // that of the application
 	since  time.Time
 	cancel context.CancelFunc
@@ -86,17 +87,17 @@ func (s scripted) Open(env source.Env) source.Source {
 }
 
 // machine listens in memory: for the output xds first, and then for the admin API.
-func (p *play) machine(listeners ...net.Listener) machine {
-	return machine{
-		store:  store.Config{History: p.script.History, HistoryBytes: p.script.Bytes},
-		memory: func(c store.Config) records { return store.NewMemory(c) },
-		listen: func(context.Context, string, string) (net.Listener, error) {
+func (p *play) machine(listeners ...net.Listener) app.Machine {
+	return app.Machine{
+		Store:  store.Config{History: p.script.History, HistoryBytes: p.script.Bytes},
+		Memory: func(c store.Config) app.Records { return store.NewMemory(c) },
+		Listen: func(context.Context, string, string) (net.Listener, error) {
 			next := listeners[0]
 			listeners = listeners[1:]
 			return next, nil
 		},
-		load:  func(string) (*config.Config, error) { return p.configuration(), nil },
-		watch: func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() },
+		Load:  func(string) (*config.Config, error) { return p.configuration(), nil },
+		Watch: func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() },
 	}
 }
 
@@ -104,17 +105,17 @@ func (p *play) machine(listeners ...net.Listener) machine {
 func (p *play) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	listener := bufconn.Listen(64 << 10)
-	a, err := assemble(ctx, p.configuration(), "law", slog.New(slog.DiscardHandler), p.machine(listener, bufconn.Listen(1)), false)
+	a, err := app.NewOn(ctx, p.configuration(), "law", slog.New(slog.DiscardHandler), p.machine(listener, bufconn.Listen(1)))
 	if err != nil {
 		cancel()
 		p.Fatalf("start: %v", err)
 	}
-	up := &process{App: a, store: a.store.(lawStore), since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
-	p.stored = a.store.(lawStore)
+	up := &process{App: a, store: a.Inside().Store.(lawStore), since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
+	p.stored = a.Inside().Store.(lawStore)
 	p.remember(a)
 	p.vault.join(p, engineOf(a))
 	p.handOver(a)
-	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
+	a.Reload(app.Reloading{File: "isthmus.yaml", Now: up.hangup})
 	up.diary.begin(up.store)
 	go func() { up.ended <- a.Run(ctx) }()
 	up.conn, err = grpc.NewClient("passthrough:///isthmus", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -127,9 +128,9 @@ func (p *play) start() {
 }
 
 // remember makes what the application has restored what the mirrors know.
-func (p *play) remember(a *App) {
+func (p *play) remember(a *app.App) {
 	stored := map[string][]model.Record{}
-	for r := range a.store.List(model.Filter{}) {
+	for r := range a.Inside().Store.List(model.Filter{}) {
 		stored[r.Source] = append(stored[r.Source], r)
 	}
 	p.mirrors, p.present = map[string]*mirror{}, nil
@@ -219,4 +220,4 @@ func (l link) Invoke(ctx context.Context, method string, args, reply any, o ...g
 }
 
 // engineOf is that of the output xds, the only one.
-func engineOf(a *App) *push.Engine { return a.outputs[0].Report().Clients.Engine }
+func engineOf(a *app.App) *push.Engine { return a.Inside().Outputs[0].Report().Clients.Engine }
