@@ -42,7 +42,7 @@ type Disk struct {
 
 // The bounds beyond which a state is a finding.
 const (
-	unansweredFor = time.Minute    // of a response to a client
+	unansweredFor = time.Minute // of a response to a client
 	slowDisk      = 10 * time.Second
 	expiresWithin = 7 * 24 * time.Hour
 )

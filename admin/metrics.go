@@ -1,8 +1,12 @@
 package admin
 
 import (
+	"runtime"
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -16,6 +20,10 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
+	buildInfo = desc("build_info", "The program; always 1.", "version", "goversion")
+	ready     = desc("ready", "Whether GET /readyz answers 200.")
+
+	sourceListed   = desc("source_last_listing_timestamp_seconds", "When the last complete listing was stored by this process; 0 before the first.", "source")
 	sourceUp       = desc("source_up", "Whether the source is live: 1 if what is served is what the registry says.", "source", "kind")
 	sourceRecords  = desc("source_records", "Records stored for the source.", "source", "type")
 	sourceRejected = desc("source_refused_total", "Objects the source has rejected.", "source")
@@ -29,7 +37,7 @@ var (
 	catalogEndpoints = desc("catalog_endpoints", "Endpoints after merging, counted once per service port.")
 	catalogRevision  = desc("catalog_revision", "Revision of the newest snapshot.")
 
-	clients       = desc("clients", "Connected clients.", "output")
+	clients       = desc("clients", "Connected clients, by their worst state of any type.", "output", "state")
 	pushResponses = desc("push_responses_total", "Responses sent.", "output", "type")
 	pushResources = desc("push_resources_total", "Resources sent.", "output", "type")
 	pushBytes     = desc("push_bytes_total", "Bytes of resources sent.", "output", "type")
@@ -40,7 +48,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		sourceUp, sourceRecords, sourceHeld, sourceRejected, sourceBad, sourceAnswers, sourceNACKs, sourceStreams, catalogServices, catalogEndpoints, catalogRevision,
+		buildInfo, ready, sourceListed, sourceUp, sourceRecords, sourceHeld, sourceRejected, sourceBad, sourceAnswers, sourceNACKs, sourceStreams, catalogServices, catalogEndpoints, catalogRevision,
 		clients, pushResponses, pushResources, pushBytes, nacks, panics, reloadSuccess, reloadTime,
 	} {
 		ch <- d
@@ -55,8 +63,19 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
+	gauge(buildInfo, 1, c.parts.Version, runtime.Version())
+	isReady := 0.0
+	if len(c.parts.Missing()) == 0 {
+		isReady = 1
+	}
+	gauge(ready, isReady)
 	for _, supervisor := range c.parts.Sources() {
 		s := supervisor.Status()
+		listed := 0.0
+		if !s.LastListing.IsZero() {
+			listed = float64(s.LastListing.UnixMilli()) / 1000
+		}
+		gauge(sourceListed, listed, s.Name)
 		up := 0.0
 		if s.State == source.StateLive {
 			up = 1
@@ -84,7 +103,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		counter(panics, f.Count, f.Output, f.Where)
 	}
 	for _, o := range c.parts.served() {
-		gauge(clients, float64(o.Engine.Len()), o.name)
+		for state, n := range clientStates(o.Engine.Clients()) {
+			gauge(clients, float64(n), o.name, string(state))
+		}
 		for _, n := range o.Engine.Counts() {
 			counter(pushResponses, n.Responses, o.name, n.Type)
 			counter(pushResources, n.Resources, o.name, n.Type)
@@ -95,4 +116,22 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			counter(panics, p.Count, o.name, p.Where)
 		}
 	}
+}
+
+// clientStates counts clients by state. The state of a client is the worst of its types,
+// and idle if all are. All states are there: an alert need not tell zero from absence.
+func clientStates(list []push.ClientStatus) map[push.State]int {
+	worst := []push.State{push.NACKed, push.Waiting, push.ACKed, push.Idle}
+	counts := map[push.State]int{}
+	for _, state := range worst {
+		counts[state] = 0
+	}
+	for _, c := range list {
+		at := len(worst)
+		for _, t := range c.Types {
+			at = min(at, slices.Index(worst, t.State))
+		}
+		counts[worst[min(at, len(worst)-1)]]++
+	}
+	return counts
 }

@@ -69,7 +69,7 @@ func heldOn(t *testing.T, l net.Listener, access admin.Access) (address string) 
 	legacy := supervise.New("legacy", src, memory, supervise.Config{Kind: "fake"})
 	other := supervise.New("other", src, memory, supervise.Config{Kind: "fake"})
 	server := admin.New(admin.Parts{
-		Access: access, Missing: func() []string { return nil }, Stuck: func() string { return "" },
+		Access: access, Missing: func() []admin.Obstacle { return nil }, Stuck: func() string { return "" },
 		Config:  func() admin.Config { return admin.Config{} },
 		Sources: func() []*supervise.Supervisor { return []*supervise.Supervisor{legacy, other} }, Metrics: prometheus.NewRegistry(),
 		Snapshot: func() *catalog.Snapshot {

@@ -41,7 +41,7 @@ func crowded(t *testing.T, services int, listener net.Listener) {
 	snapshot := builder.Snapshot()
 	server := admin.New(admin.Parts{
 		Sources: func() []*supervise.Supervisor { return nil }, Snapshot: func() *catalog.Snapshot { return snapshot },
-		Config: func() admin.Config { return admin.Config{} }, Missing: func() []string { return nil }, Stuck: func() string { return "" },
+		Config: func() admin.Config { return admin.Config{} }, Missing: func() []admin.Obstacle { return nil }, Stuck: func() string { return "" },
 		Metrics: prometheus.NewRegistry(),
 	})
 	done := make(chan error, 1)

@@ -110,8 +110,15 @@ func (r *room) output() string {
 
 // clients is how many the program counts of the output under attack.
 func (r *room) clients() (n int) {
-	_, rest, _ := bytes.Cut(probe.Get("http://"+r.server.admin+"/metrics"), []byte("\nisthmus_clients{output=\""+r.output()+"\"} "))
-	_, _ = fmt.Sscan(string(rest), &n)
+	rest := probe.Get("http://" + r.server.admin + "/metrics")
+	for found := true; found; {
+		of := 0
+		if _, rest, found = bytes.Cut(rest, []byte("\nisthmus_clients{output=\""+r.output()+"\",state=\"")); found {
+			_, value, _ := bytes.Cut(rest, []byte("} "))
+			_, _ = fmt.Sscan(string(value), &of)
+			n += of
+		}
+	}
 	return n
 }
 
