@@ -20,7 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// OptionalWait is how long serving waits for sources that are not required.
+// OptionalWait is [Machine.OptionalWait] on this machine.
 const OptionalWait = 10 * time.Second
 
 // App is one Isthmus with its listeners bound. Make one with [New].
@@ -80,7 +80,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	}()
 	a.self = selfOf(c, log)
 	a.openSources(c)
-	a.branches = []*branch{newBranch(selection{}, c, nil)}
+	a.branches = []*branch{newBranch(selection{}, c, nil, m.OptionalWait)}
 	first := a.branches[0]
 	first.merged, first.faults, first.lookout = timed.merged, a.faults, a.lookout
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {

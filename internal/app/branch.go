@@ -43,7 +43,7 @@ type branch struct {
 }
 
 // newBranch makes a branch without outputs; they are added before it runs.
-func newBranch(sources selection, c *config.Config, restored []string) *branch {
+func newBranch(sources selection, c *config.Config, restored []string, optionalWait time.Duration) *branch {
 	b := &branch{
 		faults: newFaults(slog.New(slog.DiscardHandler)), sources: sources, entries: c.Sources, restored: restored, patience: unsaidLimit,
 		renewed: func(config.Source) bool { return true }, changed: make(chan struct{}, 1), asked: map[string]question{},
@@ -52,7 +52,7 @@ func newBranch(sources selection, c *config.Config, restored []string) *branch {
 		b.asked[name] = question{}
 	}
 	required, optional := b.requirements()
-	b.gate = catalog.NewGate(required, optional, OptionalWait, b.publish)
+	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
 	b.merger = catalog.NewMerger(b.orderOf(c), b.noteMerged)
 	return b
 }

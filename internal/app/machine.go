@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/store"
@@ -17,6 +18,8 @@ type Machine struct {
 	Store store.Config
 	// Memory makes the store of a process that has no folder.
 	Memory func(store.Config) Records
+	// OptionalWait is how long serving waits for sources that are not required.
+	OptionalWait time.Duration
 	// Listen binds a listener for clients or operators.
 	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 	// Load reads the configuration file. Watch reports changes of the file, until ctx ends.
@@ -27,7 +30,8 @@ type Machine struct {
 // thisMachine returns the machine of the process.
 func thisMachine() Machine {
 	return Machine{
-		Memory: func(c store.Config) Records { return store.NewMemory(c) },
-		Listen: new(net.ListenConfig).Listen, Load: config.Load, Watch: config.Watch,
+		OptionalWait: OptionalWait,
+		Memory:       func(c store.Config) Records { return store.NewMemory(c) },
+		Listen:       new(net.ListenConfig).Listen, Load: config.Load, Watch: config.Watch,
 	}
 }

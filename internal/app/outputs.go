@@ -85,7 +85,7 @@ func (a *App) branchWith(sources selection, c *config.Config) *branch {
 			return b
 		}
 	}
-	b := newBranch(sources, c, a.restored())
+	b := newBranch(sources, c, a.restored(), a.machine.OptionalWait)
 	b.faults = a.faults
 	a.branches = append(a.branches, b)
 	return b

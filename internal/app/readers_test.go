@@ -69,7 +69,7 @@ func (m *mutual) configuration() string {
 		if m.protocol == "mcp" && !(m.full && m.name > other.name) {
 			extra = ", incremental: true"
 		}
-		fmt.Fprintf(&b, "- {name: %s, required: false, %s: {address: %q%s}}\n", other.name, m.protocol, other.port.Addr(), extra)
+		fmt.Fprintf(&b, "- {name: %s, required: false, hold: {share: 1}, %s: {address: %q%s}}\n", other.name, m.protocol, other.port.Addr(), extra)
 	}
 	fmt.Fprintf(&b, "outputs: {%s: {listen: %q}}\nadmin: {listen: \"127.0.0.1:0\"}\n", m.protocol, "127.0.0.1:0")
 	if m.data != "" {
@@ -85,6 +85,7 @@ func (m *mutual) start() {
 		m.Fatal(problems)
 	}
 	machine := thisMachine()
+	machine.OptionalWait = time.Second // they read each other, so nobody is listed first
 	bound := false
 	machine.Listen = func(ctx context.Context, network, address string) (net.Listener, error) {
 		if bound { // the second is that of the admin API

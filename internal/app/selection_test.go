@@ -115,7 +115,7 @@ func TestSourceThatWouldBeLeftOutWaitsForARestart(t *testing.T) {
 	at := clusters(t)
 	running := load(t, at, output+sourcesOf("there", "down")+"- {name: far, kubernetes: {kubeconfig: there}}\n- {name: near, kubernetes: {kubeconfig: here}}\n")
 	sources, _ := selectionOf(t.Context(), running.Outputs[0].Settings, running)
-	to, _ := targetOf(running.Outputs[0].Settings, newBranch(sources, running, nil))
+	to, _ := targetOf(running.Outputs[0].Settings, newBranch(sources, running, nil, OptionalWait))
 	for name, test := range map[string]struct {
 		sources      string
 		needsRestart []string
@@ -165,7 +165,7 @@ func TestSourceIsDecidedAboutOnce(t *testing.T) {
 	delete(missing, "here")
 	c := load(t, missing, "outputs: {istio: {kubeconfig: again}}\n"+sourcesOf("there", "here"))
 	sources, found := selectionOf(t.Context(), c.Outputs[0].Settings, c)
-	b := newBranch(sources, c, []string{"there"})
+	b := newBranch(sources, c, []string{"there"}, OptionalWait)
 	b.gate.Stop()
 	to, _ := targetOf(c.Outputs[0].Settings, b)
 	for _, one := range found {

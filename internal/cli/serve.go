@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/internal/memory"
 )
 
 func newServe(version string) *cobra.Command {
@@ -63,7 +64,7 @@ required source or the API server in time; 2 wrong usage.`,
 				_, err := rehearse(c, loaded, log, f, limit)
 				return err
 			}
-			limitMemory(log)
+			memory.Limit(log)
 			err = stopWithin(c.Context(), log, func() error {
 				a, err := app.New(c.Context(), loaded, version, log)
 				if err != nil {

@@ -89,8 +89,9 @@ func (s scripted) Open(env source.Env) source.Source {
 // machine listens in memory: for the output xds first, and then for the admin API.
 func (p *play) machine(listeners ...net.Listener) app.Machine {
 	return app.Machine{
-		Store:  store.Config{History: p.script.History, HistoryBytes: p.script.Bytes},
-		Memory: func(c store.Config) app.Records { return store.NewMemory(c) },
+		OptionalWait: app.OptionalWait,
+		Store:        store.Config{History: p.script.History, HistoryBytes: p.script.Bytes},
+		Memory:       func(c store.Config) app.Records { return store.NewMemory(c) },
 		Listen: func(context.Context, string, string) (net.Listener, error) {
 			next := listeners[0]
 			listeners = listeners[1:]

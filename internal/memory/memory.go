@@ -1,4 +1,5 @@
-package cli
+// Package memory limits the memory of the process by the limits of its environment.
+package memory
 
 import (
 	"log/slog"
@@ -18,10 +19,10 @@ const share = 0.9
 // the runtime does not count.
 const memoryVariable = "ISTHMUS_MEMORY_LIMIT"
 
-// limitMemory sets the runtime's memory limit from the process's cgroup, its resource limit
+// Limit sets the runtime's memory limit from the process's cgroup, its resource limit
 // or its environment, unless GOMEMLIMIT is set. The runtime then collects garbage sooner
 // instead of being killed. The budgets of clients are a part of the limit.
-func limitMemory(log *slog.Logger) {
+func Limit(log *slog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}

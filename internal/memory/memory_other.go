@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cli
+package memory
 
 // resourceLimit is read on Linux only.
 func resourceLimit() (uint64, bool) { return 0, false }
