@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/output"
@@ -41,6 +42,8 @@ type Parts struct {
 	Stuck func() string
 	// Faults lists the panics that the process survived outside of engines; may be nil.
 	Faults func() []Fault
+	// Events are the newest changes.
+	Events *events.Log
 	// Store returns the state of the stored records on disk; nil if they are in memory alone.
 	Store func() Disk
 	// Access is the access rules.
@@ -101,6 +104,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /readyz", a.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(parts.Metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /api/v1/status", a.status)
+	mux.HandleFunc("GET /api/v1/events", a.events)
 	mux.HandleFunc("GET /api/v1/config", a.config)
 	mux.HandleFunc("GET /api/v1/sources", a.sources)
 	mux.HandleFunc("POST /api/v1/sources/{name}/release", onlyJSON(a.release))

@@ -27,6 +27,7 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, version string, met
 		Missing:  a.missing,
 		Stuck:    newWatchdog(a.parts).stuck,
 		Faults:   a.faults.all,
+		Events:   a.events,
 		Access:   access,
 		Metrics:  metrics,
 		Log:      a.log,

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/store"
 )
@@ -50,6 +51,7 @@ type parts struct {
 	outputs  []namedOutput
 	faults   *faults
 	lookout  *lookout
+	events   *events.Log
 }
 
 // New puts an Isthmus together and binds its listeners. It serves nothing until
@@ -66,7 +68,7 @@ func NewOn(ctx context.Context, c *config.Config, version string, log *slog.Logg
 // assemble makes the parts, in the order of the data path. If a part cannot be made, it
 // undoes the previous ones.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m Machine, once bool) (_ *App, err error) {
-	a := &App{once: once, parts: parts{log: log, faults: newFaults(log), machine: m, memory: budget.OfProcess(), lookout: newLookout()}}
+	a := &App{once: once, parts: parts{log: log, faults: newFaults(log), machine: m, memory: budget.OfProcess(), lookout: newLookout(), events: events.New()}}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)
@@ -112,7 +114,7 @@ func (a *App) stopGates() {
 func (a *App) openSources(c *config.Config) {
 	a.fleet = &fleet{opener: opener{
 		instance: c.Instance, rootNamespace: c.RootNamespace, self: a.self, once: a.once,
-		log: a.log, memory: a.memory, store: a.store, disk: a.disk, lookout: a.lookout,
+		log: a.log, memory: a.memory, store: a.store, disk: a.disk, lookout: a.lookout, events: a.events,
 	}}
 	for _, s := range c.Sources {
 		a.fleet.add(s)

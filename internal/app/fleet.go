@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
@@ -27,6 +28,7 @@ type opener struct {
 	store   Records
 	disk    *store.Disk // nil if nothing survives a restart
 	lookout *lookout
+	events  *events.Log
 }
 
 // supervise makes the source that an entry describes.
@@ -39,7 +41,7 @@ func (o opener) supervise(s config.Source) *supervise.Supervisor {
 		Stored: func() iter.Seq[model.Record] { return o.store.List(model.Filter{Source: s.Name}) },
 	})
 	return supervise.New(s.Name, opened, o.store, supervise.Config{
-		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Log: o.log, Restored: restoredAt(o.disk, s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: o.lookout.look,
+		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Log: o.log, Restored: restoredAt(o.disk, s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: o.lookout.look, Events: o.events,
 	})
 }
 

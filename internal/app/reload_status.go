@@ -2,10 +2,12 @@ package app
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 )
 
 // failed reports a file that cannot be applied.
@@ -13,6 +15,7 @@ func (r *reloader) failed(err error) {
 	list := problems(err)
 	for _, problem := range list {
 		r.log.Error("configuration not reloaded, the one before stays in force", "err", problem)
+		r.events.Add(events.Event{Kind: events.Configuration, Text: "not reloaded, the one before stays in use: " + problem})
 	}
 	r.report(func(s *admin.Config) { s.State, s.Problems = admin.ConfigFailed, list })
 }
@@ -39,6 +42,7 @@ func (r *reloader) loaded(p plan) {
 	}
 	if r.looked || !p.unchanged() { // the first read finds the configuration of the start
 		log.Info("configuration reloaded", "order", names(&r.running))
+		r.events.Add(events.Event{Kind: events.Configuration, Text: "reloaded; the sources are, in merge order: " + strings.Join(names(&r.running), ", ")})
 	}
 	r.looked = true
 	sources := granted(&r.running)

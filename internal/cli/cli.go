@@ -79,7 +79,7 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 	root.SetVersionTemplate(versionOf(version).text())
 	root.AddCommand(
 		newServe(version), newDemo(version), newValidate(), newDiff(), newVersion(version),
-		newStatus(), newSources(), newServices(), newClients(), newWriters(), newBootstrap(),
+		newStatus(), newEvents(), newSources(), newServices(), newClients(), newWriters(), newBootstrap(),
 	)
 	root.InitDefaultCompletionCmd() // the completion command prints to the root's output by now
 	for _, c := range root.Commands() {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -51,6 +52,11 @@ func (s *status) get() source.Status {
 func (s *status) enter(state source.State, reason string, now time.Time) {
 	if s.now.State != state {
 		s.now.State, s.now.Since = state, now
+		text := "is " + string(state)
+		if reason != "" {
+			text += ": " + reason
+		}
+		s.cfg.Events.Add(events.Event{Kind: events.State, Source: s.now.Name, Text: text})
 	}
 	s.now.Reason = reason
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
@@ -31,6 +32,8 @@ type Config struct {
 	// Restored is when the records stored at the start were last known to be current;
 	// zero if that is unknown, or none were restored.
 	Restored time.Time
+	// Events takes what changes; nil keeps nothing.
+	Events *events.Log
 	// Listed, if set, is called once: when the first complete listing of this
 	// supervisor is stored and visible in its status.
 	Listed func()
