@@ -65,12 +65,6 @@ type Listener interface {
 	ListenAddress() string
 }
 
-// Selective is the settings of an output that may take some sources only.
-type Selective interface {
-	// Only names the sources; none means all.
-	Only() []string
-}
-
 // Cluster is the settings of an output that knows the DNS domain of a cluster.
 type Cluster interface {
 	// ClusterDomain is such as cluster.local.
@@ -81,6 +75,9 @@ type Cluster interface {
 // it names its sources, those that read the same one are left out: what they say is
 // there already.
 type APIServer interface {
+	// Only returns the names of the written sources; empty means all that do not read the
+	// same API server.
+	Only() []string
 	// Server is the address that is written to, in the spelling of [source.APIServer].
 	Server() (string, error)
 	// Identity asks the server which cluster it is of; see [source.APIServer].

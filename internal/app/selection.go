@@ -21,19 +21,19 @@ type selection struct {
 
 // isSelective reports whether an output names its sources.
 func isSelective(settings output.Settings) bool {
-	named, ok := settings.(output.Selective)
-	return ok && len(named.Only()) > 0
+	written, writes := settings.(output.APIServer)
+	return writes && len(written.Only()) > 0
 }
 
 // selectionOf returns the sources that an output takes: the named ones, or otherwise all
 // that do not read the API server that it writes to.
 func selectionOf(ctx context.Context, settings output.Settings, c *config.Config) (s selection, found []related) {
-	if named, ok := settings.(output.Selective); ok && isSelective(settings) {
-		return selection{only: slices.Sorted(slices.Values(named.Only()))}, nil
-	}
 	written, writes := settings.(output.APIServer)
-	if !writes {
+	switch {
+	case !writes:
 		return selection{}, nil
+	case isSelective(settings):
+		return selection{only: slices.Sorted(slices.Values(written.Only()))}, nil
 	}
 	found = relate(ctx, written, c.Sources)
 	for _, one := range found {

@@ -113,6 +113,9 @@ func (w *writes) Open(context.Context, output.Env) (output.Output, error) { retu
 // Warnings implements [output.Settings].
 func (*writes) Warnings() []string { return nil }
 
+// Only implements [output.APIServer].
+func (*writes) Only() []string { return nil }
+
 // Publish implements [output.Output].
 func (w *writes) Publish(s *catalog.Snapshot, _ catalog.Change, _ bool) {
 	w.mu.Lock()

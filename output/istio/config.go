@@ -81,7 +81,7 @@ func (c Config) Translate(instance string, s *catalog.Service, exists func(name 
 	return t
 }
 
-// Only implements [output.Selective].
+// Only implements [output.APIServer].
 func (c *Config) Only() []string { return c.Sources }
 
 // String implements [output.Settings].
