@@ -1,5 +1,5 @@
 // Package kubeconfig finds the API server that a configuration names, as kubectl does, and
-// identifies its cluster. Only [Identity] opens a connection.
+// identifies its cluster. Only [Identity] and a [Lease] open a connection.
 package kubeconfig
 
 import (
@@ -54,9 +54,6 @@ func Server(target *rest.Config) (string, error) {
 	}
 	return url.Scheme + "://" + net.JoinHostPort(strings.ToLower(url.Hostname()), port) + strings.TrimSuffix(url.Path, "/"), nil
 }
-
-// largest bounds the bytes of the answer about a namespace.
-const largest = 1 << 20
 
 // Identity asks an API server for the identity of its cluster. The answer is the same at
 // all addresses: the UID of the namespace kube-system, which is created once in the life of
