@@ -78,10 +78,11 @@ type APIServer interface {
 	// Only returns the names of the written sources; empty means all that do not read the
 	// same API server.
 	Only() []string
-	// Server is the address that is written to, in the spelling of [source.APIServer].
-	Server() (string, error)
-	// Identity asks the server which cluster it is of; see [source.APIServer].
-	Identity(ctx context.Context) (string, error)
+	// Server is the address that is written to; Sees also tells whether a marker is still there.
+	source.APIServer
+	// Mark returns the marker of the written cluster as it was read back, and creates it if
+	// it does not exist. Without create it only looks, and the UID is empty if there is none.
+	Mark(ctx context.Context, create bool) (source.Marker, error)
 }
 
 // Env is what an output is given beside its settings.
