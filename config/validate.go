@@ -122,11 +122,11 @@ func (c *Config) validateOutputs(f *findings) {
 	for _, o := range c.Outputs {
 		at := "outputs." + o.Kind
 		f.addAll(at, o.Settings.Validate())
-		selective, ok := o.Settings.(output.Selective)
+		written, ok := o.Settings.(output.APIServer)
 		if !ok {
 			continue
 		}
-		for i, name := range selective.Only() {
+		for i, name := range written.Only() {
 			if !slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Name == name }) {
 				f.add(fmt.Sprintf("%s.sources[%d]", at, i), "no source is named %q; name one of this file", name)
 			}

@@ -65,12 +65,6 @@ type Listener interface {
 	ListenAddress() string
 }
 
-// Selective is the settings of an output that may take some sources only.
-type Selective interface {
-	// Only names the sources; none means all.
-	Only() []string
-}
-
 // Cluster is the settings of an output that knows the DNS domain of a cluster.
 type Cluster interface {
 	// ClusterDomain is such as cluster.local.
@@ -81,10 +75,14 @@ type Cluster interface {
 // it names its sources, those that read the same one are left out: what they say is
 // there already.
 type APIServer interface {
-	// Server is the address that is written to, in the spelling of [source.APIServer].
-	Server() (string, error)
-	// Identity asks the server which cluster it is of; see [source.APIServer].
-	Identity(ctx context.Context) (string, error)
+	// Only returns the names of the written sources; empty means all that do not read the
+	// same API server.
+	Only() []string
+	// Server is the address that is written to; Sees also tells whether a marker is still there.
+	source.APIServer
+	// Mark returns the marker of the written cluster as it was read back, and creates it if
+	// it does not exist. Without create it only looks, and the UID is empty if there is none.
+	Mark(ctx context.Context, create bool) (source.Marker, error)
 }
 
 // Env is what an output is given beside its settings.

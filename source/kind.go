@@ -51,11 +51,16 @@ type Settings interface {
 type APIServer interface {
 	// Server returns the server's address, spelled alike for every user. It opens no connection.
 	Server() (string, error)
-	// Identity asks the server for the identity of its cluster. The answer is the same at
-	// all of its addresses. It is empty if the server does not reveal it. It may do so
-	// later: a starting server denies everything until it has read its roles.
-	Identity(ctx context.Context) (string, error)
+	// Sees reports whether the server has the marker: an object with the marker's UID. An
+	// error means that this is unknown, and says which right is missing. Only a server
+	// that reports another UID, or no such object, lacks the marker.
+	Sees(ctx context.Context, m Marker) (bool, error)
 }
+
+// Marker is an object that an output puts into the cluster that it writes to. A source with
+// that object reads the same cluster, whatever the address. Only the UID is compared: a
+// restored backup has objects of the same name.
+type Marker struct{ Namespace, Name, UID string }
 
 // Cluster is the settings of a source that reads a cluster.
 type Cluster interface {

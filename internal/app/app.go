@@ -47,7 +47,6 @@ type parts struct {
 	disk     *store.Disk // nil if nothing survives a restart
 	fleet    *fleet
 	branches []*branch // the first takes all sources
-	targets  []target
 	outputs  []namedOutput
 	faults   *faults
 	lookout  *lookout

@@ -10,7 +10,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/output"
 )
 
 // branch is a catalog and the outputs that take it. One branch takes all sources; an output
@@ -24,28 +23,26 @@ type branch struct {
 	outputs []*delivery
 	faults  *faults
 	merged  func(catalog.Change) // may be nil; called with each change that passes the gate
-	// written is the API server that the output writes to, and restored are the sources stored
+	// target is the API server that the output writes to, and restored are the sources stored
 	// from the start. Both matter only if the cluster of some source is unknown.
-	written  output.APIServer
+	target   target
 	restored []string
-	patience time.Duration // how long a source's cluster has to be unknown until the source passes
 	// renewed reports whether all stored records of a source have its current settings.
 	renewed func(s config.Source) bool
 	changed chan struct{} // holds a token when sources may have other settings
 
 	mu      sync.Mutex // guards the following fields; never held across a wait
 	sources selection
-	entries []config.Source // of the configuration
-	version int             // of sources and entries
-	// asked are the sources whose cluster is not certain, by name. It is unknown, or was
-	// unknown for so long that the source passes.
-	asked map[string]question
+	entries []config.Source     // of the configuration
+	version int                 // of sources and entries
+	asked   map[string]question // the unknown sources, by name
+	assumed []string            // why a rehearsal assumes that sources read another cluster
 }
 
 // newBranch makes a branch without outputs; they are added before it runs.
 func newBranch(sources selection, c *config.Config, restored []string, optionalWait time.Duration) *branch {
 	b := &branch{
-		faults: newFaults(slog.New(slog.DiscardHandler)), sources: sources, entries: c.Sources, restored: restored, patience: unsaidLimit,
+		faults: newFaults(slog.New(slog.DiscardHandler)), sources: sources, entries: c.Sources, restored: restored,
 		renewed: func(config.Source) bool { return true }, changed: make(chan struct{}, 1), asked: map[string]question{},
 	}
 	for _, name := range sources.unknown {

@@ -239,7 +239,7 @@ func TestAPanicInTheMergeKeepsWhatIsServed(t *testing.T) {
 		f.lists("a", "b")
 		time.Sleep(2 * stuckAfter)
 		f.good.mustHave(f.T, "a")
-		f.read("/readyz?verbose", "catalog: ", " panics in merge, the last ", ": a ghost; nothing newer is served for 2m0s, and it is tried again")
+		f.read("/readyz?verbose", "catalog: ", " panics in merge, the last ", ": a ghost; nothing newer is served, and it is tried again, for 2m0s")
 		f.read("/livez", "ok")
 		if n := strings.Count(f.log.String(), "a ghost"); n != 1 {
 			f.Errorf("it is logged %d times", n)
@@ -282,7 +282,7 @@ func TestAPanicInAnOutputCostsThatOutput(t *testing.T) {
 				f.lists("b", "c")
 				f.lists("b", "c", "d")
 				f.good.mustHave(f.T, "b", "c", "d")
-				f.read("/readyz?verbose", "output xds: 4 panics in publish, the last ", ": a bug; nothing newer is served for ", "!output mcp")
+				f.read("/readyz?verbose", "output xds: 4 panics in publish, the last ", ": a bug; nothing newer is served, and it is tried again, for ", "!output mcp")
 				if n := strings.Count(f.log.String(), "a bug"); n != 1 {
 					f.Errorf("it is logged %d times", n)
 				}

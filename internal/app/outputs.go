@@ -47,32 +47,23 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 
 // branchOf returns the branch of an output.
 func (a *App) branchOf(ctx context.Context, o config.Output, c *config.Config) *branch {
-	sources, found := selectionOf(ctx, o.Settings, c)
-	if _, writes := o.Settings.(output.APIServer); writes && !isSelective(o.Settings) {
+	sources, found := selectionOf(ctx, o.Settings, c, a.once)
+	to, compares := targetOf(o.Settings, a.once)
+	if compares {
 		for _, l := range a.leftover { // the cluster that it read is unknown
 			sources = sources.with(l.name, unknown)
 		}
 	}
-	if a.once {
-		sources = sources.assume(found)
-	}
 	if len(sources.out) > 0 {
 		a.log.Info("sources that read the API server that is written to are not written to it", "output", o.Kind, "sources", sources.out)
 	}
-	for _, one := range found {
-		warnOf(a.log.With("output", o.Kind), one)
-	}
 	b := a.branchWith(sources, c)
-	if t, is := targetOf(o.Settings, b); is {
-		a.targets = append(a.targets, t)
-		b.written = t.written
-	}
 	b.renewed = a.fleet.hasRenewed
-	if a.once {
-		b.patience = 0
+	if compares {
+		b.target = to
 	}
 	for i := range found {
-		b.settle(&found[i]) // the time of an unknown cluster begins now
+		b.start(&found[i], a.log.With("output", o.Kind))
 	}
 	return b
 }

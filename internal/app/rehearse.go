@@ -21,6 +21,8 @@ import (
 type Rehearsal struct {
 	Sources []source.Status
 	Writers []string // the outputs that would write
+	// Warnings are the assumptions under which the plan holds.
+	Warnings []string
 	output.Plan
 }
 
@@ -53,7 +55,11 @@ func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehear
 		r.Sources = append(r.Sources, s.Status())
 	}
 	stop()
-	return r, errors.Join(err, parts.Wait())
+	err = errors.Join(err, parts.Wait())
+	for _, b := range a.branches {
+		r.Warnings = append(r.Warnings, b.assumed...)
+	}
+	return r, err
 }
 
 // rehearse waits for all first snapshots, and plans the writes.
@@ -86,6 +92,9 @@ func (a *App) awaitAll(ctx context.Context, known []<-chan struct{}) error {
 			var missing []string
 			for _, o := range a.missing() {
 				missing = append(missing, o.String())
+			}
+			for _, b := range a.branches {
+				missing = append(missing, b.reasons()...)
 			}
 			return fmt.Errorf("not everything could be read in time: %s; fix that, or give it more time with --timeout", strings.Join(missing, "; "))
 		}

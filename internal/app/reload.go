@@ -102,7 +102,7 @@ func (r *reloader) reload(ctx context.Context) {
 		r.failed(err)
 		return
 	}
-	wanted, fixed := keepSelections(ctx, r.targets, &r.running, wanted)
+	wanted, fixed := keepSelections(ctx, r.branches, &r.running, wanted)
 	p := planFor(&r.running, wanted)
 	p.NeedsRestart = append(p.NeedsRestart, fixed...)
 	r.apply(ctx, p, wanted)

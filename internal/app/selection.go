@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // selection is the sources that a branch takes. Its zero value takes all.
@@ -19,23 +20,23 @@ type selection struct {
 	unknown []string
 }
 
-// isSelective reports whether an output names its sources.
-func isSelective(settings output.Settings) bool {
-	named, ok := settings.(output.Selective)
-	return ok && len(named.Only()) > 0
+// targetOf returns the API server that an output's sources are compared with; false if the
+// output writes to none, or names its sources.
+func targetOf(settings output.Settings, rehearsed bool) (target, bool) {
+	written, writes := settings.(output.APIServer)
+	return target{written, rehearsed}, writes && len(written.Only()) == 0
 }
 
 // selectionOf returns the sources that an output takes: the named ones, or otherwise all
-// that do not read the API server that it writes to.
-func selectionOf(ctx context.Context, settings output.Settings, c *config.Config) (s selection, found []related) {
-	if named, ok := settings.(output.Selective); ok && isSelective(settings) {
-		return selection{only: slices.Sorted(slices.Values(named.Only()))}, nil
+// that do not read the cluster that it writes to.
+func selectionOf(ctx context.Context, settings output.Settings, c *config.Config, rehearsed bool) (s selection, found []related) {
+	to, compares := targetOf(settings, rehearsed)
+	switch {
+	case compares:
+		found = to.relate(ctx, c.Sources)
+	case to.APIServer != nil:
+		s.only = slices.Sorted(slices.Values(to.Only()))
 	}
-	written, writes := settings.(output.APIServer)
-	if !writes {
-		return selection{}, nil
-	}
-	found = relate(ctx, written, c.Sources)
 	for _, one := range found {
 		s = s.with(one.name, one.relation)
 	}
@@ -51,21 +52,9 @@ func (s selection) with(name string, r relation) selection {
 	switch r {
 	case same:
 		s.out = slices.Sorted(slices.Values(append(s.out, name)))
-	case unknown, unsaid:
+	case unknown:
 		s.unknown = slices.Sorted(slices.Values(append(s.unknown, name)))
 	case other:
-	}
-	return s
-}
-
-// assume returns the selection in which every source of an unidentified cluster passes. A
-// rehearsal uses it: it writes nothing and does not wait for later answers.
-func (s selection) assume(found []related) selection {
-	for i := range found {
-		if found[i].relation == unsaid {
-			found[i].relation = other
-			s = s.with(found[i].name, other)
-		}
 	}
 	return s
 }
@@ -105,25 +94,18 @@ func (s selection) of(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !s.has(name) })
 }
 
-// target is an output that takes all sources except those that read the cluster it writes
-// to.
-type target struct {
-	written output.APIServer
-	branch  *branch
-}
-
 // keepSelections returns the part of a configuration that a running process can take over.
 // The exclusions of an output are decided once. A source may be excluded by other outputs
 // than now, or that may be uncertain. It then stays as it runs, or waits for the next start
 // if it is new.
-func keepSelections(ctx context.Context, targets []target, running, wanted *config.Config) (kept *config.Config, needsRestart []string) {
+func keepSelections(ctx context.Context, branches []*branch, running, wanted *config.Config) (kept *config.Config, needsRestart []string) {
 	k := *wanted
 	k.Sources = nil
 	for _, s := range wanted.Sources {
 		was, runs := named(running, s.Name)
-		fits := func(t target) bool { return runs && isRelatedAlike(was, s) || t.keeps(ctx, s) }
+		fits := func(b *branch) bool { return runs && isRelatedAlike(was, s) || b.keeps(ctx, s) }
 		switch {
-		case !slices.ContainsFunc(targets, func(t target) bool { return !fits(t) }):
+		case !slices.ContainsFunc(branches, func(b *branch) bool { return !fits(b) }):
 			k.Sources = append(k.Sources, s)
 			continue
 		case runs:
@@ -134,26 +116,25 @@ func keepSelections(ctx context.Context, targets []target, running, wanted *conf
 	return &k, needsRestart
 }
 
-// keeps reports whether a source, which is new or reads another API server than before, may
-// run beside the output.
-func (t target) keeps(ctx context.Context, s config.Source) bool {
-	now := t.branch.selection().relation(s.Name)
-	if now == unknown {
-		return true // its records do not pass before the relation is known
-	}
-	found := other
-	for _, one := range relate(ctx, t.written, []config.Source{s}) {
-		found = one.relation
-	}
-	return found == now
-}
-
 // isRelatedAlike reports whether two settings of a source read the same API server, or
 // would be read in the same way.
 func isRelatedAlike(a, b config.Source) bool {
 	if reflect.DeepEqual(a.Settings, b.Settings) {
 		return true
 	}
-	one, two := locate(a.Settings), locate(b.Settings)
-	return one.address != "" && one.address == two.address
+	one := serverOf(a.Settings)
+	return one != "" && one == serverOf(b.Settings)
+}
+
+// serverOf returns the address of the API server of some settings; empty if it is unknown.
+func serverOf(settings source.Settings) string {
+	read, reads := settings.(source.APIServer)
+	if !reads {
+		return ""
+	}
+	address, err := read.Server()
+	if err != nil {
+		return ""
+	}
+	return address
 }

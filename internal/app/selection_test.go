@@ -16,12 +16,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 )
 
-// serves starts an API server of which nothing is asked but one namespace.
+// serves starts an API server with one Lease, or another answer in its place.
 func serves(t *testing.T, code int, object string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1/namespaces/kube-system" {
-			t.Errorf("it is asked for %s", r.URL)
+		if r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/istio-system/leases/isthmus" {
+			t.Errorf("the request is %s %s", r.Method, r.URL)
 		}
 		w.WriteHeader(code)
 		_, _ = w.Write([]byte(object))
@@ -30,15 +30,18 @@ func serves(t *testing.T, code int, object string) string {
 	return server.URL
 }
 
-// clusters are addresses of API servers: of one in three spellings, of another, of one
-// that does not say which cluster it is of, and of one that cannot be asked.
+// clusters are addresses of API servers: of one in three spellings, of two others, of one
+// that denies access, and of one that cannot be asked.
 func clusters(t *testing.T) map[string]string {
 	t.Helper()
-	here := serves(t, http.StatusOK, `{"kind": "Namespace", "metadata": {"uid": "u-1"}}`)
+	const lease = `{"kind": "Lease", "metadata": {"namespace": "istio-system", "name": "isthmus", "uid": %q}}`
+	here := serves(t, http.StatusOK, fmt.Sprintf(lease, "u-1"))
 	return map[string]string{
 		"here": here, "again": here + "/", "elsewhere": strings.Replace(here, "127.0.0.1", "localhost", 1),
-		"there":  serves(t, http.StatusOK, `{"kind": "Namespace", "metadata": {"uid": "u-2"}}`),
+		"there":  serves(t, http.StatusOK, fmt.Sprintf(lease, "u-2")),
+		"empty":  serves(t, http.StatusNotFound, `{"kind": "Status", "reason": "NotFound", "details": {"kind": "leases", "name": "isthmus"}}`),
 		"silent": serves(t, http.StatusForbidden, `{"kind": "Status"}`),
+		"proxy":  serves(t, http.StatusNotFound, "<html>"),
 		"down":   serves(t, http.StatusServiceUnavailable, ""),
 	}
 }
@@ -79,23 +82,23 @@ func sourcesOf(clusters ...string) string {
 // is written.
 func TestSourcesOfTheAPIServerThatIsWrittenAreLeftOut(t *testing.T) {
 	t.Parallel()
-	sources := sourcesOf("again", "elsewhere", "there", "silent", "down", "absent")
-	all := []string{"files", "again", "elsewhere", "there", "silent", "down", "absent"}
+	sources := sourcesOf("again", "elsewhere", "there", "empty", "silent", "proxy", "down", "absent")
+	all := []string{"files", "again", "elsewhere", "there", "empty", "silent", "proxy", "down", "absent"}
 	for name, test := range map[string]struct {
 		output        string
 		want, unknown []string
 	}{
-		"all but its own": {"outputs: {istio: {kubeconfig: here}}", []string{"files", "there"}, []string{"absent", "down", "silent"}},
+		"all but its own": {"outputs: {istio: {kubeconfig: here}}", []string{"files", "there", "empty"}, []string{"absent", "down", "proxy", "silent"}},
 		"as named":        {"outputs: {istio: {kubeconfig: here, sources: [again, files]}}", []string{"files", "again"}, nil},
-		"another one":     {"outputs: {istio: {kubeconfig: there}}", []string{"files", "again", "elsewhere"}, []string{"absent", "down", "silent"}},
-		"it says nothing": {"outputs: {istio: {kubeconfig: silent}}", []string{"files"}, []string{"absent", "again", "down", "elsewhere", "there"}},
-		"it is away":      {"outputs: {istio: {kubeconfig: down}}", []string{"files"}, []string{"absent", "again", "elsewhere", "silent", "there"}},
+		"another one":     {"outputs: {istio: {kubeconfig: there}}", []string{"files", "again", "elsewhere", "empty"}, []string{"absent", "down", "proxy", "silent"}},
+		"it says nothing": {"outputs: {istio: {kubeconfig: silent}}", []string{"files"}, []string{"absent", "again", "down", "elsewhere", "empty", "proxy", "there"}},
+		"it is away":      {"outputs: {istio: {kubeconfig: down}}", []string{"files"}, []string{"absent", "again", "elsewhere", "empty", "proxy", "silent", "there"}},
 		"nothing written": {"outputs: {xds: {listen: '127.0.0.1:1'}}", all, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := load(t, clusters(t), sources+test.output)
-			got, _ := selectionOf(t.Context(), c.Outputs[0].Settings, c)
+			got, _ := selectionOf(t.Context(), c.Outputs[0].Settings, c, false)
 			passing := slices.DeleteFunc(names(c), func(name string) bool { return !got.passes(name) })
 			if diff := cmp.Diff(test.want, passing); diff != "" {
 				t.Errorf("of what it takes, what was expected (-) is not what there is (+):\n%s", diff)
@@ -114,8 +117,10 @@ func TestSourceThatWouldBeLeftOutWaitsForARestart(t *testing.T) {
 	const output = "outputs: {istio: {kubeconfig: here}}\n"
 	at := clusters(t)
 	running := load(t, at, output+sourcesOf("there", "down")+"- {name: far, kubernetes: {kubeconfig: there}}\n- {name: near, kubernetes: {kubeconfig: here}}\n")
-	sources, _ := selectionOf(t.Context(), running.Outputs[0].Settings, running)
-	to, _ := targetOf(running.Outputs[0].Settings, newBranch(sources, running, nil, OptionalWait))
+	sources, _ := selectionOf(t.Context(), running.Outputs[0].Settings, running, false)
+	b := newBranch(sources, running, nil, OptionalWait)
+	b.gate.Stop()
+	b.target, _ = targetOf(running.Outputs[0].Settings, false)
 	for name, test := range map[string]struct {
 		sources      string
 		needsRestart []string
@@ -135,7 +140,7 @@ func TestSourceThatWouldBeLeftOutWaitsForARestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wanted := load(t, at, output+test.sources)
-			kept, needsRestart := keepSelections(t.Context(), []target{to}, running, wanted)
+			kept, needsRestart := keepSelections(t.Context(), []*branch{b}, running, wanted)
 			if diff := cmp.Diff(test.needsRestart, needsRestart); diff != "" {
 				t.Errorf("a restart is needed for others (+) than expected (-):\n%s", diff)
 			}
@@ -164,10 +169,10 @@ func TestSourceIsDecidedAboutOnce(t *testing.T) {
 	delete(missing, "there")
 	delete(missing, "here")
 	c := load(t, missing, "outputs: {istio: {kubeconfig: again}}\n"+sourcesOf("there", "here"))
-	sources, found := selectionOf(t.Context(), c.Outputs[0].Settings, c)
+	sources, found := selectionOf(t.Context(), c.Outputs[0].Settings, c, false)
 	b := newBranch(sources, c, []string{"there"}, OptionalWait)
 	b.gate.Stop()
-	to, _ := targetOf(c.Outputs[0].Settings, b)
+	b.target, _ = targetOf(c.Outputs[0].Settings, false)
 	for _, one := range found {
 		if one.relation != unknown || one.err == nil || !strings.Contains(one.err.Error(), "kubeconfig") {
 			t.Errorf("%s is related as %d: %v", one.name, one.relation, one.err)
@@ -183,7 +188,7 @@ func TestSourceIsDecidedAboutOnce(t *testing.T) {
 			t.Errorf("%s is settled by what its settings were before", one.name)
 		}
 	}
-	for _, one := range relate(t.Context(), to.written, b.undecided()) {
+	for _, one := range b.target.relate(t.Context(), b.undecided()) {
 		if !b.settle(&one) || b.settle(&one) {
 			t.Errorf("%s is not settled once", one.name)
 		}

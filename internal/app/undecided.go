@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -10,19 +12,12 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
-	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// unsaidLimit is how long a source waits while an API server answers without identifying
-// its cluster. A starting API server rejects every request until it has read its roles.
-// That takes seconds, and longer the more roles there are. A rejection for a minute counts
-// as permanent. The API server is still asked afterwards.
-const unsaidLimit = time.Minute
-
-// question is the state of a relation that is not certain.
+// question is a source with an unknown relation.
 type question struct {
-	unsaid time.Time // since when every answer lacked the cluster; zero if the last one had it
+	reason string // why the relation is unknown
 	// replaced means that the source has had other settings in this process. Its stored
 	// records may come from those settings, and so from the written API server.
 	replaced bool
@@ -33,10 +28,7 @@ type question struct {
 // is not written yet.
 func (b *branch) decide(ctx context.Context, log *slog.Logger) {
 	pauses := wait.Backoff{Min: askLimit / 2, Max: 10 * askLimit}
-	for failures := 1; ; failures++ {
-		if !b.asks() {
-			return
-		}
+	for failures := 1; b.asks(); failures++ {
 		// Cases: the pause is over; the asked sources may have changed; ctx ends.
 		select {
 		case <-time.After(pauses.After(failures, rand.Float64())): //nolint:gosec // only spreads the tries
@@ -57,7 +49,7 @@ func (b *branch) decide(ctx context.Context, log *slog.Logger) {
 // API server reads another system.
 func (b *branch) find(ctx context.Context) []related {
 	undecided := b.undecided()
-	found := relate(ctx, b.written, undecided)
+	found := b.target.relate(ctx, undecided)
 	for _, s := range undecided {
 		if _, reads := s.Settings.(source.APIServer); !reads {
 			found = append(found, related{name: s.Name, read: s.Settings, relation: other})
@@ -66,32 +58,40 @@ func (b *branch) find(ctx context.Context) []related {
 	return found
 }
 
-// report logs the relation of a source now in effect.
-func (r *related) report(log *slog.Logger) {
+// start notes the relation of a source at the start, and logs an unknown one.
+func (b *branch) start(one *related, log *slog.Logger) {
 	switch {
-	case r.err != nil:
-		warnOf(log, *r)
-	case r.relation == same && r.before == other:
-		log.Warn("the source reads the API server that is written to, which did not say so before: what was written of it is taken away", "source", r.name)
-	default:
-		log.Info("it is known now whether the source reads the API server that is written to", "source", r.name, "written", r.relation == other)
+	case one.relation == other && one.err != nil:
+		b.assumed = append(b.assumed, one.reason())
+	case b.settle(one):
+		one.report(log)
 	}
 }
 
-// warnOf logs why the relation of a source is uncertain, and the fix.
-func warnOf(log *slog.Logger, one related) {
-	switch {
-	case one.err == nil:
-	case one.relation == unknown:
-		log.Warn("it cannot be found out whether the source reads the API server that is written to, so its services are not written, and what was written of them stays; "+
-			"correct that, or name the sources to write", "source", one.name, "err", one.err)
-	case one.relation == unsaid:
-		log.Warn("it is not certain whether the source reads the API server that is written to, so its services are not written for now, and what was written of them stays; "+
-			"they are written if nothing else is said for some time; correct that, or name the sources to write", "source", one.name, "for", unsaidLimit, "err", one.err)
-	default:
-		log.Warn("it is not certain whether the source reads the API server that is written to, and its services are written; correct that, or name the sources to write",
-			"source", one.name, "err", one.err)
+// report logs the relation of a source.
+func (r *related) report(log *slog.Logger) {
+	log = log.With("source", r.name)
+	switch r.relation {
+	case unknown:
+		log.Warn("it is unknown whether the source reads the cluster that is written to: its services are not written, and written objects of it stay; "+
+			"correct the error, or name the sources to write", "err", r.err)
+	case same:
+		log.Info("the source reads the cluster that is written to: its services are not written")
+	case other:
+		log.Info("the source reads another cluster than the written one: its services are written")
 	}
+}
+
+// reasons returns the reasons of the unknown relations.
+func (b *branch) reasons() (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(b.asked)) {
+		if reason := b.asked[name].reason; reason != "" {
+			list = append(list, "it is unknown whether it reads the written cluster: "+reason)
+		}
+	}
+	return list
 }
 
 // asks reports whether any source is uncertain.
@@ -113,18 +113,18 @@ func (b *branch) undecided() []config.Source {
 
 // settle applies the relation of a source, unless it has other settings by now. It reports
 // whether the result is new.
-func (b *branch) settle(one *related) bool {
-	is, moved := b.take(one, b.renewed(config.Source{Name: one.name, Settings: one.read}))
-	if moved {
+func (b *branch) settle(one *related) (is bool) {
+	is, decided := b.take(one, b.renewed(config.Source{Name: one.name, Settings: one.read}))
+	if decided {
 		b.require()
 		b.term.renew()
 	}
 	return is
 }
 
-// take is the part of settle under the lock. A source that passes after the limit is still
-// asked. renewed reports that no records of other settings are stored.
-func (b *branch) take(one *related, renewed bool) (is, moved bool) {
+// take is the part of settle under the lock. renewed reports that no records of other
+// settings are stored.
+func (b *branch) take(one *related, renewed bool) (is, decided bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q, asked := b.asked[one.name]
@@ -132,38 +132,32 @@ func (b *branch) take(one *related, renewed bool) (is, moved bool) {
 	if !asked || !ok || any(entry.Settings) != any(one.read) {
 		return false, false
 	}
-	one.before = b.sources.relation(one.name)
-	q = q.after(one.relation)
-	b.asked[one.name] = q
-	waits := q.replaced && !renewed
-	switch {
-	case one.relation == same, one.relation == other && !waits:
-		delete(b.asked, one.name)
-	case one.relation == unsaid && one.before == unknown && !waits && time.Since(q.unsaid) >= b.patience:
-		one.relation = other
-	default:
+	switch reason := one.reason(); {
+	case one.relation == unknown:
+		is, q.reason = q.reason != reason, reason
+		b.asked[one.name] = q
+		return is, false
+	case one.relation == other && q.replaced && !renewed:
 		return false, false
+	case one.relation == other && reason != "":
+		b.assumed = append(b.assumed, reason)
 	}
-	if moved = one.relation != one.before; moved {
-		b.sources = b.sources.with(one.name, one.relation)
-		b.version++
-	}
-	return true, moved
+	delete(b.asked, one.name)
+	b.sources = b.sources.with(one.name, one.relation)
+	b.version++
+	return true, true
 }
 
-// after returns the question after another answer.
-func (q question) after(answer relation) question {
-	switch {
-	case answer != unsaid:
-		q.unsaid = time.Time{}
-	case q.unsaid.IsZero():
-		q.unsaid = time.Now()
+// reason returns why the relation of a source is unknown, or assumed.
+func (r *related) reason() string {
+	if r.err == nil {
+		return ""
 	}
-	return q
+	return fmt.Sprintf("source %s: %s", r.name, r.err)
 }
 
-// reconsider resets the questions of sources with other settings in a new configuration:
-// earlier answers do not count. The caller holds the lock.
+// reconsider resets the questions of sources with other settings in a new configuration.
+// The caller holds the lock.
 func (b *branch) reconsider(entries []config.Source) {
 	for _, s := range entries {
 		_, asked := b.asked[s.Name]
@@ -173,9 +167,16 @@ func (b *branch) reconsider(entries []config.Source) {
 	}
 }
 
-// targetOf returns the target that an output's sources are compared with; false if it has
-// none.
-func targetOf(settings output.Settings, b *branch) (target, bool) {
-	written, writes := settings.(output.APIServer)
-	return target{written, b}, writes && !isSelective(settings)
+// keeps reports whether a source, which is new or reads another API server than before, may
+// run beside the outputs of the branch.
+func (b *branch) keeps(ctx context.Context, s config.Source) bool {
+	now := b.selection().relation(s.Name)
+	if b.target.APIServer == nil || now == unknown {
+		return true // records of unknown sources do not pass before the relation is known
+	}
+	found := other
+	for _, one := range b.target.relate(ctx, []config.Source{s}) {
+		found = one.relation
+	}
+	return found == now
 }

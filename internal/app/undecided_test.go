@@ -1,12 +1,15 @@
 package app
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,25 +25,27 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
-// cluster is an API server at one of its addresses.
+// cluster is an API server at one of its addresses, with a Lease as the marker.
 type cluster struct {
 	address string
 
-	mu    sync.Mutex // guards the rest
-	uid   string
-	err   error
-	asked int
+	mu     sync.Mutex // guards the rest
+	uid    string     // of the Lease; empty without one
+	err    error      // answers every request
+	asked  int        // number of requests
+	looked func()     // called with each search for a marker; may be nil
+	made   bool       // the Lease was created here
 }
 
-// says changes which cluster it says it is of; empty if it does not say so.
-func (c *cluster) says(uid string, err error) {
+// has replaces the Lease, or the error that answers every request.
+func (c *cluster) has(uid string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.uid, c.err = uid, err
 }
 
-// questions counts how often it was asked since the last call.
-func (c *cluster) questions() (n int) {
+// requests returns the number of requests since the last call.
+func (c *cluster) requests() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, c.asked = c.asked, 0
@@ -50,12 +55,26 @@ func (c *cluster) questions() (n int) {
 // Server implements [source.APIServer] and [output.APIServer].
 func (c *cluster) Server() (string, error) { return c.address, nil }
 
-// Identity implements [source.APIServer] and [output.APIServer].
-func (c *cluster) Identity(context.Context) (string, error) {
+// Sees implements [source.APIServer].
+func (c *cluster) Sees(_ context.Context, m source.Marker) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked++
-	return c.uid, c.err
+	if c.looked != nil {
+		c.looked()
+	}
+	return c.err == nil && c.uid == m.UID, c.err
+}
+
+// Mark implements [output.APIServer].
+func (c *cluster) Mark(_ context.Context, create bool) (source.Marker, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	if create && c.uid == "" && c.err == nil {
+		c.uid, c.made = "made", true
+	}
+	return source.Marker{Namespace: "mesh", Name: "isthmus", UID: c.uid}, c.err
 }
 
 // lists are the settings of a source that lists one service.
@@ -113,6 +132,9 @@ func (w *writes) Open(context.Context, output.Env) (output.Output, error) { retu
 // Warnings implements [output.Settings].
 func (*writes) Warnings() []string { return nil }
 
+// Only implements [output.APIServer].
+func (*writes) Only() []string { return nil }
+
 // Publish implements [output.Output].
 func (w *writes) Publish(s *catalog.Snapshot, _ catalog.Change, _ bool) {
 	w.mu.Lock()
@@ -145,6 +167,7 @@ type bridged struct {
 	output     *writes
 	config     *config.Config
 	reload     chan os.Signal
+	log        bytes.Buffer // to be read after synctest.Wait
 }
 
 const (
@@ -179,7 +202,7 @@ func (b *bridged) serve() {
 	m.Load = func(string) (*config.Config, error) { return b.config, nil }
 	m.Watch = func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() }
 	ctx, cancel := context.WithCancel(context.Background())
-	a, err := assemble(ctx, b.config, "test", slog.New(slog.DiscardHandler), m, false)
+	a, err := assemble(ctx, b.config, "test", slog.New(slog.NewTextHandler(&b.log, nil)), m, false)
 	if err != nil {
 		cancel()
 		b.Fatal(err)
@@ -220,63 +243,100 @@ func (b *bridged) writes(period time.Duration, hosts ...string) {
 // latest is when at the latest something is taken over which an API server says.
 const latest = 10*askLimit + time.Second
 
-// An API server that starts denies for a time what it allows later. It is not taken for
-// one of another cluster by that.
-func TestWhatIsDeniedAtTheStartIsNotFinal(t *testing.T) {
-	for name, uid := range map[string]string{"of the same cluster": "u-1", "of another": "u-2"} {
+// errDenied is the answer of an API server to a user without a right.
+var errDenied = errors.New("allow the verb get on leases")
+
+// While the relation of a source is unknown, nothing of the source is written. The
+// relation is decided as soon as both API servers answer, and once for all.
+func TestUnknownSourceIsDecidedLater(t *testing.T) {
+	for name, test := range map[string]struct {
+		uid         string
+		near, east  error
+		wantWritten []string
+	}{
+		"same cluster, denied by the source's":     {"u-1", nil, errDenied, []string{inFolder}},
+		"another cluster, denied by the source's":  {"u-2", nil, errDenied, []string{inEast, inFolder}},
+		"no such Lease, denied by the source's":    {"", nil, errDenied, []string{inEast, inFolder}},
+		"same cluster, denied by the written one":  {"u-1", errDenied, nil, []string{inFolder}},
+		"another cluster, denied by the written":   {"u-2", errDenied, nil, []string{inEast, inFolder}},
+		"another cluster, denied by both of them":  {"u-2", errDenied, errDenied, []string{inEast, inFolder}},
+		"the same cluster, denied by both of them": {"u-1", errDenied, errDenied, []string{inFolder}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bridged) {
+				b.near.has("u-1", test.near)
+				b.east.has(test.uid, test.east)
 				b.serve()
-				b.writes(unsaidLimit / 2) // it waits for east, as for one that is not listed yet
-				b.east.says(uid, nil)
-				time.Sleep(latest)
-				if uid == "u-1" {
-					b.writes(time.Hour, inFolder)
-				} else {
-					b.writes(time.Hour, inEast, inFolder)
+				b.writes(time.Hour) // the first listing waits for east
+				b.east.requests()
+				b.near.requests()
+				time.Sleep(time.Hour)
+				if n := b.near.requests(); n < int(time.Hour/(10*askLimit)) || n > 2*int(time.Hour/(5*askLimit)) {
+					b.Errorf("there are %d requests in an hour", n)
 				}
-				b.east.questions()
-				if time.Sleep(time.Hour); b.east.questions() > 0 {
-					b.Error("it is asked although it has said it")
+				b.near.has("u-1", nil)
+				b.east.has(test.uid, nil)
+				time.Sleep(latest)
+				b.near.requests()
+				b.east.requests()
+				b.east.has("u-1", nil)
+				b.near.has("u-1", nil)
+				b.writes(time.Hour, test.wantWritten...)
+				if n := b.east.requests() + b.near.requests(); n > 0 {
+					b.Errorf("there are %d requests after the decision", n)
 				}
 			})
 		})
 	}
 }
 
-// Who may never know which cluster it is has its services written in the end. It is asked
-// on, and not too often.
-func TestWhatIsDeniedForLongIsWritten(t *testing.T) {
+// Why a relation is unknown is logged once, and again when the reason is another one.
+func TestReasonsOfUnknownSourcesAreLogged(t *testing.T) {
 	inBubble(t, func(b *bridged) {
+		b.east.has("", errors.New("it is down"))
 		b.serve()
-		b.writes(unsaidLimit - time.Second)
-		time.Sleep(latest)
-		b.writes(0, inEast, inFolder)
-		b.east.questions()
-		b.writes(time.Hour, inEast, inFolder)
-		if n := b.east.questions(); n < int(time.Hour/(10*askLimit)) || n > int(time.Hour/(5*askLimit)) {
-			b.Errorf("it is asked %d times in an hour", n)
+		for _, want := range []string{"it is down", errDenied.Error()} {
+			b.writes(time.Hour)
+			if n := strings.Count(b.log.String(), want); n != 1 {
+				b.Errorf("%q is logged %d times", want, n)
+			}
+			b.east.has("", errDenied)
 		}
 	})
 }
 
-// What was written because it was denied for long is taken away once it is known that it
-// is of the cluster that is written to, whichever of the two did not say so.
-func TestWhatWasWrittenAfterDenialsIsTakenBack(t *testing.T) {
-	for _, name := range []string{"the one that is read", "the one that is written", "both"} {
-		t.Run(name, func(t *testing.T) {
+// The marker is created where it is missing, and compared by its UID.
+func TestMarkerIsCreatedAndCompared(t *testing.T) {
+	for uid, written := range map[string][]string{"made": {inFolder}, "u-2": {inEast, inFolder}, "": {inEast, inFolder}} {
+		t.Run("the source sees "+uid, func(t *testing.T) {
 			inBubble(t, func(b *bridged) {
-				if name != "the one that is read" {
-					b.near.says("", nil)
+				b.near.has("", nil)
+				b.east.has(uid, nil)
+				b.serve()
+				b.writes(time.Hour, written...)
+				if !b.near.made || b.east.made {
+					b.Errorf("created are %t and %t", b.near.made, b.east.made)
 				}
-				if name == "the one that is written" {
-					b.east.says("u-1", nil)
+			})
+		})
+	}
+}
+
+// A source that looks for a marker which was replaced meanwhile sees another one, or none.
+// That does not prove another cluster.
+func TestReplacedMarkerProvesNothing(t *testing.T) {
+	for _, uid := range []string{"", "u-3"} {
+		t.Run("by "+uid, func(t *testing.T) {
+			inBubble(t, func(b *bridged) {
+				b.east.has("u-1", nil)
+				b.east.looked = func() { // both are one cluster
+					b.east.looked = nil
+					b.east.uid = uid
+					b.near.has(uid, nil)
 				}
 				b.serve()
-				time.Sleep(unsaidLimit + latest)
-				b.writes(time.Hour, inEast, inFolder)
-				b.near.says("u-1", nil)
-				b.east.says("u-1", nil)
+				b.writes(0)
+				b.east.has(cmp.Or(uid, "made"), nil)
 				time.Sleep(latest)
 				b.writes(time.Hour, inFolder)
 			})
@@ -284,34 +344,64 @@ func TestWhatWasWrittenAfterDenialsIsTakenBack(t *testing.T) {
 	}
 }
 
-// A minute of denials is one without anything else between them. An API server that is
-// down, or starts anew, has denied nothing.
-func TestAMinuteOfDenialsIsWithoutAPause(t *testing.T) {
+// A confirmation that fails leaves the source unknown as well.
+func TestMarkerThatCannotBeConfirmedProvesNothing(t *testing.T) {
 	inBubble(t, func(b *bridged) {
+		b.east.has("u-2", nil)
+		b.east.looked = func() { b.near.has("u-1", errDenied) }
 		b.serve()
-		for range 10 {
-			b.writes(unsaidLimit / 2)
-			b.east.says("", errors.New("it is down"))
-			time.Sleep(latest)
-			b.east.says("", nil)
-		}
-		b.east.says("u-2", nil)
-		time.Sleep(latest)
-		b.writes(0, inEast, inFolder)
+		b.writes(time.Hour)
 	})
 }
 
-// A rehearsal writes nothing, so it does not wait for what may be said later.
-func TestARehearsalDoesNotWaitForADenial(t *testing.T) {
+// A rehearsal creates no marker. Without one, it assumes that other addresses are of other
+// clusters, and warns. It does not wait for that.
+func TestRehearsalOnlyLooksForTheMarker(t *testing.T) {
+	for uid, warns := range map[string]bool{"": true, "u-1": false} {
+		t.Run("marker "+uid, func(t *testing.T) {
+			inBubble(t, func(b *bridged) {
+				b.near.has(uid, nil)
+				b.east.has("u-2", nil)
+				began := time.Now()
+				r, err := Rehearse(b.Context(), b.config, slog.New(slog.DiscardHandler))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if took := time.Since(began); took > 0 {
+					b.Errorf("it takes %s", took)
+				}
+				if len(r.Warnings) > 0 != warns || warns && !strings.HasPrefix(r.Warnings[0], "source east: the Lease mesh/isthmus ") {
+					b.Errorf("the warnings are %q", r.Warnings)
+				}
+				if b.near.made {
+					b.Error("a marker is created")
+				}
+				b.writes(0, inEast, inFolder)
+			})
+		})
+	}
+}
+
+// A rehearsal leaves out a source that sees the marker.
+func TestRehearsalComparesByTheMarker(t *testing.T) {
 	inBubble(t, func(b *bridged) {
-		began := time.Now()
+		b.east.has("u-1", nil)
 		if _, err := Rehearse(b.Context(), b.config, slog.New(slog.DiscardHandler)); err != nil {
 			b.Fatal(err)
 		}
-		if took := time.Since(began); took > 0 {
-			b.Errorf("it takes %s", took)
+		b.writes(0, inFolder)
+	})
+}
+
+// A rehearsal that waits for an unknown source in vain names the error.
+func TestRehearsalNamesTheUnknownSource(t *testing.T) {
+	inBubble(t, func(b *bridged) {
+		b.east.has("", errDenied)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		if _, err := Rehearse(ctx, b.config, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "source east: "+errDenied.Error()) {
+			b.Errorf("the error is %v", err)
 		}
-		b.writes(0, inEast, inFolder)
 	})
 }
 
@@ -326,7 +416,7 @@ func TestSourceOfOtherSettingsUnderTheNameIsWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bridged) {
-				b.east.says("", errors.New("it is down"))
+				b.east.has("", errors.New("it is down"))
 				b.serve()
 				b.writes(time.Hour)
 				b.becomes("other", settings)
@@ -337,7 +427,7 @@ func TestSourceOfOtherSettingsUnderTheNameIsWritten(t *testing.T) {
 		})
 		t.Run(name+", and nothing was read before", func(t *testing.T) {
 			inBubble(t, func(b *bridged) {
-				b.east.says("", errors.New("it is down"))
+				b.east.has("", errors.New("it is down"))
 				b.config.Sources[1].Settings = &reads{lists{err: errors.New("it is down")}, b.east}
 				b.serve()
 				b.writes(time.Hour)
@@ -349,14 +439,22 @@ func TestSourceOfOtherSettingsUnderTheNameIsWritten(t *testing.T) {
 	}
 }
 
-// What one API server denied does not count for another one that is read under the name.
-func TestADenialIsOfOneAPIServer(t *testing.T) {
-	inBubble(t, func(b *bridged) {
-		b.serve()
-		b.writes(unsaidLimit - time.Second)
-		b.becomes("kubernetes", &reads{lists{host: inEast}, &cluster{address: "https://west"}})
-		b.writes(unsaidLimit-time.Second, inFolder)
-		time.Sleep(latest)
-		b.writes(0, inEast, inFolder)
-	})
+// A source that reads another API server by other settings is compared anew.
+func TestOtherSettingsAreComparedAnew(t *testing.T) {
+	for uid, written := range map[string][]string{"u-1": {inFolder}, "u-2": {inEast, inFolder}} {
+		t.Run("west has "+uid, func(t *testing.T) {
+			inBubble(t, func(b *bridged) {
+				b.east.has("", errDenied)
+				b.serve()
+				b.writes(time.Hour)
+				west := &cluster{address: "https://west", uid: uid}
+				b.becomes("kubernetes", &reads{lists{host: inEast}, west})
+				time.Sleep(latest)
+				b.writes(time.Hour, written...)
+				if west.requests() == 0 {
+					b.Error("west was not asked")
+				}
+			})
+		})
+	}
 }

@@ -24,12 +24,13 @@ const mostLines = 20
 // rehearsal is the actions that would be written and their reasons, as -o json and -o yaml
 // print them. Its fields are described in docs/reference/istio.md.
 type rehearsal struct {
-	Sources []rehearsed       `json:"sources"`
-	Writer  string            `json:"writer"`  // the output that would write; empty if there is none
-	Actions []output.Action   `json:"actions"` // in the order of the objects
-	LeftOut []output.Omission `json:"leftOut"`
-	Counts  counts            `json:"counts"` // of the actions
-	Rights  output.Rights     `json:"rights"` // in the API server
+	Sources  []rehearsed       `json:"sources"`
+	Warnings []string          `json:"warnings"` // the assumptions under which the actions hold
+	Writer   string            `json:"writer"`   // the output that would write; empty if there is none
+	Actions  []output.Action   `json:"actions"`  // in the order of the objects
+	LeftOut  []output.Omission `json:"leftOut"`
+	Counts   counts            `json:"counts"` // of the actions
+	Rights   output.Rights     `json:"rights"` // in the API server
 }
 
 // rehearsed is a source that was read once.
@@ -128,7 +129,7 @@ func (s rehearsed) read() bool {
 
 func shape(plan app.Rehearsal) rehearsal {
 	r := rehearsal{
-		Sources: []rehearsed{}, Writer: strings.Join(plan.Writers, ", "),
+		Sources: []rehearsed{}, Warnings: append([]string{}, plan.Warnings...), Writer: strings.Join(plan.Writers, ", "),
 		Actions: append([]output.Action{}, plan.Actions...), LeftOut: append([]output.Omission{}, plan.LeftOut...),
 	}
 	r.Rights = plan.Rights
@@ -168,6 +169,9 @@ func (c *counts) add(v output.Verb) {
 func printRehearsal(c *cobra.Command, r rehearsal) {
 	out := c.OutOrStdout()
 	printSourcesOf(c, r)
+	for _, w := range r.Warnings {
+		say(out, "warning: %s\n", w)
+	}
 	for _, a := range r.Actions {
 		printAction(c, a)
 	}

@@ -1,8 +1,6 @@
 package kubeconfig_test
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,44 +59,5 @@ current-context: one
 		if _, err := kubeconfig.Load(test.file, test.context, "isthmus"); err == nil || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%+v: %v", test, err)
 		}
-	}
-}
-
-// An API server says which cluster it is of, or that it does not tell us. Nothing that
-// stands before it can say the latter in its place.
-func TestIdentityIsThatOfTheCluster(t *testing.T) {
-	t.Parallel()
-	const status = `{"kind": "Status", "apiVersion": "v1", "status": "Failure"}`
-	for name, test := range map[string]struct {
-		code   int
-		answer string
-		want   string
-		fails  bool
-	}{
-		"it says so":            {200, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "u-1"}}`, "u-1", false},
-		"we may not know":       {403, status, "", false},
-		"it has none":           {404, status, "", false},
-		"we are unknown to it":  {401, status, "", true},
-		"it is not ready":       {503, status, "", true},
-		"a proxy forbids it":    {403, "<html>", "", true},
-		"a proxy finds nothing": {404, `{"error": "no route"}`, "", true},
-		"something else":        {200, "<html>", "", true},
-		"another object":        {200, `{"kind": "NamespaceList", "metadata": {"uid": "u-1"}}`, "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/k8s/c-1/api/v1/namespaces/kube-system" {
-					t.Errorf("it is asked for %s", r.URL)
-				}
-				w.WriteHeader(test.code)
-				_, _ = w.Write([]byte(test.answer))
-			}))
-			defer server.Close()
-			got, err := kubeconfig.Identity(t.Context(), &rest.Config{Host: server.URL + "/k8s/c-1/"})
-			if got != test.want || (err != nil) != test.fails {
-				t.Errorf("it is %q, %v", got, err)
-			}
-		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Config defines the destination and the manner of the writes.
@@ -48,7 +49,8 @@ type Config struct {
 // LeaderElection lets only one of several replicas write.
 type LeaderElection struct {
 	Enabled bool `json:"enabled"`
-	// Namespace and Name are the namespace and name of the Lease.
+	// Namespace and Name are the namespace and name of the Lease. Without an election, the
+	// Lease still marks the written cluster.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
@@ -81,7 +83,7 @@ func (c Config) Translate(instance string, s *catalog.Service, exists func(name 
 	return t
 }
 
-// Only implements [output.Selective].
+// Only implements [output.APIServer].
 func (c *Config) Only() []string { return c.Sources }
 
 // String implements [output.Settings].
@@ -122,13 +124,26 @@ func (c Config) Server() (string, error) {
 	return kubeconfig.Server(target)
 }
 
-// Identity implements [output.APIServer].
-func (c Config) Identity(ctx context.Context) (string, error) {
+// Sees implements [source.APIServer].
+func (c Config) Sees(ctx context.Context, m source.Marker) (bool, error) {
 	target, err := c.target()
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	return kubeconfig.Identity(ctx, target)
+	uid, err := kubeconfig.Lease{Namespace: m.Namespace, Name: m.Name}.UID(ctx, target, false)
+	return err == nil && uid == m.UID, err
+}
+
+// Mark implements [output.APIServer]. The marker is the Lease of the election, which takes
+// it over.
+func (c Config) Mark(ctx context.Context, create bool) (m source.Marker, err error) {
+	lease := kubeconfig.Lease{Namespace: c.LeaderElection.Namespace, Name: c.LeaderElection.Name}
+	target, err := c.target()
+	if err != nil {
+		return m, err
+	}
+	uid, err := lease.UID(ctx, target, create)
+	return source.Marker{Namespace: lease.Namespace, Name: lease.Name, UID: uid}, err
 }
 
 // mostEndpoints is the largest allowed shard size. Istio's schema allows 4096 endpoints in
@@ -159,9 +174,6 @@ func wrong(holds bool, format string, args ...any) error {
 }
 
 func (l LeaderElection) validate() error {
-	if !l.Enabled {
-		return nil
-	}
 	return errors.Join(
 		wrong(!names.IsNamespace(l.Namespace),
 			"leaderElection.namespace: %q is not a namespace; istio-system is the default", l.Namespace),

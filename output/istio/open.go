@@ -10,7 +10,6 @@ import (
 
 var (
 	_ output.Settings      = (*Config)(nil)
-	_ output.Selective     = (*Config)(nil)
 	_ output.APIServer     = (*Config)(nil)
 	_ output.Output        = opened{}
 	_ output.SourceRemover = opened{}

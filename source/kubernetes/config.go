@@ -124,13 +124,14 @@ func (c *Config) Server() (string, error) {
 	return kubeconfig.Server(target)
 }
 
-// Identity implements [source.APIServer].
-func (c *Config) Identity(ctx context.Context) (string, error) {
+// Sees implements [source.APIServer].
+func (c *Config) Sees(ctx context.Context, m source.Marker) (bool, error) {
 	target, err := c.target()
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	return kubeconfig.Identity(ctx, target)
+	uid, err := kubeconfig.Lease{Namespace: m.Namespace, Name: m.Name}.UID(ctx, target, false)
+	return err == nil && uid == m.UID, err
 }
 
 // ClusterDomain implements [source.Cluster].

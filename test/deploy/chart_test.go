@@ -265,19 +265,31 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 	}
 }
 
-// Which cluster it is may be asked only if sources may read the one that is written to.
-func TestRightToAskForTheClusterIsGivenIfItIsAsked(t *testing.T) {
+// The Lease marks the written cluster, also without an election, if sources may read that
+// cluster.
+func TestRightsToTheMarkerAreGivenIfClustersAreCompared(t *testing.T) {
 	t.Parallel()
-	const asks = "{[get] [] [namespaces] [kube-system] []}"
-	for sources, want := range map[string]bool{
-		"outputs: {istio: {}}\n  sources: [{name: far, kubernetes: {kubeconfig: /far}}]":               true,
-		"outputs: {istio: {}}\n  sources: [{name: here, kubernetes: }]":                                true,
-		"outputs: {istio: {sources: [far]}}\n  sources: [{name: far, kubernetes: {kubeconfig: /far}}]": false,
-		"outputs: {istio: {}}\n  sources: [{name: files, file: {path: /registry}}]":                    false,
+	const marks = "[{[create] [coordination.k8s.io] [leases] [] []} {[get] [coordination.k8s.io] [leases] [bridge] []}]"
+	const elects = "[{[create] [coordination.k8s.io] [leases] [] []} {[get update] [coordination.k8s.io] [leases] [bridge] []}]"
+	const alone = "leaderElection: {enabled: false}"
+	for values, want := range map[string]string{
+		"outputs: {istio: {}}\n  sources: [{name: far, kubernetes: {kubeconfig: /far}}]":                                                elects,
+		"outputs: {istio: {" + alone + "}}\n  sources: [{name: far, kubernetes: {kubeconfig: /far}}]":                                   marks,
+		"outputs: {istio: {" + alone + "}}\n  sources: [{name: here, kubernetes: }]":                                                    marks,
+		"outputs: {istio: {" + alone + ", sources: [far]}}\n  sources: [{name: far, kubernetes: {kubeconfig: /far}}]":                   "",
+		"outputs: {istio: {" + alone + "}}\n  sources: [{name: files, file: {path: /registry}}]":                                        "",
+		"outputs: {istio: {}}\n  sources: [{name: here, kubernetes: {}}]\nrbac: {create: false}":                                        "",
+		"outputs: {istio: {leaderElection: {enabled: true}, sources: [far]}}\n  sources: [{name: far, kubernetes: {kubeconfig: /far}}]": elects,
 	} {
-		role := get[rbacv1.ClusterRole](t, render(t, "config:\n  "+sources+"\n"), "ClusterRole bridge-mesh")
-		if got := fmt.Sprint(role.Rules); strings.Contains(got, asks) != want {
-			t.Errorf("%s: it may %s", sources, got)
+		got, o := "", render(t, "config:\n  "+values+"\n")
+		if _, is := o["Role bridge"]; is {
+			role := get[rbacv1.Role](t, o, "Role bridge")
+			if got = fmt.Sprint(role.Rules); role.Namespace != "mesh" || get[rbacv1.RoleBinding](t, o, "RoleBinding bridge").Subjects[0].Name != "bridge" {
+				t.Errorf("%s: the role is %+v", values, role)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: the rights are %s, want %s", values, got, want)
 		}
 	}
 }

@@ -165,11 +165,17 @@ func same(a, b Object) bool {
 }
 
 func notFound(at string) *Rejection {
-	return &Rejection{Code: http.StatusNotFound, Reason: "NotFound", Message: path.Base(at) + " not found"}
+	return &Rejection{
+		Code: http.StatusNotFound, Reason: "NotFound", Message: path.Base(at) + " not found",
+		resource: path.Base(path.Dir(at)), name: path.Base(at),
+	}
 }
 
 func (r *Rejection) write(w http.ResponseWriter) {
 	details := Object{}
+	if r.name != "" {
+		details["kind"], details["name"] = r.resource, r.name
+	}
 	if r.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))
 		details["retryAfterSeconds"] = r.RetryAfter

@@ -22,6 +22,8 @@ type Rejection struct {
 	RetryAfter int // seconds
 	Cause      string
 	Field      string // that is not as it should be
+
+	resource, name string // of an object that does not exist
 }
 
 // Server is the stand-in. Make one with [New] and [Server.Close] it.
