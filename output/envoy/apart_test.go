@@ -19,8 +19,8 @@ func TestListenersOfManyServicesWait(t *testing.T) {
 		"10.0.0.1_443": 0, "2001:db8::1_443": 0, names.VirtualOutbound: 0, names.VirtualInbound: 0, "0.0.0.0": 0, "reviews.example.com:80": 0,
 	} {
 		got := listeners.Debounce
-		for _, apart := range listeners.Apart {
-			if apart.Is(name) {
+		for _, apart := range listeners.NameDebounces {
+			if apart.Match(name) {
 				got = apart.Debounce
 				break
 			}

@@ -136,7 +136,7 @@ func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 			got = append(got, reachedThrough(l, wire.ClusterURL)...)
 		}
 		routes := []proto.Message{
-			underSettings(t, s, client, RouteType, "80"), message(t, s.Types(nil)[RouteType].Void("81").Joined().Body),
+			underSettings(t, s, client, RouteType, "80"), message(t, s.Types(nil)[RouteType].Empty("81").Joined().Body),
 		}
 		for _, r := range routes {
 			hosts := r.(*routev3.RouteConfiguration).GetVirtualHosts()

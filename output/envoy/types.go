@@ -64,7 +64,7 @@ func resourceTypes() []resourceType {
 				Awaited: true,
 				Brings:  []string{wire.MemberURL},
 				// An assignment without endpoints, rather than silence: Envoy waits for it.
-				Void: func(name string) push.Encoded { return resourceOf(name, (&wire.Assignment{Name: name}).Any()) },
+				Empty: func(name string) push.Encoded { return resourceOf(name, (&wire.Assignment{Name: name}).Any()) },
 			},
 			view: viewEndpoints, names: assignmentNames, find: findAssignment,
 		},
@@ -79,7 +79,7 @@ func resourceTypes() []resourceType {
 				Needs:    []string{wire.ClusterURL, wire.VirtualHostURL},
 				Audience: audienceOf,
 				Absent:   absentListener,
-				Void:     voidListener,
+				Empty:    voidListener,
 			},
 			view: viewListeners, names: allListenerNames, find: findAnyListener,
 		},
@@ -91,15 +91,15 @@ func resourceTypes() []resourceType {
 				Brings:    []string{wire.VirtualHostURL},
 				Aggregate: reach.IsEnvoy,
 				Absent:    absentRoute,
-				Void:      func(name string) push.Encoded { return voidRoutes(policy.Istio, name) },
+				Empty:     func(name string) push.Encoded { return voidRoutes(policy.Istio, name) },
 			},
 			view: viewRoutes, names: allRouteNames, find: findAnyRoutes,
 		},
 		// An Envoy starts at once when its question for a runtime or a secret is answered, and
 		// otherwise after 15 s (initial_fetch_timeout).
 		RuntimeType: {TypeSpec: push.TypeSpec{
-			Name: wire.RuntimeURL,
-			Void: func(name string) push.Encoded { return encode(name, wire.RuntimeURL, wire.Runtime(name)) },
+			Name:  wire.RuntimeURL,
+			Empty: func(name string) push.Encoded { return encode(name, wire.RuntimeURL, wire.Runtime(name)) },
 		}},
 		SecretType: {TypeSpec: push.TypeSpec{Name: wire.SecretURL}, names: secretNames, find: findSecret},
 		MemberType: {
@@ -119,7 +119,7 @@ func resourceTypes() []resourceType {
 				Name:  wire.VirtualHostURL,
 				Needs: []string{wire.ClusterURL},
 				// Envoy asks for all, and takes those of its route configurations.
-				Within: names.RoutesOf,
+				Parent: names.RoutesOf,
 				// A virtual host belongs to one service port, and always leads to one cluster.
 				// One that loses a domain does not wait, so that its new owner comes no earlier.
 				Fixed: true,
@@ -162,7 +162,7 @@ func Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.Typ
 			specs[r].Debounce = [...]push.Debounce{debounce(t.Name, push.WholeState), debounce(t.Name, push.Delta)}
 		}
 	}
-	specs[ListenerType].Apart = apartFor(debounce)
+	specs[ListenerType].NameDebounces = apartFor(debounce)
 	return specs
 }
 
@@ -193,7 +193,7 @@ func apartFor(debounce func(typeName string, m push.Mode) push.Debounce) []push.
 	}
 	apart := make([]push.NameDebounce, len(all))
 	for n, of := range all {
-		apart[n].Is, apart[n].Replace = of.is, of.replace
+		apart[n].Match, apart[n].DelayRemovals = of.is, of.replace
 		if debounce != nil {
 			apart[n].Debounce = [...]push.Debounce{debounce(of.changes, push.WholeState), debounce(of.changes, push.Delta)}
 		}

@@ -92,7 +92,7 @@ func NewTranslator() *Translator { return &Translator{*policy.New()} }
 // Types is [Types] for the settings.
 func (t *Translator) Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
 	specs, prepared := Types(debounce), t.Prepare()
-	specs[RouteType].Void = func(name string) push.Encoded { return voidRoutes(prepared, name) }
+	specs[RouteType].Empty = func(name string) push.Encoded { return voidRoutes(prepared, name) }
 	return specs
 }
 

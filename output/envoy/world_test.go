@@ -126,17 +126,17 @@ func TestVoidIsAnAssignmentWithNoEndpoints(t *testing.T) {
 	subject, _ := w.Find(View{Kind: reach.KindEnvoy}, EndpointType, "outbound|81||h")
 	is := subject.Encode()
 	types := Types(nil)
-	void := types[EndpointType].Void("outbound|81||h")
+	void := types[EndpointType].Empty("outbound|81||h")
 	if void.Version != is.Version || !slices.Equal(void.Body, is.Body) {
 		t.Errorf("void is %v, a service without endpoints %v", void, is)
 	}
-	if types[ClusterType].Void != nil {
+	if types[ClusterType].Empty != nil {
 		t.Error("clusters have a void")
 	}
 }
 
 func TestVoidListenersLeadNowhere(t *testing.T) {
-	void := Types(nil)[ListenerType].Void
+	void := Types(nil)[ListenerType].Empty
 	for _, name := range []string{"h", "h:080", ":80", "h\xff:80", strings.Repeat("h", vhost.LongestHost+1) + ":80"} {
 		if e := void(name); e.Body != nil {
 			t.Errorf("there is one of %q", name)
