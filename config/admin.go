@@ -40,7 +40,7 @@ type AdminTLS struct {
 func (a Admin) Validate() error {
 	var errs []error
 	if err := loopback.ValidListen(a.Listen); err != nil {
-		errs = append(errs, fmt.Errorf("listen: %w; give such as 127.0.0.1:8080", err))
+		errs = append(errs, fmt.Errorf("listen: %w, such as 127.0.0.1:8080", err))
 	}
 	for i, host := range a.AllowedHosts {
 		if !isHost(host) {

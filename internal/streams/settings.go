@@ -73,12 +73,12 @@ func (t *TLS) Files() []*string { return []*string{&t.CertFile, &t.KeyFile, &t.C
 func ValidListen(address string, t TLS, insecure bool, example, socket string) error {
 	if path, unix := strings.CutPrefix(address, "unix://"); unix {
 		if path == "" {
-			return fmt.Errorf("listen: unix:// without a path; give such as %s", socket)
+			return fmt.Errorf("listen: unix:// needs a path, such as %s", socket)
 		}
 		return nil
 	}
 	if err := loopback.ValidListen(address); err != nil {
-		return fmt.Errorf("listen: %w; give such as %s", err, example)
+		return fmt.Errorf("listen: %w, such as %s", err, example)
 	}
 	if IsLocal(address) || t.Enabled() || insecure {
 		return nil

@@ -120,7 +120,7 @@ func retriesOfGRPC(t *testing.T, s *Translator, c push.Client) *routev3.RetryPol
 	return r.GetVirtualHosts()[0].GetRoutes()[0].GetRoute().GetRetryPolicy()
 }
 
-// What belongs to no service goes where it was going, or nowhere.
+// A connection to no service goes to its original destination, or is dropped.
 func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 	t.Parallel()
 	for outbound, want := range map[string][]string{

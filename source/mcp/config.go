@@ -70,14 +70,14 @@ func (c *Config) validateAddress() error {
 	}
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil || host == "" || loopback.ValidListen(c.Address) != nil || port == "0" {
-		return fmt.Errorf("address: %q is not a host and port; give such as 127.0.0.1:9901", c.Address)
+		return fmt.Errorf("address: %q is not a host and port, such as 127.0.0.1:9901", c.Address)
 	}
 	return nil
 }
 
 func (c *Config) validateListen() error {
 	if err := loopback.ValidListen(c.Listen); err != nil {
-		return fmt.Errorf("listen: %w; give such as 127.0.0.1:9902", err)
+		return fmt.Errorf("listen: %w, such as 127.0.0.1:9902", err)
 	}
 	if loopback.IsListen(c.Listen) || c.TLS.enabled() || c.Insecure {
 		return nil

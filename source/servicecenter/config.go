@@ -160,13 +160,13 @@ func (c *Config) validateTimes() error {
 		errs = append(errs, fmt.Errorf("poll: %s would flood the registry; give at least %s, such as 2s", c.Poll, shortestPoll))
 	}
 	if c.Audit < c.Poll {
-		errs = append(errs, fmt.Errorf("audit: %s is shorter than poll; give such as 10m", c.Audit))
+		errs = append(errs, fmt.Errorf("audit: %s must not be shorter than poll, such as 10m", c.Audit))
 	}
 	if c.Timeout <= 0 {
 		errs = append(errs, errors.New("timeout: must be more than 0, such as 10s"))
 	}
 	if c.PortGrace < 0 {
-		errs = append(errs, errors.New("portGrace: must not be negative; give such as 1h"))
+		errs = append(errs, errors.New("portGrace: must not be negative; give, for example, 1h"))
 	}
 	if c.Dependencies.Poll != 0 && c.Dependencies.Poll < time.Second {
 		errs = append(errs, errors.New("dependencies.poll: asks for the whole graph; give at least 1s, such as 1m, or 0 not to read it"))

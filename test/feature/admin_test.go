@@ -216,7 +216,7 @@ func TestAServiceShowsWhatAnotherHas(t *testing.T) {
 	await(t, "the conflict", func() error {
 		want := []conflict{{
 			"xds", "ports[80].domain", "Service files:shop/other", "Service files:shop/reviews",
-			"requests at port 80 for reviews.shop go to reviews.shop.svc.cluster.local of namespace shop wherever both are seen, and not to reviews.shop; " +
+			"requests at port 80 for reviews.shop go to reviews.shop.svc.cluster.local of namespace shop in every namespace that sees both, and not to reviews.shop; " +
 				"choose another host for it, or another port",
 		}}
 		if diff := cmp.Diff(want, conflictsOf("reviews.shop")); diff != "" {
