@@ -35,13 +35,13 @@ func (t TLS) Validate() error {
 	}
 	var errs []error
 	if t.CertFile == "" {
-		errs = append(errs, errors.New("tls.certFile: missing; name the certificate that the listener shows"))
+		errs = append(errs, errors.New("tls.certFile: missing; give the path of the server certificate"))
 	}
 	if t.KeyFile == "" {
-		errs = append(errs, errors.New("tls.keyFile: missing; name the key of the certificate"))
+		errs = append(errs, errors.New("tls.keyFile: missing; give the path of the private key"))
 	}
 	if len(t.TrustDomains) > 0 && t.ClientCAFile == "" {
-		errs = append(errs, errors.New("tls.trustDomains: has no effect without clientCAFile; name the authorities of the clients there"))
+		errs = append(errs, errors.New("tls.trustDomains: has no effect without clientCAFile; set clientCAFile to the CA certificates of the clients"))
 	}
 	for i, name := range t.TrustDomains {
 		if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {

@@ -280,7 +280,7 @@ func TestResourcesOfAClientArePaged(t *testing.T) {
 	for query, want := range map[string]string{
 		"?limit=0":    `limit: "0" is not a number from 1 to 5000`,
 		"?limit=many": `limit: "many" is not a number from 1 to 5000`,
-		"?from=%7B":   "from: not a place; take it from next of the page before",
+		"?from=%7B":   "from: not a page token; use the value of next from the previous page",
 		"?from=e30x":  "from: not a place",
 	} {
 		code, body, err := isthmus.get(path + query)
