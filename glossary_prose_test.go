@@ -27,6 +27,7 @@ var privateProse = map[string]string{
 	"relieve": "release", "relieved": "released", "thins": "drops", "vanish": "disappear", "vanishes": "disappears", "vanished": "disappeared",
 	"refuse": "reject, NACK", "refuses": "rejects, NACKs", "refusing": "rejecting, NACKing", "refusal": "rejection, NACK", "refusals": "rejections, NACKs",
 	"refused": "rejected, NACKed", "lest": "so that ... not",
+	"entrance": "gateway", "entrances": "gateways", "standpoint": "location", "standpoints": "locations",
 }
 
 // publishedWords are uses of such a word that stand for something else: keys and

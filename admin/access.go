@@ -127,7 +127,7 @@ func (g *guard) checkHost(r *http.Request) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the host %q is not one this admin API is asked by: use localhost, 127.0.0.1 or [::1], or add the name to admin.allowedHosts", r.Host)
+	return fmt.Errorf("host %q is not allowed: use localhost, 127.0.0.1 or [::1], or add the name to admin.allowedHosts", r.Host)
 }
 
 // splitHost splits a host with or without a port, and normalizes the name.

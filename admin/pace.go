@@ -32,7 +32,7 @@ const (
 	idleTime = 2 * time.Minute
 )
 
-var errSlow = errors.New("the page was not taken in time")
+var errSlow = errors.New("the client did not read the page in time")
 
 // pacer bounds the cost of requests for others. Probes are always answered. Other requests
 // are limited in three ways: pages being made, pages being sent, and their bytes in memory.

@@ -123,7 +123,7 @@ func paging(r *http.Request) (limit int, from place, err error) {
 		err = json.Unmarshal(text, &from)
 	}
 	if err != nil {
-		return 0, from, errors.New("from: not a place; take it from next of the page before, as it is there")
+		return 0, from, errors.New("from: not a page token; use the value of next from the previous page")
 	}
 	return limit, from, nil
 }

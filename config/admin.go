@@ -40,18 +40,18 @@ type AdminTLS struct {
 func (a Admin) Validate() error {
 	var errs []error
 	if err := loopback.ValidListen(a.Listen); err != nil {
-		errs = append(errs, fmt.Errorf("listen: %w; give such as 127.0.0.1:8080", err))
+		errs = append(errs, fmt.Errorf("listen: %w, such as 127.0.0.1:8080", err))
 	}
 	for i, host := range a.AllowedHosts {
 		if !isHost(host) {
-			errs = append(errs, fmt.Errorf("allowedHosts[%d]: %q is not a name such as isthmus.example.com, with a port or without; each name is written out", i, host))
+			errs = append(errs, fmt.Errorf("allowedHosts[%d]: %q is not a host such as isthmus.example.com, with or without a port; wildcards are not allowed", i, host))
 		}
 	}
 	switch {
 	case a.TLS.CertFile == "" && a.TLS.KeyFile != "":
-		errs = append(errs, errors.New("tls.certFile: missing beside keyFile; name the certificate that the listener shows"))
+		errs = append(errs, errors.New("tls.certFile: missing, although keyFile is set; give the path of the server certificate"))
 	case a.TLS.CertFile != "" && a.TLS.KeyFile == "":
-		errs = append(errs, errors.New("tls.keyFile: missing beside certFile; name the key of the certificate"))
+		errs = append(errs, errors.New("tls.keyFile: missing, although certFile is set; give the path of the private key"))
 	}
 	return errors.Join(errs...)
 }
@@ -102,19 +102,19 @@ const longestToken = 64 << 10
 func ReadToken(path string) (string, error) {
 	file, err := os.Open(path) //nolint:gosec // it is the operator who names it
 	if err != nil {
-		return "", fmt.Errorf("%q cannot be read: %w; name a file that has the token and may be read", path, cause(err))
+		return "", fmt.Errorf("%q cannot be read: %w; give the path of a readable file with the token", path, cause(err))
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, longestToken+1))
 	if err != nil {
-		return "", fmt.Errorf("%q cannot be read: %w; name a file that has the token and may be read", path, cause(err))
+		return "", fmt.Errorf("%q cannot be read: %w; give the path of a readable file with the token", path, cause(err))
 	}
 	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) == 0:
-		return "", fmt.Errorf("%q is empty; write a token into it, such as that of: openssl rand -hex 32", path)
+		return "", fmt.Errorf("%q is empty; write a token into it, such as the output of: openssl rand -hex 32", path)
 	case len(text) > longestToken || bytes.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", fmt.Errorf("%q is not a single token: use letters, digits and punctuation without white space, such as that of: openssl rand -hex 32", path)
+		return "", fmt.Errorf("%q is not a single token: use letters, digits and punctuation without white space, such as the output of: openssl rand -hex 32", path)
 	}
 	return string(text), nil
 }

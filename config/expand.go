@@ -24,7 +24,7 @@ func expand(text string, lookup func(string) (string, bool)) (string, error) {
 		b.WriteString(text[:at])
 		inside, rest, closed := strings.Cut(text[at+2:], "}")
 		if !closed {
-			return "", fmt.Errorf("%q: ${ without }; write $${ for the characters themselves", text[at:])
+			return "", fmt.Errorf("%q: ${ without }; write $${ for a literal ${", text[at:])
 		}
 		value, err := variable(inside, lookup)
 		if err != nil {

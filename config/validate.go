@@ -166,7 +166,7 @@ func (c *Config) validateAddresses(f *findings) {
 	for i, l := range before {
 		for _, other := range before[:i] {
 			if sameAddress(l.address, other.address) {
-				f.add(l.field, "%q is what %s listens on; give each a port of its own", l.address, other.field)
+				f.add(l.field, "%q is also the address of %s; choose different ports", l.address, other.field)
 			}
 		}
 	}

@@ -58,8 +58,8 @@ func classesOf(t Type, spec *TypeSpec) (classes [modes][]*class) {
 		}
 	}
 	add(spec.Debounce, false)
-	for _, of := range spec.Apart {
-		add(of.Debounce, of.Replace)
+	for _, of := range spec.NameDebounces {
+		add(of.Debounce, of.DelayRemovals)
 	}
 	return classes
 }

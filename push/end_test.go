@@ -13,7 +13,7 @@ func TestEndsAreSpread(t *testing.T) {
 		subscribers int
 		took        time.Duration
 	}{
-		"few":  {10, 9 * endsApart},
+		"few":  {10, 9 * endInterval},
 		"many": {1000, 999 * time.Second / 1000},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -132,21 +132,21 @@ func (e *Engine) Connect(info Info, client Client) *Subscriber {
 	return s
 }
 
-// endsApart is the longest pause between two ends of subscribers.
-const endsApart = 20 * time.Millisecond
+// endInterval is the longest pause between two ends of subscribers.
+const endInterval = 20 * time.Millisecond
 
 // EndAll ends every subscriber, one after the other and evenly spread over a duration. It
-// takes less time if there are few, see endsApart. The spread keeps clients from
+// takes less time if there are few, see endInterval. The spread keeps clients from
 // reconnecting to other replicas all at once. A subscriber is served until its end. If ctx
 // ends, the rest end at once.
 func (e *Engine) EndAll(ctx context.Context, over time.Duration) {
 	list := slices.Collect(e.all())
-	apart := min(over/time.Duration(max(len(list), 1)), endsApart)
+	pause := min(over/time.Duration(max(len(list), 1)), endInterval)
 	next := time.NewTimer(0)
 	defer next.Stop()
 	began := time.Now()
 	for i, s := range list {
-		next.Reset(time.Until(began.Add(time.Duration(i) * apart)))
+		next.Reset(time.Until(began.Add(time.Duration(i) * pause)))
 		select {
 		case <-next.C:
 		case <-ctx.Done():

@@ -46,12 +46,12 @@ func TestManyAtFaultTakeFewAttempts(t *testing.T) {
 	})
 }
 
-// A client that asks for all of a type is sent what belongs to something that it asks
-// for, and the rest once it does.
-func TestWithinWhatIsAskedFor(t *testing.T) {
+// A client with a wildcard for a type is sent the resources whose parents it is subscribed
+// to, and the rest once it subscribes to their parents.
+func TestWildcardSendsResourcesOfSubscribedParents(t *testing.T) {
 	types := fakeTypes()
 	types[links] = TypeSpec{Name: "tables", Brings: []string{"parts"}}
-	types[parts].Awaited, types[parts].Within = true, func(name string) string { return name }
+	types[parts].Awaited, types[parts].Parent = true, func(name string) string { return name }
 	synctest.Test(t, func(t *testing.T) {
 		e := runTypes(t, Config{Order: []string{"tables", "parts"}}, types)
 		w := many(3)

@@ -231,7 +231,7 @@ func TestSetIsNotSentAgainForWhatIsNotNamedAnyMore(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) {
 			p = e.Produce([]TypeSpec{{
 				Name: "listener", Whole: true, Absent: func(string, Mode) Absence { return Empty },
-				Void: func(name string) Encoded { return Encoded{Name: name, Body: []byte("empty")} },
+				Empty: func(name string) Encoded { return Encoded{Name: name, Body: []byte("empty")} },
 			}})
 		})
 		w := newNotes(1)

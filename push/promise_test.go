@@ -14,9 +14,9 @@ func TestUrgentRemovalWaitsForNoReplacement(t *testing.T) {
 			var p *Producer
 			wait := [modes]Debounce{Delta: {Quiet: time.Second}, WholeState: {Quiet: time.Second}}
 			e := start(t, Config{}, func(e *Engine) {
-				p = e.Produce([]TypeSpec{{Name: "listener", Apart: []NameDebounce{
-					{Is: func(name string) bool { return name == "shared" }, Debounce: wait, Replace: true},
-				}, Void: emptyNote, Absent: removedOrEmpty}})
+				p = e.Produce([]TypeSpec{{Name: "listener", NameDebounces: []NameDebounce{
+					{Match: func(name string) bool { return name == "shared" }, Debounce: wait, DelayRemovals: true},
+				}, Empty: emptyNote, Absent: removedOrEmpty}})
 			})
 			w := newNotes(1)
 			p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "shared", "1", nil}}))

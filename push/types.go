@@ -13,7 +13,7 @@ type typeInfo struct {
 
 	counts *typeCounters
 	// classes are the debounce classes by mode: the first is that of the type, the others are
-	// those of [TypeSpec].Apart. Nil for changes that do not wait.
+	// those of [TypeSpec].NameDebounces. Nil for changes that do not wait.
 	classes [modes][]*class
 }
 

@@ -34,9 +34,9 @@ func (o Only) Validate() error {
 	for i, text := range o.Addresses {
 		switch block, ok := blockOf(text); {
 		case !ok:
-			errs = append(errs, fmt.Errorf("addresses[%d]: %q is no block of addresses; write such as 10.96.0.0/12, fd00::/64 or 10.0.0.1", i, text))
+			errs = append(errs, fmt.Errorf("addresses[%d]: %q is not an address block, such as 10.96.0.0/12, fd00::/64 or 10.0.0.1", i, text))
 		case block.Masked() != block:
-			errs = append(errs, fmt.Errorf("addresses[%d]: %q has bits behind its prefix; write %s", i, text, block.Masked()))
+			errs = append(errs, fmt.Errorf("addresses[%d]: %q has bits set after its prefix; write %s", i, text, block.Masked()))
 		}
 	}
 	return errors.Join(errs...)

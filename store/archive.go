@@ -149,7 +149,7 @@ func (a *archive) remake(reason error) error {
 		kept, err = a.folder.keep(a.files, list, "replaced")
 	}
 	a.forget()
-	a.log.Warn("the folder of the last known good was removed or replaced: it is made again, and everything is saved anew. Find out who removed it",
+	a.log.Warn("the folder of the last known good was removed or replaced: it is created again, and everything is saved again. Find the process that removed it",
 		"folder", string(a.folder), "reason", reason, "kept", kept, "err", err)
 	return nil
 }

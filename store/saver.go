@@ -154,7 +154,7 @@ func (d *Disk) failed(err error) {
 	case errors.Is(err, errNotOurs):
 		next = "its folder is gone, and is made again"
 	}
-	d.log.Error("the last known good is not being saved; serving goes on, and saving is tried again", "next", next, "folder", string(d.folder), "err", err)
+	d.log.Error("the last known good cannot be saved; serving continues, and saving is retried", "next", next, "folder", string(d.folder), "err", err)
 }
 
 // save follows the store from the saved moment until stop or ctx ends, or the disk

@@ -69,7 +69,7 @@ func (f *adminFlags) call(ctx context.Context, method, path string, v any) error
 	case err != nil && limited.Err() != nil:
 		return wrong{f.cutShort(ctx, method)}
 	case err != nil:
-		return wrong{fmt.Errorf("no Isthmus answers at %s: %w; start one with 'isthmus serve', or say where it is with --admin", f.url, err)}
+		return wrong{fmt.Errorf("no Isthmus answers at %s: %w; start one with 'isthmus serve', or give its admin address with --admin", f.url, err)}
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -83,7 +83,7 @@ func (f *adminFlags) call(ctx context.Context, method, path string, v any) error
 		if large, is := errors.AsType[*bounded.TooLarge](err); is {
 			return wrong{fmt.Errorf("%w; check that --admin names the admin address of an Isthmus, or ask for one client or service", large)}
 		}
-		return wrong{fmt.Errorf("%s does not answer as an Isthmus of this version does; check that --admin names the admin address of one, and compare 'isthmus version'", request.URL)}
+		return wrong{fmt.Errorf("%s is not the response of an Isthmus of this version; check that --admin is its admin address, and compare 'isthmus version'", request.URL)}
 	}
 	return nil
 }
@@ -93,12 +93,12 @@ func (f *adminFlags) call(ctx context.Context, method, path string, v any) error
 func (f *adminFlags) cutShort(ctx context.Context, method string) error {
 	undone := "nothing was changed"
 	if method != http.MethodGet {
-		undone = "it may do all the same what it was asked for: look with 'isthmus sources'"
+		undone = "the request may still take effect: check with 'isthmus sources'"
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted before %s had answered; %s", f.url, undone)
+		return fmt.Errorf("interrupted before %s responded; %s", f.url, undone)
 	}
-	return fmt.Errorf("%s has not answered within %s; %s; give it more time with --timeout, or look whether %s/livez answers",
+	return fmt.Errorf("%s did not respond within %s; %s; increase --timeout, or check %s/livez",
 		f.url, f.timeout.String(), undone, strings.TrimRight(f.url, "/"))
 }
 
@@ -119,7 +119,7 @@ func (f *adminFlags) request(ctx context.Context, method, path string) (*http.Re
 		return request, nil
 	}
 	if base.Scheme == "http" && !loopback.IsHost(base.Hostname()) {
-		return nil, fmt.Errorf("--admin %q would be sent the token of --token-file in plain text; use https, or kubectl port-forward and http://127.0.0.1:8080", f.url)
+		return nil, fmt.Errorf("--admin %q would receive the token of --token-file in plain text; use https, or kubectl port-forward and http://127.0.0.1:8080", f.url)
 	}
 	token, err := config.ReadToken(f.tokenFile)
 	if err != nil {

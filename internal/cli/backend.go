@@ -23,7 +23,7 @@ Exit status: 0 it was ended with Ctrl-C, 1 it could not listen there, 2 wrong us
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if _, _, err := net.SplitHostPort(args[0]); err != nil {
-				return fmt.Errorf("%q is not a host and port; give such as 127.0.0.1:9001", args[0])
+				return fmt.Errorf("%q is not a host and port, such as 127.0.0.1:9001", args[0])
 			}
 			quietGRPC()
 			ctx, stop := whileSeen(c)

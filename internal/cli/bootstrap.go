@@ -25,7 +25,7 @@ Exit status: 0 it was printed, 2 wrong usage.`,
 			"  isthmus bootstrap grpc --node web-1 --namespace shop --address 127.0.0.1:15010 > bootstrap.json",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("name what starts with it: isthmus bootstrap envoy or grpc")
+			return errors.New("name the kind of client: isthmus bootstrap envoy, or isthmus bootstrap grpc")
 		},
 	}
 	c.AddCommand(newBootstrapEnvoy(), newBootstrapGRPC())

@@ -50,7 +50,7 @@ connected, or no answer from the admin API; 2 wrong usage.`,
 			if len(args) == 1 {
 				clients = slices.DeleteFunc(clients, func(client admin.Client) bool { return client.ID != args[0] })
 				if len(clients) == 0 {
-					return wrong{fmt.Errorf("no client %q is connected; 'isthmus clients' lists those that are", args[0])}
+					return wrong{fmt.Errorf("no client %q is connected; 'isthmus clients' lists the connected ones", args[0])}
 				}
 			}
 			return printAs(c, flags.format, clients, func() error { return printClients(c, clients) })
@@ -64,7 +64,7 @@ connected, or no answer from the admin API; 2 wrong usage.`,
 // showResources prints a client's resources, which it reads page by page.
 func showResources(c *cobra.Command, flags *adminFlags, args []string) error {
 	if len(args) == 0 {
-		return errors.New("--resources is about one client: name its ID, which 'isthmus clients' lists")
+		return errors.New("--resources needs the ID of one client; 'isthmus clients' lists them")
 	}
 	list := []admin.ClientResource{}
 	for from := "-"; from != ""; {

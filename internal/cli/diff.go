@@ -41,7 +41,7 @@ valid, no Isthmus answers, or wrong usage. Next, put the file in place: Isthmus 
 				return err
 			}
 			if n := len(d.Changes); n > 0 {
-				return wrong{fmt.Errorf("%d removed or taken; to keep it, change %s, or go on with the reload if it is meant", n, args[0])}
+				return wrong{fmt.Errorf("%d removed or taken; to keep it, change %s, or reload if that is intended", n, args[0])}
 			}
 			return nil
 		},
@@ -61,7 +61,7 @@ func compared(c *cobra.Command, flags *adminFlags, path string) (d difference, e
 		return d, err
 	}
 	if len(now.Sources) == 0 {
-		return d, fmt.Errorf("the Isthmus at %s does not tell the sources of its configuration; compare 'isthmus version'", flags.url)
+		return d, fmt.Errorf("the Isthmus at %s does not return the sources of its configuration; compare 'isthmus version'", flags.url)
 	}
 	var services []admin.Service
 	if err := flags.get(c.Context(), "/api/v1/services", &services); err != nil {

@@ -20,13 +20,13 @@ func (f *configFile) add(c *cobra.Command) {
 func (f *configFile) path(c *cobra.Command, args []string) (string, error) {
 	switch {
 	case len(args) == 0 && f.flag == "":
-		return "", fmt.Errorf("no configuration is named: use '%s FILE', or --config FILE", c.CommandPath())
+		return "", fmt.Errorf("no configuration file: use '%s FILE', or --config FILE", c.CommandPath())
 	case len(args) == 0:
 		return f.flag, nil
 	case c.Flags().Changed("config"):
-		return "", fmt.Errorf("%q and --config %q both name a configuration: leave one of them away", args[0], f.flag)
+		return "", fmt.Errorf("%q and --config %q both name a configuration file: give only one of them", args[0], f.flag)
 	case args[0] == "":
-		return "", errors.New("the name of the configuration is empty; is a variable not set?")
+		return "", errors.New("the name of the configuration file is empty; check that the shell variable is set")
 	default:
 		return args[0], nil
 	}

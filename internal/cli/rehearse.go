@@ -63,9 +63,9 @@ func rehearsalFlags(c *cobra.Command, f *format, limit *timeout) {
 func rehearsing(c *cobra.Command, flag string, on bool) error {
 	switch {
 	case !on && c.Flags().Changed("output"):
-		return errors.New("-o says how --" + flag + " prints what would be written; add --" + flag + " or leave -o away")
+		return errors.New("-o works only with --" + flag + "; add --" + flag + ", or remove -o")
 	case !on && c.Flags().Changed("timeout"):
-		return errors.New("--timeout says how long --" + flag + " may take; add --" + flag + " or leave --timeout away")
+		return errors.New("--timeout works only with --" + flag + "; add --" + flag + ", or remove --timeout")
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f forma
 	r := shape(plan)
 	switch {
 	case c.Context().Err() != nil:
-		return r, wrong{errors.New("interrupted before everything was known; nothing was written")}
+		return r, wrong{errors.New("interrupted before all sources were listed; nothing was written")}
 	case err != nil:
 		return r, wrong{err}
 	}
@@ -106,9 +106,9 @@ func (r rehearsal) complaints() error {
 	case unread > 0:
 		return fmt.Errorf("%s: see the reason above", countOf(unread, "source could", "sources could", "not be read"))
 	case rejected > 0:
-		return fmt.Errorf("%s: correct what is listed above, or take it out", countOf(rejected, "object would", "objects would", "be rejected"))
+		return fmt.Errorf("%s: correct the objects listed above, or remove them", countOf(rejected, "object would", "objects would", "be rejected"))
 	case len(r.Rights.Missing) > 0:
-		return errors.New("the API server does not allow all that is needed: see above, and apply what is printed there")
+		return errors.New("permissions are missing in the API server: apply the manifest printed above")
 	default:
 		return nil
 	}

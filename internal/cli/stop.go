@@ -29,7 +29,7 @@ func stopWithin(ctx context.Context, log *slog.Logger, run func() error) error {
 	case err := <-ended:
 		return err
 	case <-late.C:
-		log.Warn("not all work has ended in time, and the rest is cut off", "limit", stopLimit)
+		log.Warn("not all work ended in time: the rest is aborted", "limit", stopLimit)
 		return nil
 	}
 }

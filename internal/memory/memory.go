@@ -28,7 +28,7 @@ func Limit(log *slog.Logger) {
 	}
 	if given := os.Getenv(memoryVariable); given != "" {
 		if _, err := strconv.ParseUint(given, 10, 64); err != nil {
-			log.Warn("the variable is no number of bytes, and is not taken; give such as 1073741824", "variable", memoryVariable, "value", given)
+			log.Warn("the variable is ignored: it is not a number of bytes, such as 1073741824", "variable", memoryVariable, "value", given)
 		}
 	}
 	limit, err := memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(share), memlimit.WithProvider(allowed))

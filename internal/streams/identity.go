@@ -53,7 +53,7 @@ func identify(ctx context.Context, trustDomains []string) (Identity, error) {
 	}
 	id, namespace, err := spiffe.Read(info.State.PeerCertificates[0])
 	if err == nil && len(trustDomains) > 0 && !slices.Contains(trustDomains, id.TrustDomain().Name()) {
-		err = fmt.Errorf("the trust domain %q is not among those served here", id.TrustDomain().Name())
+		err = fmt.Errorf("the trust domain %q is not served here; add it to tls.trustDomains", id.TrustDomain().Name())
 	}
 	if err != nil {
 		return who, grpcstatus.Errorf(codes.PermissionDenied, "client certificate: %v", err)

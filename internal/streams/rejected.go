@@ -47,7 +47,7 @@ type rejections struct {
 // Reject counts and logs the reason why a stream ends, and returns it.
 func (r *rejections) Reject(c Cause, err error) error {
 	r.counts[c].Add(1)
-	r.log.Warn("a stream was not served", "err", grpcstatus.Convert(err).Message())
+	r.log.Warn("stream rejected", "err", grpcstatus.Convert(err).Message())
 	return err
 }
 
@@ -76,7 +76,7 @@ func (r *rejections) Survive(err *error) {
 		return
 	}
 	r.counts[panicked].Add(1)
-	r.log.Error("a stream ended in a panic, the others go on; please report this", "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+	r.log.Error("a stream ended because of a panic; other streams continue; please report this", "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 	*err = errFault
 }
 

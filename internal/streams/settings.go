@@ -35,13 +35,13 @@ func (t TLS) Validate() error {
 	}
 	var errs []error
 	if t.CertFile == "" {
-		errs = append(errs, errors.New("tls.certFile: missing; name the certificate that the listener shows"))
+		errs = append(errs, errors.New("tls.certFile: missing; give the path of the server certificate"))
 	}
 	if t.KeyFile == "" {
-		errs = append(errs, errors.New("tls.keyFile: missing; name the key of the certificate"))
+		errs = append(errs, errors.New("tls.keyFile: missing; give the path of the private key"))
 	}
 	if len(t.TrustDomains) > 0 && t.ClientCAFile == "" {
-		errs = append(errs, errors.New("tls.trustDomains: has no effect without clientCAFile; name the authorities of the clients there"))
+		errs = append(errs, errors.New("tls.trustDomains: has no effect without clientCAFile; set clientCAFile to the CA certificates of the clients"))
 	}
 	for i, name := range t.TrustDomains {
 		if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {
@@ -73,12 +73,12 @@ func (t *TLS) Files() []*string { return []*string{&t.CertFile, &t.KeyFile, &t.C
 func ValidListen(address string, t TLS, insecure bool, example, socket string) error {
 	if path, unix := strings.CutPrefix(address, "unix://"); unix {
 		if path == "" {
-			return fmt.Errorf("listen: unix:// without a path; give such as %s", socket)
+			return fmt.Errorf("listen: unix:// needs a path, such as %s", socket)
 		}
 		return nil
 	}
 	if err := loopback.ValidListen(address); err != nil {
-		return fmt.Errorf("listen: %w; give such as %s", err, example)
+		return fmt.Errorf("listen: %w, such as %s", err, example)
 	}
 	if IsLocal(address) || t.Enabled() || insecure {
 		return nil

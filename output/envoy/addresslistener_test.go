@@ -70,7 +70,7 @@ func TestManyNamespacesShareTheirListeners(t *testing.T) {
 }
 
 // A listener depends on who looks where that decides which services it leads to: by what
-// they are exported to, by handshakes that are kept apart, and by age.
+// they are exported to, by handshakes that are distinguished by SNI, and by age.
 func TestListenersOfAddressesAreThoseOfTheirServices(t *testing.T) {
 	service := func(name, protocol, exportTo string) model.Event {
 		e := asking("n", 0, 1, 1, 1, protocol).(model.Upsert) //nolint:forcetypeassert // it is one

@@ -13,9 +13,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Step is what a change makes of the world: the newest one, what may differ from
-// the one before, and for whom. Now is the snapshot that the change led to; the
-// rest is as in [NewWorld].
+// Step returns the step of a change: the new world, the names that may differ, and the
+// clients concerned. Now is the snapshot after the change; the rest is as in [NewWorld].
 func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 	return stepOf(policy.Istio, now, c, complete, root, nil)
 }
@@ -47,8 +46,8 @@ func changesOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change) []pu
 	return appendShared(s, list, hosts, c)
 }
 
-// Reviewed lists the audience keys of clients that may see something else after a
-// change: the namespaces whose scopes changed, and the workloads that may serve other
+// Reviewed lists the audience keys of clients that may have another view after a change: the
+// namespaces of changed scopes, and the workloads that may serve other
 // ports; "*" for all, when the scopes of the root namespace changed.
 func Reviewed(c catalog.Change, root string) []string {
 	workloads, many := reviewedWorkloads(c)
@@ -102,8 +101,8 @@ func namesAt(s *policy.Prepared, t serviceType, host string, port uint32, subset
 	}
 }
 
-// noteEndpoints notes what follows from a change of endpoints alone: for the subsets
-// that they are in, and where it concerns the whole port for all of them.
+// noteEndpoints notes the resources that a change of only endpoints concerns: those of the
+// subsets with changed endpoints, or of all subsets if the whole port is concerned.
 func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Selector, note func(uint32, []*policy.Selector, ...serviceType)) {
 	some := touched(all, c)
 	for _, port := range c.New.Ports {

@@ -17,16 +17,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// cluster is what a Cluster is made of. Of a STATIC service that is little: its
-// endpoints arrive as a load assignment, so a change of them, which would make
-// Envoy warm the cluster anew, is none of its business.
+// cluster is the subject of a Cluster. That of a STATIC service has no endpoints: they are in
+// the load assignment. So a change of endpoints does not make Envoy warm the cluster again.
 type cluster struct {
 	clusterSlot
 	speaks    wire.HTTPVersion
 	external  bool               // it is outside of the mesh
 	target    uint32             // where originalDST goes instead of the original port; 0 if nowhere else
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
-	sockets   bool               // some endpoints are unix sockets; of what is not eds or does not matter, false
+	sockets   bool               // some endpoints are unix sockets; false for forms other than eds
 	policy    *policy.Policy
 	order     lb.Order // of strictDNS
 	affinity  model.Affinity
@@ -35,7 +34,7 @@ type cluster struct {
 	identities string              // of which a certificate must have one, one a line
 }
 
-// clusterSlot tells the variants of a cluster apart.
+// clusterSlot identifies a variant of a cluster.
 type clusterSlot struct {
 	slot
 	grpc     bool
@@ -255,15 +254,15 @@ func wireFamily(f node.Family) wire.Family {
 	}
 }
 
-// assignment is what a ClusterLoadAssignment is made of. The service's
-// definition has no part in it.
+// assignment is the subject of a ClusterLoadAssignment. It does not depend on the service's
+// definition.
 type assignment struct {
 	assignmentSlot
 	endpoints *catalog.Endpoints
 	order     lb.Order
 }
 
-// assignmentSlot tells the variants of a load assignment apart.
+// assignmentSlot identifies a variant of a load assignment.
 type assignmentSlot struct {
 	slot
 	byWeight bool                   // the weights of endpoints are those of localities
@@ -280,7 +279,7 @@ func (a assignment) Encode() push.Encoded {
 	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids}
 	d.Name = a.clusterName()
 	if a.byWeight {
-		d.TellWeightsApart(a.endpoints)
+		d.GroupByWeight(a.endpoints)
 	}
 	d.Fill(a.endpoints, reach.IPAddress)
 	return resourceOf(d.Name, d.Any())

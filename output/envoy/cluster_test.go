@@ -51,7 +51,7 @@ func TestOnlyClustersOfNamesDependOnTheResolver(t *testing.T) {
 	}
 }
 
-// What matters to Envoys alone is no change of what gRPC is given.
+// A change that concerns only Envoys changes no resource of gRPC.
 func TestGRPCClustersDependOnWhatGRPCReads(t *testing.T) {
 	t.Parallel()
 	find := func(location model.Location, protocol string) push.Subject {

@@ -19,8 +19,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 )
 
-// claiming is a service of the namespace a that others have something in common with.
-type claiming struct {
+// serviceSpec is a service of the namespace a that may conflict with others.
+type serviceSpec struct {
 	host      string
 	protocol  string
 	number    uint32
@@ -30,9 +30,9 @@ type claiming struct {
 	namespace string
 }
 
-// snapshotOfClaims has services of which each is older than the next, and an API server
-// vouches for that.
-func snapshotOfClaims(services ...claiming) *catalog.Snapshot {
+// snapshotOfServices returns a snapshot of services, from the oldest to the newest. The times
+// come from an API server.
+func snapshotOfServices(services ...serviceSpec) *catalog.Snapshot {
 	var events []model.Event
 	for n, c := range services {
 		key := model.Key{Source: "first", Namespace: "a", Name: fmt.Sprintf("s%d", n)}
@@ -60,49 +60,49 @@ func snapshotOfClaims(services ...claiming) *catalog.Snapshot {
 	return builder.Snapshot()
 }
 
-// Whatever a service does not get because another has it is said of that service, and
+// Each conflict that a service loses is reported for that service, and
 // of no other.
-func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
+func TestConflictsOfServicesAreReported(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
-		services []claiming
+		services []serviceSpec
 		want     []string // host: field: beginning of the reason
 	}{
-		{"nothing", []claiming{{host: "a", number: 80, protocol: "HTTP"}, {host: "b", number: 80, protocol: "HTTP"}}, nil},
+		{"nothing", []serviceSpec{{host: "a", number: 80, protocol: "HTTP"}, {host: "b", number: 80, protocol: "HTTP"}}, nil},
 		{
 			"a name",
-			[]claiming{{host: "web.a", number: 80, protocol: "HTTP"}, {host: "web.a.svc.cluster.local", number: 80, protocol: "HTTP"}},
-			[]string{"web.a.svc.cluster.local: ports[80].domain: requests at port 80 for web.a go to web.a of namespace a wherever both are seen, and not to web.a.svc.cluster.local; choose another host"},
+			[]serviceSpec{{host: "web.a", number: 80, protocol: "HTTP"}, {host: "web.a.svc.cluster.local", number: 80, protocol: "HTTP"}},
+			[]string{"web.a.svc.cluster.local: ports[80].domain: requests at port 80 for web.a go to web.a of namespace a in every namespace that sees both, and not to web.a.svc.cluster.local; choose another host"},
 		},
 		{
 			"names of another case",
-			[]claiming{{host: "web", number: 80, protocol: "HTTP"}, {host: "WEB", number: 80}},
+			[]serviceSpec{{host: "web", number: 80, protocol: "HTTP"}, {host: "WEB", number: 80}},
 			[]string{"WEB: edge.ports[8080].hosts: calls of port 8080 of the edge for WEB go to web", "WEB: ports[80].domain: requests at port 80 for WEB, WEB. go to web"},
 		},
 		{
 			"an address",
-			[]claiming{{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1", "10.0.0.2"}}},
-			[]string{"y: ports[90].addresses: connections to port 90 of 10.0.0.1 go to x of namespace a wherever both are seen, and not to y; give it an address"},
+			[]serviceSpec{{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1", "10.0.0.2"}}},
+			[]string{"y: ports[90].addresses: connections to port 90 of 10.0.0.1 go to x of namespace a in every namespace that sees both, and not to y; give it an address"},
 		},
 		{
 			"the address of requests, which are older",
-			[]claiming{{host: "x", number: 90, protocol: "HTTP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}},
+			[]serviceSpec{{host: "x", number: 90, protocol: "HTTP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}},
 			[]string{"y: ports[90].addresses: connections to port 90 of 10.0.0.1 go to x"},
 		},
 		{
 			"the address of requests, which are younger",
-			[]claiming{{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "HTTP", addresses: []string{"10.0.0.1"}}},
+			[]serviceSpec{{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "HTTP", addresses: []string{"10.0.0.1"}}},
 			[]string{"y: ports[90].addresses: connections to port 90 of 10.0.0.1 go to x"},
 		},
 		{
 			"no address",
-			[]claiming{{host: "x", number: 90, protocol: "TCP"}, {host: "y", number: 90, protocol: "MONGO"}},
+			[]serviceSpec{{host: "x", number: 90, protocol: "TCP"}, {host: "y", number: 90, protocol: "MONGO"}},
 			[]string{"y: ports[90].addresses: connections to port 90 of addresses that no service has go to x"},
 		},
 		{
 			"a block",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.1.0.0/16"}},
 				{host: "y", number: 90, protocol: "TCP", addresses: []string{"10.1.3.0/16"}},
 				{host: "z", number: 90, protocol: "TCP", addresses: []string{"10.1.3.0/24"}},
@@ -111,7 +111,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"a block around those of requests",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 90, protocol: "HTTP", addresses: []string{"10.1.3.0/24", "10.2.0.1"}},
 				{host: "y", number: 90, protocol: "TCP", addresses: []string{"10.1.0.0/16"}},
 				{host: "z", number: 90, protocol: "HTTP", addresses: []string{"10.1.2.3", "10.1.2.4"}},
@@ -120,28 +120,28 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"a handshake",
-			[]claiming{{host: "x.com", number: 443, protocol: "TLS"}, {host: "X.com", number: 443, protocol: "HTTPS"}, {host: "y.com", number: 443, protocol: "TLS"}},
+			[]serviceSpec{{host: "x.com", number: 443, protocol: "TLS"}, {host: "X.com", number: 443, protocol: "HTTPS"}, {host: "y.com", number: 443, protocol: "TLS"}},
 			[]string{"X.com: ports[443].sni: handshakes at port 443 for x.com go to x.com"},
 		},
 		{
 			"handshakes at an address",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}}, {host: "y.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
 			},
 			nil,
 		},
 		{
 			"requests where handshakes are",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
 				{host: "z.com", number: 443, protocol: "HTTP", addresses: []string{"10.0.0.1"}},
 				{host: "y.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
 			},
-			[]string{"z.com: ports[443].addresses: connections to port 443 of 10.0.0.1 are led on by the host in the handshake, as x.com of namespace a needs it wherever both are seen, so no requests go to z.com; give it an address"},
+			[]string{"z.com: ports[443].addresses: connections to port 443 of 10.0.0.1 are routed by SNI, as x.com of namespace a needs it in every namespace that sees both, so no requests go to z.com; give it an address"},
 		},
 		{
 			"handshakes of others that not all see",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
 				{host: "y.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}, namespace: "b", exportTo: "."},
 				{host: "z.com", number: 443, protocol: "TCP", addresses: []string{"10.0.0.1"}},
@@ -150,7 +150,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"one that is not shut out where another has the host of the older",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x.com", number: 90, protocol: "HTTP"},
 				{host: "y.com", number: 90, protocol: "MYSQL"},
 				{host: "z.com", number: 90, protocol: "HTTP"},
@@ -160,7 +160,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"a workload",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 80, protocol: "HTTP", endpoint: "10.9.0.1"},
 				{host: "y", number: 90, protocol: "TCP", endpoint: "10.9.0.1"},
 				{host: "z", number: 91, protocol: "HTTP2", endpoint: "10.9.0.1"},
@@ -169,7 +169,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"the edge",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.1"}},
 				{host: "X", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.2"}},
 				{host: "y", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.3"}},
@@ -178,12 +178,12 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"a host at the edge",
-			[]claiming{{host: "x", number: 81, protocol: "HTTP"}, {host: "X", number: 82, protocol: "HTTP"}, {host: "x.", number: 83, protocol: "TCP"}},
+			[]serviceSpec{{host: "x", number: 81, protocol: "HTTP"}, {host: "X", number: 82, protocol: "HTTP"}, {host: "x.", number: 83, protocol: "TCP"}},
 			[]string{"X: edge.ports[8080].hosts: calls of port 8080 of the edge for X go to x"},
 		},
 		{
 			"nobody sees both",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 90, protocol: "TCP", exportTo: "."},
 				{host: "y", number: 90, protocol: "TCP", exportTo: ".", namespace: "b"},
 				{host: "z", number: 90, protocol: "TCP", exportTo: "~"},
@@ -192,7 +192,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"one namespace sees both",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 90, protocol: "TCP", exportTo: "."},
 				{host: "y", number: 90, protocol: "TCP", exportTo: "a", namespace: "b"},
 				{host: "z", number: 90, protocol: "TCP", namespace: "b"},
@@ -201,35 +201,35 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"requests where a server speaks first",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 90, protocol: "MYSQL"},
 				{host: "y", number: 90, protocol: "HTTP"},
 				{host: "z", number: 90, protocol: "TLS"},
 				{host: "any", number: 90},
 			},
 			[]string{
-				"any: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not read, since the server of x of namespace a may speak first wherever both are seen, so none go to any; give",
-				"y: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not read",
-				"z: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not read",
+				"any: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not inspected, since the server of x of namespace a may speak first in every namespace that sees both, so none go to any; give",
+				"y: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not inspected",
+				"z: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not inspected",
 			},
 		},
 		{
 			"a server that speaks first where requests are older",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 90, protocol: "HTTP"},
 				{host: "y", number: 90, protocol: "MONGO"},
-				{host: "z", number: 90, protocol: "TCP"}, // it has what the second would have
+				{host: "z", number: 90, protocol: "TCP"}, // it owns the connections of the second
 			},
-			[]string{"y: ports[90].protocol: connections to port 90 of addresses without a listener of their own are read, to find those of x of namespace a wherever both are seen, so none go to y, whose server may speak first; give"},
+			[]string{"y: ports[90].protocol: connections to port 90 of addresses without a listener of their own are inspected, to find those of x of namespace a in every namespace that sees both, so none go to y, whose server may speak first; give"},
 		},
 		{
 			"a server that speaks first, and has nothing",
-			[]claiming{{host: "x", number: 90, protocol: "TCP"}, {host: "y", number: 90, protocol: "MYSQL"}, {host: "z", number: 90, protocol: "HTTP"}},
+			[]serviceSpec{{host: "x", number: 90, protocol: "TCP"}, {host: "y", number: 90, protocol: "MYSQL"}, {host: "z", number: 90, protocol: "HTTP"}},
 			[]string{"y: ports[90].addresses: connections to port 90 of addresses that no service has go to x"},
 		},
 		{
 			"a server that speaks first at an address",
-			[]claiming{
+			[]serviceSpec{
 				{host: "x", number: 90, protocol: "MYSQL", addresses: []string{"10.0.0.1"}},
 				{host: "y", number: 90, addresses: []string{"10.0.0.1", "10.0.0.2"}},
 				{host: "z", number: 90, protocol: "HTTP"},
@@ -237,11 +237,11 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 			},
 			[]string{
 				"alone: ports[90].addresses: connections to port 90 of 10.0.0.2 go to y",
-				"y: ports[90].protocol: connections to port 90 of 10.0.0.1 are not read, since the server of x",
+				"y: ports[90].protocol: connections to port 90 of 10.0.0.1 are not inspected, since the server of x",
 			},
 		},
 		{
-			"one host", []claiming{{host: "x", number: 90, protocol: "TCP"}, {host: "x", number: 90, protocol: "TCP", namespace: "b"}}, nil,
+			"one host", []serviceSpec{{host: "x", number: 90, protocol: "TCP"}, {host: "x", number: 90, protocol: "TCP", namespace: "b"}}, nil,
 		},
 	}
 	settings := NewTranslator()
@@ -249,7 +249,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := conflictsSaid(snapshotOfClaims(test.services...), settings)
+			got := conflictsSaid(snapshotOfServices(test.services...), settings)
 			if len(got) != len(test.want) {
 				t.Fatalf("%d conflicts, not %d:\n%s", len(got), len(test.want), strings.Join(got, "\n"))
 			}
@@ -273,14 +273,14 @@ func conflictsSaid(s *catalog.Snapshot, settings *Translator) (said []string) {
 	return said
 }
 
-// A service is said to lose a domain where, and only where, it lacks the domain in some
+// A service has a conflict about a domain if, and only if, it lacks the domain in some
 // view.
 func TestLostDomainsAreThoseThatSomeViewLacks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		builder := catalog.NewBuilderIn(ruled)
 		for revision := range uint64(rapid.IntRange(1, 4).Draw(t, "steps")) {
-			builder.Apply(revision+1, rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 8).Draw(t, "events"))
+			builder.Apply(revision+1, rapid.SliceOfN(rapid.Custom(drawSimilarService), 1, 8).Draw(t, "events"))
 			compareLosses(t, builder.Snapshot())
 		}
 	})
@@ -332,11 +332,11 @@ func lackedBy(snapshot *catalog.Snapshot, v View) map[catalog.ServiceKey][]strin
 		if kind := reach.TrafficOf(port); kind != reach.HTTP && kind != reach.Detected {
 			continue
 		}
-		_, home, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
+		_, namespace, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
 		var own []string
-		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && home == v.Namespace) {
+		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && namespace == v.Namespace) {
 			again := slices.ContainsFunc(own, func(d string) bool { return strings.EqualFold(d, domain) })
-			foreign := s.ForeignIn(v.proxy.Cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
+			foreign := s.ForeignIn(v.proxy.Cluster) && slices.Contains(requestAddresses, domain) && domain != s.Key.Host
 			if own = append(own, domain); !again && !foreign && !slices.Contains(has[names.Listener(s.Key.Host, 80)], domain) {
 				lacked[s.Key] = append(lacked[s.Key], domain)
 			}
@@ -350,9 +350,9 @@ func lackedBy(snapshot *catalog.Snapshot, v View) map[catalog.ServiceKey][]strin
 func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var services []claiming
+		var services []serviceSpec
 		for n := range rapid.IntRange(1, 6).Draw(t, "services") {
-			services = append(services, claiming{
+			services = append(services, serviceSpec{
 				host: fmt.Sprintf("s%d.example", n), number: 90,
 				protocol: rapid.SampledFrom([]string{"MYSQL", "TCP", "HTTP", "HTTP", "TLS", "TLS", ""}).Draw(t, "protocol"),
 				addresses: rapid.SampledFrom([][]string{ // none has both addresses and blocks
@@ -371,7 +371,7 @@ func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 				namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), exportTo: rapid.SampledFrom([]string{"", "", ".", "b"}).Draw(t, "exportTo"),
 			})
 		}
-		now := snapshotOfClaims(services...)
+		now := snapshotOfServices(services...)
 		missed := map[string]string{}
 		for _, namespace := range []string{"a", "b", "third"} {
 			calls := newCaller(t, NewWorld(now, true, "root"), sidecarIn(namespace), "0.0.0.0")

@@ -30,7 +30,7 @@ func findDNSListener(w *state, v View) (push.Subject, bool) {
 	if w.settings.DNS == nil || w.definitions == nil || v.proxy.Unprivileged && w.settings.DNS.Port < push.FirstUnprivilegedPort {
 		return nil, false
 	}
-	v.single = false // it says nothing of routes
+	v.single = false // routes do not matter here
 	return dnsListener{proxySlot{ListenerType, names.DNSListener, v}, w.definitions}, true
 }
 
@@ -50,9 +50,9 @@ func (l dnsListener) Encode() push.Encoded {
 	return l.encode(hosts)
 }
 
-// table is what is answered, by host.
+// table is the table of answers, by host.
 func (l dnsListener) table() *vhost.Fragments {
-	a := answering{client: l.view.client(), ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]reach.Arrivals{}}
+	a := answering{client: l.view.client(), ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]reach.Destinations{}}
 	for index := range l.services.byPort {
 		a.ports[index.Number] = index
 	}
@@ -83,7 +83,7 @@ func (l dnsListener) encode(table *vhost.Pieces) push.Encoded {
 // other names are for the nameservers to answer.
 
 // Addresses of services that have none of their own, where connections are redirected.
-// They are in the ranges that Istio takes for that, and nobody else has them.
+// They are in the ranges that Istio reserves for that.
 const (
 	unroutableIPv4 = "240.240.0.1"
 	unroutableIPv6 = "2001:2::f0f0:1"
@@ -93,10 +93,10 @@ const (
 type answering struct {
 	client  reach.Client
 	ports   map[uint32]*catalog.PortServices
-	reaches map[uint32]reach.Arrivals // at the listeners that services share, as far as they were asked for
+	reaches map[uint32]reach.Destinations // at the listeners that services share, as far as they were asked for
 }
 
-// sees reports whether whoever names the host of a service means that one.
+// sees reports whether the host of a service resolves to that service for the client.
 func (a answering) sees(s catalog.ServiceDefinition) bool {
 	if len(s.Ports) == 0 {
 		return false
@@ -119,8 +119,8 @@ func (a answering) answers(h *vhost.LookupHost, domains []string) (addresses, na
 	return []string{a.instead()}, reaching(h, h.Names(domains))
 }
 
-// reaching keeps the names by which calls reach a service without addresses: where the
-// handshake says who is called, it has to say the host.
+// reaching keeps the names by which calls reach a service without addresses: if a port is
+// routed by SNI, only the host itself.
 func reaching(h *vhost.LookupHost, list []string) []string {
 	if !slices.ContainsFunc(h.Ports, func(p model.Port) bool { return reach.TrafficOf(p) == reach.TLS }) {
 		return list
@@ -129,7 +129,7 @@ func reaching(h *vhost.LookupHost, list []string) []string {
 	return slices.DeleteFunc(list, func(name string) bool { return name != host })
 }
 
-// instead is what is answered for services without addresses.
+// instead is the address in the answers for services without addresses.
 func (a answering) instead() string {
 	switch {
 	case a.client.Proxy.Mode == node.None:
@@ -189,7 +189,7 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 	if !reach.HasCluster(s, port.Number) || !slices.Contains(listens, shared) || reach.Follows(a.client.Proxy, s.Definition, port) || reach.StaysInCluster(a.client.Proxy, s.Definition, port) {
 		return false
 	}
-	at, cluster := a.arrivals(port.Number), names.Cluster(s.Key.Host, port.Number)
+	at, cluster := a.destinations(port.Number), names.Cluster(s.Key.Host, port.Number)
 	switch kind {
 	case reach.HTTP: // requests name the host
 		return at.Requests
@@ -203,24 +203,24 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 	}
 }
 
-func (a answering) arrivals(number uint32) reach.Arrivals {
+func (a answering) destinations(number uint32) reach.Destinations {
 	at, known := a.reaches[number]
 	if known {
 		return at
 	}
 	shared, address := a.client.Proxy.Shared(), a.instead()
 	if shared == address || !a.isListenedAt(address, number) {
-		rest, requests := apartFromRequests(reach.Members(a.client, a.ports[number], shared), number)
-		at = reach.LayoutOf(rest, number, true, a.client).Arrivals(netip.MustParseAddr(address))
+		rest, requests := withoutRequests(reach.Members(a.client, a.ports[number], shared), number)
+		at = reach.LayoutOf(rest, number, true, a.client).Destinations(netip.MustParseAddr(address))
 		at.Requests = at.Requests || requests
 	}
 	a.reaches[number] = at
 	return at
 }
 
-// apartFromRequests leaves out the services of requests where all of them have these: to
+// withoutRequests leaves out the services of requests where all of them have these: to
 // put thousands in order would say nothing else. That is so unless a server speaks first.
-func apartFromRequests(services iter.Seq[catalog.ServiceDefinition], number uint32) (rest []catalog.ServiceDefinition, requests bool) {
+func withoutRequests(services iter.Seq[catalog.ServiceDefinition], number uint32) (rest []catalog.ServiceDefinition, requests bool) {
 	for s := range services {
 		switch port, _ := s.Port(number); {
 		case reach.ServerFirst(port):

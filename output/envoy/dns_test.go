@@ -107,8 +107,8 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 		"a.b.svc.cluster.local": nowhere, "a.b.svc": nowhere, "a.b": {"10.1.0.4"},
 		"db.com": nowhere, "web.c.svc.cluster.local": nowhere,
 	}
-	home := maps.Clone(redirected)
-	home["a"] = nowhere
+	withOwn := maps.Clone(redirected)
+	withOwn["a"] = nowhere
 	only := func(of map[string][]string, instead string, keep func(string) bool) map[string][]string {
 		list := map[string][]string{}
 		for host, addresses := range of {
@@ -134,11 +134,11 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 		addresses []string
 		want      map[string][]string
 	}{
-		"redirected": {"a", push.Proxy{Role: "sidecar"}, nil, redirected},
-		"at home":    {"b", push.Proxy{Role: "sidecar", Interception: "TPROXY"}, nil, home},
-		"of IPv4":    {"a", push.Proxy{Role: "sidecar"}, []string{"10.0.0.9"}, ipv4},
-		"of IPv6":    {"a", push.Proxy{Role: "sidecar"}, []string{"fd00::9"}, ipv6},
-		"not at all": {"a", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, nil, bound},
+		"redirected":    {"a", push.Proxy{Role: "sidecar"}, nil, redirected},
+		"own namespace": {"b", push.Proxy{Role: "sidecar", Interception: "TPROXY"}, nil, withOwn},
+		"of IPv4":       {"a", push.Proxy{Role: "sidecar"}, []string{"10.0.0.9"}, ipv4},
+		"of IPv6":       {"a", push.Proxy{Role: "sidecar"}, []string{"fd00::9"}, ipv6},
+		"not at all":    {"a", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, nil, bound},
 	} {
 		got, _ := answersTo(t, u.World, push.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy, Addresses: test.addresses})
 		if diff := cmp.Diff(test.want, got); diff != "" {

@@ -59,10 +59,10 @@ func drawViewers(t *rapid.T) (list []push.Client) {
 	return append(list, c)
 }
 
-// drawCalled draws what [drawClaimant] does, with everything that decides where a
+// drawCalled draws what [drawSimilarService] does, with everything that decides where a
 // connection goes: several ports, all that they may carry, and blocks of addresses.
 func drawCalled(t *rapid.T) model.Event {
-	event := drawClaimant(t)
+	event := drawSimilarService(t)
 	u, ok := event.(model.Upsert)
 	if !ok || rapid.IntRange(0, 2).Draw(t, "as it is") == 0 {
 		return event
@@ -104,9 +104,9 @@ func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Clien
 	}
 	taken, found := map[string]bool{}, map[string][]string{}
 	for _, service := range owners("", v.Namespace, services) { // a lookup is of a name
-		_, home, short := vhost.ShortName(service.Key.Host, "cluster.local")
+		_, namespace, short := vhost.ShortName(service.Key.Host, "cluster.local")
 		addresses := calledAt(service, c, isIPv6)
-		for domain := range vhost.DomainsOf(service, "cluster.local", "", short && home == v.Namespace) {
+		for domain := range vhost.DomainsOf(service, "cluster.local", "", short && namespace == v.Namespace) {
 			name := strings.ToLower(domain)
 			if taken[name] {
 				continue

@@ -1,19 +1,19 @@
 // Package envoy translates a catalog snapshot into the resources that Envoy
 // and gRPC clients read over xDS: clusters, load assignments, listeners and routes.
 //
-// It is the translation alone: a snapshot goes in, named bytes with a version
+// It only translates: a snapshot goes in, named bytes with a version
 // come out. Streams, nonces and subscriptions belong to the protocol (output/xds).
 // The engine (push) decides which client gets which resource, and asks [World] for
-// it by name. [Changes] says which names a change may concern.
+// it by name. [Changes] returns the names that a change may concern.
 //
 //	catalog.Snapshot ──▶ World.Find ──▶ subject ──▶ Encode ──▶ Any bytes + version
 //	catalog.Change   ──▶ Changes    ──▶ the names that may differ
 //
 // Clusters and load assignments are of one service port each, or of a subset of its
 // endpoints, and so are the listeners and routes of gRPC. Those of Envoys are of many
-// services, and depend on what the Envoy says it is:
+// services, and depend on the role of the Envoy:
 //
-//   - A sidecar has a listener for each address and port of what its workload calls
+//   - A sidecar has a listener for each address and port of the called services
 //     (outbound.go), with a route configuration for each port, which is put
 //     together from fragments that all views share (package vhost). For the workload's
 //     own ports it has one listener (inbound.go).
@@ -23,15 +23,15 @@
 // Package policy has the configuration: how hosts are called, and where Envoys listen. A
 // [Translator] translates under it. The settings do not change, and are part of each view.
 // Package wire makes the messages, from values and a policy. Secrets serve TLS to endpoints, and
-// name files on the Envoy's machine. Only clients whose clusters name a secret are sent its
+// name files on the Envoy's machine. Only clients with a cluster that names a secret are sent its
 // paths.
 //
 // With LEDS the endpoints of large services go one by one, as members of collections.
 // These, with a journal of each, are made from those of the world before, and their names
 // begin with a random number of the process. All else follows from the snapshot.
 //
-// Every resource is a pure function of its subject. The subject holds what the
-// resource is made of and nothing else. So an endpoint that comes or goes does not
+// Every resource is a pure function of its subject. The subject holds the
+// data of the resource and nothing else. So an endpoint that comes or goes does not
 // change the subject of a STATIC service's cluster, and a conflict between two
 // sources changes no subject. The bytes of a resource are equal on every replica, and
 // so is its version, a hash of them; collections, and the assignments that name one, are
@@ -40,14 +40,14 @@
 // Envoy and gRPC get the same resource wherever both want the same, and then it
 // is encoded once. Clusters differ: those for Envoys have istiod's defaults, and those
 // of names depend on the addresses that the Envoy itself has. Load assignments differ
-// where endpoints of a locality differ in weight, since gRPC obeys weights of
-// localities alone. A service that a kind of client cannot use is not offered to it at
-// all: no listener, route, cluster or assignment ([NotOffered] says why). A single
+// where endpoints of a locality differ in weight, since gRPC obeys only weights
+// of localities. A service that a kind of client cannot use is not offered to it at
+// all: no listener, route, cluster or assignment ([NotOffered] returns the reason). A single
 // endpoint that no client could use is left out of its assignment, since clients would
 // NACK the whole assignment for it ([Unserved]).
 //
 // Concurrency: everything that a [World] leads to may be used from any goroutine. It is
-// immutable once made, but for what is made when it is first asked for. The function that
+// immutable, except for values that are computed at first use. The function that
 // [Translator.Begin] returns has one caller at a time. Nothing here starts a goroutine, reads
 // a clock or does I/O, but for one random number by which collections are named.
 package envoy

@@ -19,8 +19,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// An Envoy at the edge of the mesh listens on the ports of the configuration, and leads
-// what comes there to the services that it may see.
+// An Envoy at the edge of the mesh listens on the configured ports, and routes to the services
+// that it may see.
 
 // definitions are all services of a snapshot without their endpoints. It stays the same
 // pointer while none of them changes.
@@ -71,9 +71,9 @@ func redefined(all map[catalog.ServiceKey]catalog.ServiceChange) map[catalog.Ser
 }
 
 // members lists the exposed services that a view of the edge leads to from a port, owners
-// first: of names, or of the port if nothing else says which service is meant. One is
-// called at its port of the same number, if that carries what the
-// edge takes there, else at the first that does.
+// first: owners of names, or of the port if only the port identifies the service. A service is
+// called at its port of the same number if that fits the protocol of the edge, else at the
+// first port that does.
 func (d *definitions) members(v View, p *policy.EdgePort) []reach.EdgeMember {
 	if d == nil {
 		return nil
@@ -86,8 +86,8 @@ func (d *definitions) members(v View, p *policy.EdgePort) []reach.EdgeMember {
 			}
 			port, _ := s.Port(index.Number)
 			place, ok := reach.EdgeTakes(p, port)
-			// An endpoint that is where the connection was going anyway is the edge itself. What
-			// each cluster has for itself is not for callers from outside.
+			// With ResolutionNone the original destination would be the edge itself. Services that
+			// are local to their cluster are not exposed.
 			if !ok || s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal || !reach.HasCluster(s, index.Number) {
 				continue
 			}
@@ -223,7 +223,7 @@ func (l edgeListener) chains() []reach.Chain {
 		return []reach.Chain{{Cluster: names.BlackHole}}
 	}
 	var list []reach.Chain
-	taken := claims{}
+	taken := takenMatches{}
 	for _, m := range members {
 		if name, ok := names.SNI(m.Key.Host); ok {
 			taken.add(&list, reach.Chain{Match: name, Cluster: m.Cluster(), Affinity: m.Traffic.Affinity})
@@ -270,11 +270,11 @@ func (r edgeRoutes) Refers(to string) iter.Seq[string] {
 	}
 }
 
-// Encode implements [push.Subject]. A domain may occur only once, whatever its case:
-// the oldest service has it.
+// Encode implements [push.Subject]. A domain may occur only once, whatever its case: its
+// owner gets it.
 func (r edgeRoutes) Encode() push.Encoded {
 	m := wire.Routes(r.name, false)
-	taken := claims{}
+	taken := takenMatches{}
 	for _, member := range r.services.members(r.view, r.port) {
 		if host := r.virtualHost(member, taken); host != nil {
 			m.VirtualHosts = append(m.VirtualHosts, host)
@@ -284,11 +284,11 @@ func (r edgeRoutes) Encode() push.Encoded {
 	return encode(m.GetName(), wire.RouteURL, m)
 }
 
-// virtualHost leads requests to a service; nil if its domains are taken. Short names and
-// addresses are of the mesh, and nobody outside of it calls by them.
-func (r edgeRoutes) virtualHost(m reach.EdgeMember, taken claims) *routev3.VirtualHost {
+// virtualHost routes requests to a service; nil if its domains are taken. Short names and
+// addresses are used only inside of the mesh.
+func (r edgeRoutes) virtualHost(m reach.EdgeMember, taken takenMatches) *routev3.VirtualHost {
 	host := m.Key.Host
-	domains := taken.leave(edgeDomains(host))
+	domains := taken.takeFree(edgeDomains(host))
 	if len(domains) == 0 {
 		return nil
 	}

@@ -27,7 +27,7 @@ type webServices struct {
 	was int // how many there were before the change
 }
 
-// foldedKey tells services whose hosts differ in case alone from all others.
+// foldedKey identifies services with hosts that differ only in case.
 type foldedKey struct {
 	fold string
 	catalog.ServiceKey
@@ -66,7 +66,7 @@ func isWeb(s catalog.ServiceDefinition) bool {
 	return ok
 }
 
-// alike yields the services whose hosts differ from a host in case alone, and the host's own.
+// alike yields the services of a host, and those with hosts that differ from it only in case.
 func (w *webServices) alike(host string) iter.Seq[catalog.ServiceDefinition] {
 	fold := names.Fold(host)
 	return func(yield func(catalog.ServiceDefinition) bool) {
@@ -118,8 +118,8 @@ func (h edgeHost) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject]. Envoy ignores the removal of a host whose name is not
-// that of the resource.
+// Encode implements [push.Subject]. The virtual host has the name of the resource: otherwise
+// Envoy ignores its removal.
 func (h edgeHost) Encode() push.Encoded {
 	p := h.view.settings.OrIstio().For(h.member.Key.Host, h.member.Traffic.Affinity)
 	return encode(h.name, wire.VirtualHostURL, wire.VirtualHost(h.name, strings.Split(h.domains, "\n"), wire.Target{Cluster: h.member.Cluster(), Policy: p}))
@@ -132,7 +132,7 @@ func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefini
 	if !ok {
 		return h, false
 	}
-	taken := claims{}
+	taken := takenMatches{}
 	for other := range w.alike(s.Key.Host) {
 		if other.Key == s.Key || !p.Exposes(other.Key.Host) || catalog.Name.Owner(v.Namespace, other, s) > 0 {
 			continue
@@ -144,7 +144,7 @@ func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefini
 			taken[strings.ToLower(domain)] = struct{}{}
 		}
 	}
-	domains := taken.leave(edgeDomains(s.Key.Host))
+	domains := taken.takeFree(edgeDomains(s.Key.Host))
 	if len(domains) == 0 {
 		return h, false
 	}
@@ -155,8 +155,8 @@ func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefini
 // edgeDomains are the authorities by which a host is called from outside of the mesh.
 func edgeDomains(host string) []string { return []string{host, strings.TrimSuffix(host, ".") + "."} }
 
-// leave lists the domains that are not taken yet, each once, and takes them.
-func (taken claims) leave(domains []string) (list []string) {
+// takeFree lists the domains that are not taken yet, each once, and takes them.
+func (taken takenMatches) takeFree(domains []string) (list []string) {
 	for _, domain := range domains {
 		key := strings.ToLower(domain)
 		if _, other := taken[key]; !other {
@@ -275,11 +275,11 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 	return list
 }
 
-// claims are the matches that a listener has already.
-type claims map[string]struct{}
+// takenMatches are the matches that a listener or route configuration has already.
+type takenMatches map[string]struct{}
 
 // add enters a chain, unless the owner of its match is another service.
-func (taken claims) add(list *[]reach.Chain, c reach.Chain) bool {
+func (taken takenMatches) add(list *[]reach.Chain, c reach.Chain) bool {
 	if _, other := taken[c.Match]; other {
 		return false
 	}

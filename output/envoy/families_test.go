@@ -19,9 +19,9 @@ import (
 // addresses of services of both. It calls its workload from an address of the same family.
 func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 	t.Parallel()
-	snapshot := snapshotOfClaims(
-		claiming{host: "web", number: 80, protocol: "HTTP"},
-		claiming{host: "raw", number: 90, protocol: "TCP", addresses: []string{"10.1.0.1", "2001:db8::1"}},
+	snapshot := snapshotOfServices(
+		serviceSpec{host: "web", number: 80, protocol: "HTTP"},
+		serviceSpec{host: "raw", number: 90, protocol: "TCP", addresses: []string{"10.1.0.1", "2001:db8::1"}},
 	)
 	s := NewTranslator()
 	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"raw"}}}

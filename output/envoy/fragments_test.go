@@ -41,9 +41,9 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 	taken, has := map[string]bool{"*": true}, map[catalog.ServiceKey]map[string]bool{}
 	for _, is := range []round{{}, {true, false}, {true, true}, {false, true}} {
 		for _, s := range owners(map[bool]string{true: "10.0.0.1"}[is.address], v.Namespace, services) {
-			_, home, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
-			for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && home == v.Namespace) {
-				isForeign := s.ForeignIn(v.proxy.Cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
+			_, namespace, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
+			for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && namespace == v.Namespace) {
+				isForeign := s.ForeignIn(v.proxy.Cluster) && slices.Contains(requestAddresses, domain) && domain != s.Key.Host
 				if is == (round{reach.IsAddress(domain), isForeign}) && !taken[strings.ToLower(domain)] {
 					taken[strings.ToLower(domain)] = true
 					if has[s.Key] == nil {
@@ -55,9 +55,9 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 		}
 	}
 	for _, s := range services {
-		_, home, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
+		_, namespace, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
 		var domains []string // in the order in which they are written
-		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && home == v.Namespace) {
+		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && namespace == v.Namespace) {
 			if has[s.Key][domain] && !slices.Contains(domains, domain) {
 				domains = append(domains, domain)
 			}
@@ -70,17 +70,17 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 	return m
 }
 
-// addressClaims are the addresses of claimants as requests name them.
-var addressClaims = []string{"10.0.0.1", "10.0.0.2", "[fd00::1]"}
+// requestAddresses are the addresses of drawn services, as authorities of requests.
+var requestAddresses = []string{"10.0.0.1", "10.0.0.2", "[fd00::1]"}
 
-// claimingHosts are names that are easily taken for each other.
-var claimingHosts = []string{
+// similarHosts are names that are easily taken for each other.
+var similarHosts = []string{
 	"a.n.svc.cluster.local", "A.n.svc.cluster.local", "a.m.svc.cluster.local", "b.n.svc.cluster.local", "a.n", "A.N", "a.n.svc", "a", "A",
 	"a.", "10.0.0.1", "fd00::1", "*.com", "x.com", "X.com", "c.o.svc.cluster.local",
 }
 
-func drawClaimant(t *rapid.T) model.Event {
-	host := rapid.SampledFrom(claimingHosts).Draw(t, "host")
+func drawSimilarService(t *rapid.T) model.Event {
+	host := rapid.SampledFrom(similarHosts).Draw(t, "host")
 	namespace := rapid.SampledFrom([]string{"n", "m"}).Draw(t, "namespace")
 	r := model.Record{Ref: model.Ref{Kind: model.KindService, Key: model.Key{
 		Source: rapid.SampledFrom(mergeOrder).Draw(t, "source"), Namespace: namespace, Name: host,
@@ -114,7 +114,7 @@ func TestFragmentsMakeTheWholeRouteConfiguration(t *testing.T) {
 		builder := catalog.NewBuilderIn(ruled)
 		byVersion := map[push.Version]*routev3.RouteConfiguration{}
 		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
-			events := rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 5).Draw(t, "events")
+			events := rapid.SliceOfN(rapid.Custom(drawSimilarService), 1, 5).Draw(t, "events")
 			if rapid.IntRange(0, 4).Draw(t, "scoped") == 0 {
 				events = append(events, model.Upsert{Record: model.Record{
 					Ref:  model.Ref{Kind: model.KindScope, Key: model.Key{Source: "first", Namespace: "m", Name: "s"}},

@@ -17,7 +17,7 @@ import (
 // Workloads of a mesh say in a handshake which port they want to reach, or which subset of
 // it, in Istio's form outbound_.PORT_.SUBSET_.HOST. A gateway has clusters of these names.
 
-// entered yields the names of a port and its subsets for whoever comes through a gateway.
+// entered yields the names of a port and its subsets for connections through a gateway.
 func entered(host string, port uint32, subsets []*policy.Selector) iter.Seq2[*policy.Selector, string] {
 	return func(yield func(*policy.Selector, string) bool) {
 		for _, of := range append([]*policy.Selector{nil}, subsets...) {
@@ -55,8 +55,8 @@ func enteredNames(w *state, v View) iter.Seq[string] {
 	}
 }
 
-// isEntered reports whether a gateway leads to a port. It leads to nobody who could be
-// called without proof of who calls: what it carries is TLS of the mesh.
+// isEntered reports whether a gateway leads to a port. It carries only TLS of the mesh, so that
+// every caller is authenticated.
 func isEntered(s *catalog.Service, port model.Port, of *policy.Selector, p *policy.Policy) bool {
 	f := reach.SubsetForm(of, reach.KindEnvoy, s, port)
 	return f != reach.NoForm && f != reach.OriginalDST && p.TLS.OfMesh() && port.Protocol != "UDP" && s.Location != model.MeshExternal && !s.Traffic.ClusterLocal
@@ -99,10 +99,10 @@ func findEntered(w *state, v View, r push.Row, name string) (push.Subject, bool)
 
 // Why gateways do not lead to endpoints.
 const (
-	grpcNetwork  = "gRPC does not name ports as gateways know them"
-	plainTraffic = "gateways take TLS of mode ISTIO_MUTUAL alone, which outputs.xds.envoy does not set for the host"
-	outOfMesh    = "gateways lead to services of the location MESH_INTERNAL alone"
-	noMeshName   = "gateways have no name for the host, which is a wildcard or too long"
+	grpcNetwork  = "gRPC clients do not set the SNI that gateways route by"
+	plainTraffic = "gateways accept only TLS of mode ISTIO_MUTUAL; set tls.mode of the host in outputs.xds.envoy"
+	outOfMesh    = "gateways route only to services with location MESH_INTERNAL"
+	noMeshName   = "the host is a wildcard or too long for the SNI that gateways route by"
 )
 
 func notEntered(s *policy.Prepared, service *catalog.Service, kind string) string {
@@ -128,7 +128,7 @@ func notEntered(s *policy.Prepared, service *catalog.Service, kind string) strin
 	return ""
 }
 
-// notLedTo says why gateways do not lead clients of a kind to a port; empty if they do.
+// notLedTo returns why gateways do not lead clients of a kind to a port; empty if they do.
 func notLedTo(s *policy.Prepared, kind string, service *catalog.Service, port uint32) string {
 	_, named := names.Mesh(service.Key.Host, port, "")
 	switch {

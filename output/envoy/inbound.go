@@ -16,18 +16,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// inbound is what an Envoy takes for its own workload. It is part of the view, so it
-// says what matters and not whose services it comes from: the Envoys of all workloads
-// that serve the same ports in the same way share their resources.
+// inbound are the ports that an Envoy serves for its own workload. It is part of the view, and
+// does not contain the services: Envoys of workloads that serve the same ports in the same way
+// share their resources.
 type inbound struct {
-	taken bool // false for Envoys that no connections of others are redirected to
-	both  bool // of those that are, the workload has addresses of both families
+	taken bool // false for Envoys without redirected inbound connections
+	both  bool // with redirection: the workload has addresses of both families
 	ports inboundPorts
-	binds boundPorts // of Envoys that listen at the ports themselves
+	binds explicitBinds // without redirection
 }
 
-// inboundPorts are the ports of a workload, each once, in their order, and what it takes
-// their bytes for, as "80h,3306t,9000s".
+// inboundPorts are the ports of a workload, each once, in order, with their kind of traffic, as
+// "80h,3306t,9000s".
 type inboundPorts string
 
 // marks are the letters of the kinds of inbound traffic in inboundPorts.
@@ -63,13 +63,12 @@ func markedBy(mark byte) reach.Traffic {
 	return reach.Traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of three
 }
 
-// inboundOf finds what a client takes for its own workload: the ports at which that
-// stands behind services of the client's own namespace. Where several services have
-// another opinion of a port the owner of the port counts.
+// inboundOf finds the ports at which a client's workload is an endpoint of services of the
+// client's own namespace. If services disagree about a port, the owner of the port decides.
 //
-// The namespace is that of the client's certificate, if it has one. So a client that
-// lies about its address learns of workloads of its own namespace alone, and a service
-// of another namespace changes nothing about how a workload is spoken to.
+// The namespace is that of the client's certificate, if it has one. So a client with a false
+// address learns only of workloads of its own namespace, and a service of another namespace
+// does not change the protocol of a workload's port.
 func inboundOf(w *state, c push.Client) inbound {
 	switch p := node.ProxyOf(c); {
 	case p.Role != node.Sidecar:
@@ -83,7 +82,7 @@ func inboundOf(w *state, c push.Client) inbound {
 	}
 }
 
-// servedBy finds the ports of a client's workload, and what their bytes are taken for.
+// servedBy finds the ports of a client's workload and their kind of traffic.
 func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]reach.Traffic {
 	if c.Namespace == "" {
 		return nil
@@ -106,8 +105,8 @@ func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]reach.Traffic {
 	return kinds
 }
 
-// audienceOf are the keys through which changes find an Envoy or gRPC client: its
-// namespace, and for one that takes connections to a workload where that is.
+// audienceOf returns the keys through which changes find an Envoy or gRPC client: its
+// namespace, and for sidecars the address of the workload.
 func audienceOf(c push.Client) []string {
 	keys := []string{c.Namespace}
 	if p := node.ProxyOf(c); c.Kind != reach.KindEnvoy || p.Role != node.Sidecar || p.Mode == node.None && len(c.Proxy.Binds) == 0 {
@@ -130,12 +129,12 @@ func audienceOf(c push.Client) []string {
 // workloadKey is no namespace's name.
 func workloadKey(at catalog.WorkloadAddress) string { return "@" + at.Network + "/" + at.Address }
 
-// mostReviewed bounds the workloads that a step names. Past that it is less to look at
-// all clients once than to find each of them.
+// mostReviewed bounds the workloads that a step names. Beyond that it is cheaper to compare all
+// clients once than to find each of them.
 const mostReviewed = 4096
 
-// reviewedWorkloads are the audience keys of the workloads of which a change may alter
-// what they serve; all is set if they are too many.
+// reviewedWorkloads returns the audience keys of the workloads that may serve other ports after
+// a change; all is set if they are too many.
 func reviewedWorkloads(c catalog.Change) (keys []string, all bool) {
 	found := map[catalog.WorkloadAddress]struct{}{}
 	for _, service := range c.Services {
@@ -159,10 +158,10 @@ func findInboundListener(v View) (push.Subject, bool) {
 	return inboundListener{View{settings: v.settings, proxy: own, inbound: v.inbound}}, v.inbound.taken
 }
 
-// inboundListener is [virtualInbound]. It says nothing of services, and of the ports of
-// the workload only which there are and what they carry: it hardly ever changes.
+// inboundListener is [names.VirtualInbound]. It depends on no service, and only on the numbers
+// and kinds of traffic of the workload's ports: it hardly ever changes.
 type inboundListener struct {
-	view View // without what does not matter here
+	view View // reduced to the fields that the listener depends on
 }
 
 // Slot implements [push.Subject].
@@ -228,7 +227,7 @@ func inboundClusterNames(v View) (list []string) {
 func findInboundCluster(v View, name string) (push.Subject, bool) {
 	for b := range v.inbound.binds.served() {
 		if names.InboundCluster(b.port()) == name {
-			return boundCluster{b.port(), b.to}, true
+			return bindCluster{b.port(), b.to}, true
 		}
 	}
 	if !v.inbound.taken {
@@ -259,8 +258,8 @@ func workloadFamily(v View) node.Family {
 	return v.resolver.Family
 }
 
-// inboundCluster leads to a port of an Envoy's own workload, or with port 0 to any. It
-// goes where the connection was going, so that nothing of it ever changes.
+// inboundCluster is the cluster of a port of an Envoy's own workload, or with port 0 of any. It
+// forwards to the original destination, so that it never changes.
 type inboundCluster struct {
 	port   uint32
 	family node.Family
@@ -293,7 +292,7 @@ func plainClusterNames(_ *state, v View) iter.Seq[string] {
 	return slices.Values(append([]string{names.BlackHole, names.Passthrough}, inboundClusterNames(v)...))
 }
 
-// ownClusterNames yields those, and the clusters of a gateway.
+// ownClusterNames yields the clusters of [plainClusterNames] and of a gateway.
 func ownClusterNames(w *state, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, names := range []iter.Seq[string]{plainClusterNames(w, v), enteredNames(w, v)} {
@@ -316,7 +315,7 @@ func findOwnCluster(w *state, v View, name string) (push.Subject, bool) {
 	return plainCluster(name), name == names.BlackHole || name == names.Passthrough
 }
 
-// plainCluster goes nowhere, or wherever a connection was going.
+// plainCluster drops connections, or forwards them to their original destination.
 type plainCluster string
 
 // Slot implements [push.Subject].

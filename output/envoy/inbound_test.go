@@ -220,8 +220,8 @@ func in(c push.Client, namespace, network string) push.Client {
 	return c
 }
 
-// Nobody but a sidecar that connections are redirected to is given what is its
-// workload's: another would bind a port of somebody else.
+// Only a sidecar with redirected connections is sent the resources of its
+// workload: any other would bind a port of another process.
 func TestOnlyInterceptingSidecarsTakeConnections(t *testing.T) {
 	t.Parallel()
 	w := worldBehind(behind{name: "s", ports: []model.Port{{Number: 80, Name: "http", Protocol: "HTTP"}}})

@@ -249,7 +249,7 @@ func TestServicesThatFailOverAreNotSpread(t *testing.T) {
 }
 
 // An endpoint behind two ports of a service counts once in the collection of each.
-func TestPortsOfOneTargetAreCountedApart(t *testing.T) {
+func TestPortsOfOneTargetAreCountedSeparately(t *testing.T) {
 	r := newLargeRig(4)
 	service := largeService()
 	service.Spec = model.Service{

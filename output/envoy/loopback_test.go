@@ -22,15 +22,15 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 	block, all := []string{"10.1.0.0/16"}, []string{"0.0.0.0/0"}
 	for _, test := range []struct {
 		name     string
-		services []claiming // from the oldest to the youngest
-		leads    string     // where connections go that are neither requests nor handshakes
+		services []serviceSpec // from the oldest to the youngest
+		leads    string        // where connections go that are neither requests nor handshakes
 		routes   bool
 		lost     []string // host: field: beginning of the reason
 	}{
-		{"a block", []claiming{{host: "db", number: 90, protocol: "TCP", addresses: block}}, "db", false, nil},
+		{"a block", []serviceSpec{{host: "db", number: 90, protocol: "TCP", addresses: block}}, "db", false, nil},
 		{
 			"all addresses beside an older service",
-			[]claiming{
+			[]serviceSpec{
 				{host: "old", number: 90, protocol: "TCP"}, {host: "all", number: 90, protocol: "TCP", addresses: all},
 			},
 			"old", false,
@@ -38,7 +38,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 		},
 		{
 			"an address beside an older block",
-			[]claiming{
+			[]serviceSpec{
 				{host: "block", number: 90, protocol: "TCP", addresses: block}, {host: "one", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}},
 			},
 			"block", false,
@@ -46,7 +46,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 		},
 		{
 			"requests beside connections",
-			[]claiming{
+			[]serviceSpec{
 				{host: "raw", number: 90, protocol: "TCP"}, {host: "web", number: 90, protocol: "HTTP"}, {host: "any", number: 90},
 			},
 			"raw", true,
@@ -54,41 +54,41 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 		},
 		{
 			"a server that speaks first beside older requests",
-			[]claiming{
+			[]serviceSpec{
 				{host: "web", number: 90, protocol: "HTTP"}, {host: "db", number: 90, protocol: "MYSQL"}, {host: "raw", number: 90, protocol: "TCP"},
 			},
 			"raw", true,
-			[]string{"db: ports[90].protocol: connections to port 90 of loopback with INTERCEPTION_MODE NONE are read, to find those of web of namespace a"},
+			[]string{"db: ports[90].protocol: connections to port 90 of loopback with INTERCEPTION_MODE NONE are inspected, to find those of web of namespace a"},
 		},
 		{
 			"requests beside an older server that speaks first",
-			[]claiming{
+			[]serviceSpec{
 				{host: "db", number: 90, protocol: "MYSQL"}, {host: "web", number: 90, protocol: "HTTP"}, {host: "raw", number: 90, protocol: "TCP"},
 			},
 			"db", false,
 			[]string{
 				"raw: ports[90].addresses: connections to port 90 of loopback with INTERCEPTION_MODE NONE go to",
-				"web: ports[90].protocol: connections to port 90 of loopback with INTERCEPTION_MODE NONE are not read, since the server of db of namespace a may speak first",
+				"web: ports[90].protocol: connections to port 90 of loopback with INTERCEPTION_MODE NONE are not inspected, since the server of db of namespace a may speak first",
 			},
 		},
 		{
-			"services of other namespaces alone", []claiming{
+			"services of other namespaces alone", []serviceSpec{
 				{host: "theirs", namespace: "b", exportTo: ".", number: 90, protocol: "TCP"}, {host: "ours", exportTo: ".", number: 90, protocol: "TCP"},
 			}, "ours", false, nil,
 		},
 		{
 			"a service that some namespace sees beside an older one",
-			[]claiming{
+			[]serviceSpec{
 				{host: "theirs", namespace: "b", exportTo: ".", number: 90, protocol: "TCP"}, {host: "ours", number: 90, protocol: "TCP"},
 			},
 			"ours", false,
 			[]string{"ours: ports[90].addresses: connections to port 90 of loopback with INTERCEPTION_MODE NONE go to theirs of namespace b"},
 		},
-		{"ports of Envoy's own", []claiming{{host: "x", number: 15001, protocol: "TCP"}, {host: "y", number: 15001, protocol: "TCP"}}, "", false, nil},
+		{"ports of Envoy's own", []serviceSpec{{host: "x", number: 15001, protocol: "TCP"}, {host: "y", number: 15001, protocol: "TCP"}}, "", false, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			snapshot := snapshotOfClaims(test.services...)
+			snapshot := snapshotOfServices(test.services...)
 			of := NewTranslator().LoopbackConflicts(t.Context(), snapshot)
 			var lost []string
 			for s := range snapshot.Services() {

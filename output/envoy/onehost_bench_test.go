@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkOneHostOfManyNamespaces is the first step where each namespace has a service of
-// its own of one host, which is every other's rival, and one in which all of their ports
+// its own of one host, which conflicts with every other, and one in which all of their ports
 // change. What they cost is to grow as the namespaces do.
 func BenchmarkOneHostOfManyNamespaces(b *testing.B) {
 	for _, addresses := range []string{"none", "one", "each its own"} {

@@ -34,7 +34,7 @@ func listenerNames(w *state, v View) iter.Seq[string] {
 		}
 		for index := range w.snapshot.Ports() {
 			for _, address := range listenedAt(w, v, index) {
-				if !v.inbound.binds.claim(address, index.Number) && !yield(names.Socket(address, index.Number)) {
+				if !v.inbound.binds.occupies(address, index.Number) && !yield(names.Socket(address, index.Number)) {
 					return
 				}
 			}
@@ -76,7 +76,7 @@ func findListener(w *state, v View, name string) (push.Subject, bool) {
 	if name == names.VirtualInbound {
 		return findInboundListener(v)
 	}
-	if own, ok := findBoundListener(v, name); ok {
+	if own, ok := findBindListener(v, name); ok {
 		return own, true
 	}
 	binds := v.inbound.binds
@@ -89,7 +89,7 @@ func findListener(w *state, v View, name string) (push.Subject, bool) {
 		return findDNSListener(w, v)
 	}
 	address, number, ok := names.ParseSocket(name)
-	if !ok || binds.claim(address, number) {
+	if !ok || binds.occupies(address, number) {
 		return nil, false
 	}
 	index := w.snapshot.Port(number)
@@ -201,13 +201,13 @@ func targetsOf(chains []reach.Chain, s *policy.Prepared) (list []wire.Chain) {
 	return list
 }
 
-// addressListener is the listener of an address and port. It is known by what it says, and
-// not by who looks: all views share it in which it says the same.
+// addressListener is the listener of an address and port. Its content identifies it, and not
+// the view: all views with the same content share it.
 type addressListener struct {
 	address  string
 	number   uint32
 	mode     node.Interception
-	settings *policy.Prepared // nil if nothing is said
+	settings *policy.Prepared // nil without settings
 	layoutKey
 }
 

@@ -54,7 +54,7 @@ func (v vip) event() model.Event {
 	}}}
 }
 
-// An address is the owner's: of the earlier source, whatever a registry claims about times
+// An address is the owner's: of the earlier source, whatever creation times a registry declares
 // and whatever came first; not of a source that yields; and in each namespace its own. Each
 // service that loses it has a conflict.
 func TestAddressesAreTheOwners(t *testing.T) {
@@ -65,20 +65,20 @@ func TestAddressesAreTheOwners(t *testing.T) {
 		third, own   string // the hosts that workloads of a third namespace and of "a" reach
 		loser, reads string // a host, and what its conflict says
 	}{
-		"a claimed time": {
+		"a declared time": {
 			[]vip{{"kube", "n", "real.example", "TCP", 2e9}, {"mcp", "evil", "evil.example", "TCP", 1}},
 			"real.example", "real.example",
-			"evil.example", "go to real.example of namespace n wherever both are seen",
+			"evil.example", "go to real.example of namespace n in every namespace that sees both",
 		},
 		"a time of an API server": {
 			[]vip{{"kube", "n", "real.example", "TCP", 1}, {"kube", "evil", "evil.example", "TCP", 2}},
 			"real.example", "real.example",
-			"evil.example", "go to real.example of namespace n wherever both are seen",
+			"evil.example", "go to real.example of namespace n in every namespace that sees both",
 		},
 		"a confined source": {
 			[]vip{{"mcp", "n", "real.example", "TCP", 2}, {"confined", "a", "evil.example", "TCP", 1}},
 			"real.example", "real.example",
-			"evil.example", "go to real.example of namespace n wherever both are seen",
+			"evil.example", "go to real.example of namespace n in every namespace that sees both",
 		},
 		"the workloads' own namespace": {
 			[]vip{{"kube", "n", "real.example", "TCP", 1}, {"mcp", "a", "own.example", "TCP", 2}},
@@ -113,10 +113,10 @@ func TestAddressesAreTheOwners(t *testing.T) {
 // if it names none. A workload that writes the header of blocks itself reaches services alone.
 func TestBlocksLeaveRequestsToWhomTheyName(t *testing.T) {
 	t.Parallel()
-	snapshot := snapshotOfClaims(
-		claiming{host: "block.example", number: 90, protocol: "TCP", addresses: []string{"10.1.0.0/16"}},
-		claiming{host: "web.example", number: 90, protocol: "HTTP", addresses: []string{"10.1.2.3"}},
-		claiming{host: "tls.example", number: 90, protocol: "TLS"},
+	snapshot := snapshotOfServices(
+		serviceSpec{host: "block.example", number: 90, protocol: "TCP", addresses: []string{"10.1.0.0/16"}},
+		serviceSpec{host: "web.example", number: 90, protocol: "HTTP", addresses: []string{"10.1.2.3"}},
+		serviceSpec{host: "tls.example", number: 90, protocol: "TLS"},
 	)
 	settings := NewTranslator()
 	settings.Outbound = policy.RegistryOutbound

@@ -13,10 +13,10 @@ import (
 )
 
 // A headless service has no address of its own. Its clients choose an endpoint, such as
-// the pod that leads a database, and connect to the address of that. So an Envoy that
-// connections are redirected to listens at the address of each endpoint, and leads what
-// comes there to where it was going. One listener for all addresses could not tell two
-// such services of one port apart, nor either from addresses of nobody.
+// the pod that leads a database, and connect to the address of that. So an Envoy with
+// redirected connections listens at the address of each endpoint, and forwards connections to
+// their original destination. One listener for all addresses could not distinguish two such
+// services of one port, nor either from addresses of no service.
 
 // podAddresses yields those addresses of endpoints of a service at which Envoys listen.
 func podAddresses(w *state, v View, s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
@@ -34,7 +34,7 @@ func podAddresses(w *state, v View, s catalog.ServiceDefinition, index *catalog.
 }
 
 // findPodListener returns the listener of the address of an endpoint. Several services may
-// have it, such as one for all pods of a StatefulSet and one for each of them. All of them
+// contain the endpoint, such as one for all pods of a StatefulSet and one for each of them. All of them
 // lead to the same place. There is none if another service has the address as its own.
 func findPodListener(w *state, v View, address string, number uint32) (push.Subject, bool) {
 	if v.proxy.Reserved(number) || !v.proxy.Family.Has(address) || w.snapshot.Port(number).TakenIn(v.proxy.Cluster, address, v.viewer()) {
@@ -53,8 +53,8 @@ func findPodListener(w *state, v View, address string, number uint32) (push.Subj
 	return addressListenerOf(v, address, number, []catalog.ServiceDefinition{first}), true
 }
 
-// widest is the order of services that have the address of an endpoint. Where only their
-// names tell them apart the shorter host comes first, which is that of all pods.
+// widest is the order of services with the same endpoint address. If only their names differ,
+// the shorter host comes first: the service of all pods.
 func widest(namespace string, a, b catalog.ServiceDefinition) int {
 	asked := catalog.Address
 	return cmp.Or(asked.Precedence(namespace, a, b), cmp.Compare(len(a.Key.Host), len(b.Key.Host)), asked.Owner(namespace, a, b))

@@ -260,6 +260,6 @@ func TestHeadlessServicesDoNotConflict(t *testing.T) {
 	builder := catalog.NewBuilder([]string{"first"})
 	builder.Apply(1, slices.Concat(headless("zk.example", database, "10.0.0.1"), headless("db.example", database, "10.0.0.2"), headless("any.example", unspoken, "10.0.0.3")))
 	if said := conflictsSaid(builder.Snapshot(), NewTranslator()); len(said) > 0 {
-		t.Errorf("conflicts are said:\n%s", strings.Join(said, "\n"))
+		t.Errorf("there are conflicts:\n%s", strings.Join(said, "\n"))
 	}
 }

@@ -120,7 +120,7 @@ func retriesOfGRPC(t *testing.T, s *Translator, c push.Client) *routev3.RetryPol
 	return r.GetVirtualHosts()[0].GetRoutes()[0].GetRoute().GetRetryPolicy()
 }
 
-// What belongs to no service goes where it was going, or nowhere.
+// A connection to no service goes to its original destination, or is dropped.
 func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 	t.Parallel()
 	for outbound, want := range map[string][]string{
@@ -136,7 +136,7 @@ func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 			got = append(got, reachedThrough(l, wire.ClusterURL)...)
 		}
 		routes := []proto.Message{
-			underSettings(t, s, client, RouteType, "80"), message(t, s.Types(nil)[RouteType].Void("81").Joined().Body),
+			underSettings(t, s, client, RouteType, "80"), message(t, s.Types(nil)[RouteType].Empty("81").Joined().Body),
 		}
 		for _, r := range routes {
 			hosts := r.(*routev3.RouteConfiguration).GetVirtualHosts()

@@ -72,8 +72,8 @@ func drawNeighbour(t *rapid.T, names []string) model.Event {
 	}}}
 }
 
-// shapeOf is the services of each run, with whether somebody else claims a domain of
-// theirs, and the claims.
+// shapeOf is the services of each run, with whether another service asks for a domain of
+// theirs, and the requested domains.
 func shapeOf(a *vhost.Port) (list []string) {
 	for _, r := range a.Runs {
 		list = append(list, fmt.Sprintf("run, plain %t, homes %d", r.Plain, len(r.Homes)))

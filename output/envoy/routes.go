@@ -30,7 +30,7 @@ func routeNames(w *state, v View) iter.Seq[string] {
 					return
 				}
 				some = true
-				if all.alone(s) && !yield(names.Listener(s.Key.Host, index.Number)) {
+				if all.hasOwnListener(s) && !yield(names.Listener(s.Key.Host, index.Number)) {
 					return
 				}
 			}
@@ -38,8 +38,8 @@ func routeNames(w *state, v View) iter.Seq[string] {
 	}
 }
 
-// alone reports whether requests for a service come through listeners of its own.
-func (r routes) alone(s catalog.ServiceDefinition) bool {
+// hasOwnListener reports whether requests for a service come through listeners of its own.
+func (r routes) hasOwnListener(s catalog.ServiceDefinition) bool {
 	for at := range reach.ListensAt(r.view.proxy, s, r.index) {
 		if at != r.view.proxy.Shared() {
 			return true
@@ -67,7 +67,7 @@ func findRoutes(w *state, v View, name string) (push.Subject, bool) {
 	}
 	r := routes{proxySlot{RouteType, name, v}, host, w.snapshot.Port(number)}
 	for s := range r.services() {
-		if host == "" || r.alone(s) {
+		if host == "" || r.hasOwnListener(s) {
 			return r, true
 		}
 	}
@@ -110,8 +110,8 @@ func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
 	}
 }
 
-// Encode implements [push.Subject]. A domain may occur only once, whatever its case:
-// the oldest service has it.
+// Encode implements [push.Subject]. A domain may occur only once, whatever its case: its
+// owner gets it.
 func (r routes) Encode() push.Encoded {
 	all := vhost.Of(r.index, r.view.hostsIn())
 	if r.host == "" {
@@ -135,10 +135,10 @@ func (r routes) toOnly(h *vhost.Host) push.Encoded {
 	return vhost.EncodeRoutes(wire.Routes(r.name, false), p)
 }
 
-// voidRoutes is a route configuration without services. An Envoy that names one has it
-// from a listener, ours or of its bootstrap, which waits for it whatever its name is. What
-// is named like none of ours leads nowhere: only sidecars have a cluster for all else.
-func voidRoutes(s *policy.Prepared, name string) push.Encoded {
+// emptyRoutes returns a route configuration without services. An Envoy that names one has a
+// listener, ours or of its bootstrap, that waits for it. A name that is none of ours gets no
+// route to other destinations: only sidecars have a cluster for these.
+func emptyRoutes(s *policy.Prepared, name string) push.Encoded {
 	if _, atEdge := names.ParseEdgeRoutes(strings.TrimSuffix(name, names.HostsSuffix)); atEdge {
 		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
 	}
@@ -154,7 +154,7 @@ func voidRoutes(s *policy.Prepared, name string) push.Encoded {
 // blocking are settings by which nothing is reached but services.
 var blocking = (&policy.Settings{Outbound: policy.RegistryOutbound}).Prepare()
 
-// completeRoutes adds what requests for all other hosts meet.
+// completeRoutes adds the route of requests for all other hosts.
 func completeRoutes(s *policy.Prepared, name string, hosts *vhost.Pieces) push.Encoded {
 	rest := &vhost.Fragments{}
 	rest.Add(vhost.NewFragment(wire.OtherHosts(s.OrIstio().RegistryOnly)))

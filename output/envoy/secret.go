@@ -20,7 +20,7 @@ import (
 // them again when one is moved there, as Kubernetes does with its volumes.
 type fileSecret string
 
-// securedServices are the services whose clusters name secrets, by secret. They are
+// securedServices are the services with clusters that name secrets, by secret. They are
 // immutable, and made from those before.
 type securedServices struct {
 	all immutable.Map[securedKey, struct{}]
@@ -102,7 +102,7 @@ func secretNames(w *state, v View) iter.Seq[string] {
 	}
 }
 
-// noteSecrets notes the secrets of a host whose service has come or gone, or has changed
+// noteSecrets notes the secrets of a host if its service was added or removed, or has changed
 // more than endpoints.
 func noteSecrets(s *policy.Prepared, noted audiences, host string, namespaces []string) {
 	for secret := range s.Of(host).TLS.Secrets() {

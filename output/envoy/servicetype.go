@@ -19,7 +19,7 @@ import (
 type serviceType struct {
 	push.Row
 	authority bool // resources are named HOST:PORT, and not as clusters are
-	grpcOnly  bool // resources are for gRPC alone: listeners and routes of Envoys are of many services
+	grpcOnly  bool // resources are only for gRPC: listeners and routes of Envoys are of many services
 	edsOnly   bool // only service ports with load assignments have the resource
 	subsets   bool // subsets have resources, too
 	locates   bool // the resource contains endpoints, so the removal of one is urgent
@@ -260,14 +260,14 @@ func absentListener(kind string, m push.Mode) push.Absence {
 	return push.Removal
 }
 
-// voidListener returns a listener without any route: calls fail at once. It has to
+// emptyListener returns a listener without any route: calls fail at once. It has to
 // have a virtual host, without which grpc-node ends with an exception.
-func voidListener(name string) push.Encoded {
+func emptyListener(name string) push.Encoded {
 	host, _, ok := names.ParseListener(name)
 	if !ok || len(host) > vhost.LongestHost || !utf8.ValidString(host) {
 		return push.Encoded{}
 	}
-	return encode(name, wire.ListenerURL, wire.VoidListener(name))
+	return encode(name, wire.ListenerURL, wire.EmptyListener(name))
 }
 
 // route leads every call of a gRPC client to the cluster of its own name.

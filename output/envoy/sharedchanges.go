@@ -46,7 +46,7 @@ func appendShared(s *policy.Prepared, list []push.Changed, hosts *stepHosts, c c
 		single.take(key.Host, service, namespaces)
 	}
 	single.crossed()
-	single.contested()
+	single.findConflicts()
 	hosts.noteAll(noted)
 	for _, name := range slices.SortedFunc(maps.Keys(noted), func(a, b sharedName) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))
@@ -180,14 +180,14 @@ func (s *stepHosts) noteAll(noted audiences) {
 	}
 }
 
-// stepHosts is what a step finds out of all services of a host. It looks at them once:
-// many namespaces may have services of their own of one host, all of which change at once.
+// stepHosts caches facts about all services of a host during a step. It looks at them once:
+// many namespaces may have services of one host, and all of these may change at once.
 type stepHosts struct {
 	now   *catalog.Snapshot
 	hosts map[string]*stepHost
 }
 
-// stepHost is what the services of a host have together, after the step.
+// stepHost sums up the services of a host, after the step.
 type stepHost struct {
 	services  int
 	ports     []uint32 // in order

@@ -12,14 +12,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// singleChanges notes what a step may alter of single hosts.
+// singleChanges notes the single hosts that a step may change.
 type singleChanges struct {
 	settings  *policy.Prepared
 	now       *catalog.Snapshot
 	hosts     *stepHosts
 	audiences audiences
 	touched   map[uint32]int                         // by port: how many services may have come or gone
-	before    map[string][]catalog.ServiceDefinition // of each host, what has changed
+	before    map[string][]catalog.ServiceDefinition // of each host, its changed services
 }
 
 func newSingleChanges(s *policy.Prepared, hosts *stepHosts, noted audiences) *singleChanges {
@@ -42,7 +42,7 @@ func (n *singleChanges) count(host string, c catalog.ServiceChange) {
 }
 
 // take notes the single hosts of a host's services that a change may alter. Those that
-// claim the same domains are left to [singleChanges.contested].
+// ask for the same domains are left to [singleChanges.findConflicts].
 func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []string) {
 	for _, port := range concernedPorts(n.hosts, host, c) {
 		n.note(RouteType, names.HostRoutes(port), namespaces)
@@ -50,11 +50,11 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 	}
 }
 
-// contested notes the single hosts that claim a domain of a host that changed, as its
+// findConflicts notes the single hosts that ask for a domain of a host that changed, as its
 // services are now and were before the step. It looks at each domain once, however many
-// of the hosts claim it. It adds nothing to audiences, but joins them; see [audiences.join].
-func (n *singleChanges) contested() {
-	searches := map[uint32]*claimSearch{}
+// of the hosts ask for it. It adds nothing to audiences, but joins them; see [audiences.join].
+func (n *singleChanges) findConflicts() {
+	searches := map[uint32]*conflictSearch{}
 	for host, h := range n.hosts.hosts {
 		for port, namespaces := range h.concerned {
 			search := searches[port]
@@ -63,7 +63,7 @@ func (n *singleChanges) contested() {
 				if index == nil {
 					continue
 				}
-				search = newClaimSearch(vhost.Of(index, n.hostsIn()))
+				search = newConflictSearch(vhost.Of(index, n.hostsIn()))
 				searches[port] = search
 			}
 			for s := range n.now.ByHost(host) {
@@ -106,46 +106,47 @@ func (n *singleChanges) crossed() {
 	}
 }
 
-// claimSearch finds the hosts of services that claim a domain of some, for clients of
-// whichever cluster.
-type claimSearch struct {
+// conflictSearch finds the hosts of services that ask for the same domain as a changed host,
+// for clients of any cluster.
+type conflictSearch struct {
 	*vhost.Port
 
-	domains   map[vhost.HomeDomain]*claimed
-	addresses map[string]*claimed
+	domains   map[vhost.HomeDomain]*changedHosts
+	addresses map[string]*changedHosts
 }
 
-// claimed is what the hosts that changed have in common, and who may see one of these.
-type claimed struct {
-	host string // the only one of them; empty if they are several
+// changedHosts are the changed hosts that ask for one domain or address, and the namespaces
+// that may see one of them.
+type changedHosts struct {
+	host string // the only changed host; empty if there are several
 	by   *namespaceSet
 }
 
-// mostNamed bounds the namespaces that are listed of those who may see a change of
-// hosts that have something in common. If there are more, all clients are looked at.
+// mostNamed bounds the listed namespaces that may see a change of conflicting hosts. If there
+// are more, all clients are compared.
 const mostNamed = 64
 
-func newClaimSearch(all *vhost.Port) *claimSearch {
-	return &claimSearch{all, map[vhost.HomeDomain]*claimed{}, map[string]*claimed{}}
+func newConflictSearch(all *vhost.Port) *conflictSearch {
+	return &conflictSearch{all, map[vhost.HomeDomain]*changedHosts{}, map[string]*changedHosts{}}
 }
 
-// of enters what a service claims. The namespaces are those who may see that its host has
+// of enters the domains and addresses of a service. The namespaces may see that its host has
 // changed.
-func (r *claimSearch) of(s catalog.ServiceDefinition, by *namespaceSet) {
+func (r *conflictSearch) of(s catalog.ServiceDefinition, by *namespaceSet) {
 	for c := range vhost.NewHost(s, r.Index.Number, r.In).Claims() {
 		enter(r.domains, vhost.HomeDomain{Domain: c.Domain, Home: c.Home}, s.Key.Host, by)
 	}
 	for address := range s.EveryAddress() {
-		enter(r.domains, vhost.HomeDomain{Domain: vhost.Authority(address)}, s.Key.Host, by) // who has it for a host
+		enter(r.domains, vhost.HomeDomain{Domain: vhost.Authority(address)}, s.Key.Host, by) // a service may have the address as its host
 		enter(r.addresses, address, s.Key.Host, by)
 	}
 	enter(r.addresses, strings.Trim(strings.ToLower(s.Key.Host), "[]"), s.Key.Host, by)
 }
 
-func enter[K comparable](all map[K]*claimed, key K, host string, by *namespaceSet) {
+func enter[K comparable](all map[K]*changedHosts, key K, host string, by *namespaceSet) {
 	is := all[key]
 	if is == nil {
-		all[key] = &claimed{host, by}
+		all[key] = &changedHosts{host, by}
 		return
 	}
 	if is.host != host {
@@ -164,12 +165,12 @@ func enter[K comparable](all map[K]*claimed, key K, host string, by *namespaceSe
 	}
 }
 
-// found yields the hosts that claim something of it, with who may see the change. One may
-// come several times. What a host alone has changed of is noted for it already.
-func (r *claimSearch) found() iter.Seq2[string, *namespaceSet] {
+// found yields the conflicting hosts, with the namespaces that may see the change. A host may
+// come several times. Domains that only one host asks for are noted already.
+func (r *conflictSearch) found() iter.Seq2[string, *namespaceSet] {
 	return func(yield func(string, *namespaceSet) bool) {
 		for key, is := range r.domains {
-			is.by.own = false // many names have it from here on
+			is.by.own = false // several names share it from here on
 			for c := range vhost.Rivals(r.Claims, vhost.Claim{Domain: key.Domain, Own: key.Home != "", Home: key.Home}) {
 				if c.By.Key.Host != is.host && !yield(c.By.Key.Host, is.by) {
 					return

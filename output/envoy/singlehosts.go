@@ -117,8 +117,8 @@ func (h singleHost) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject]. Envoy ignores the removal of a host whose name is not
-// that of the resource.
+// Encode implements [push.Subject]. The virtual host has the name of the
+// resource: otherwise Envoy ignores its removal.
 func (h singleHost) Encode() push.Encoded {
 	domains := strings.Split(h.domains, "\n")
 	if h.domains == "" {

@@ -26,7 +26,7 @@ func TestSingleHostsFoldToTheRouteConfiguration(t *testing.T) {
 	checkFolds(t, newHostHistory)
 }
 
-// hostHistory is services that claim each other's domains, and Envoys that take them.
+// hostHistory is services that ask for the same domains, and Envoys that are sent them.
 type hostHistory struct {
 	folding
 
@@ -78,7 +78,7 @@ func (h *hostHistory) act() {
 }
 
 func (h *hostHistory) change() {
-	events := rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 5).Draw(h.t, "events")
+	events := rapid.SliceOfN(rapid.Custom(drawSimilarService), 1, 5).Draw(h.t, "events")
 	if rapid.IntRange(0, 4).Draw(h.t, "scoped") == 0 {
 		events = append(events, model.Upsert{Record: model.Record{
 			Ref:  model.Ref{Kind: model.KindScope, Key: model.Key{Source: "first", Namespace: "m", Name: "s"}},

@@ -64,7 +64,7 @@ func resourceTypes() []resourceType {
 				Awaited: true,
 				Brings:  []string{wire.MemberURL},
 				// An assignment without endpoints, rather than silence: Envoy waits for it.
-				Void: func(name string) push.Encoded { return resourceOf(name, (&wire.Assignment{Name: name}).Any()) },
+				Empty: func(name string) push.Encoded { return resourceOf(name, (&wire.Assignment{Name: name}).Any()) },
 			},
 			view: viewEndpoints, names: assignmentNames, find: findAssignment,
 		},
@@ -79,7 +79,7 @@ func resourceTypes() []resourceType {
 				Needs:    []string{wire.ClusterURL, wire.VirtualHostURL},
 				Audience: audienceOf,
 				Absent:   absentListener,
-				Void:     voidListener,
+				Empty:    emptyListener,
 			},
 			view: viewListeners, names: allListenerNames, find: findAnyListener,
 		},
@@ -91,15 +91,15 @@ func resourceTypes() []resourceType {
 				Brings:    []string{wire.VirtualHostURL},
 				Aggregate: reach.IsEnvoy,
 				Absent:    absentRoute,
-				Void:      func(name string) push.Encoded { return voidRoutes(policy.Istio, name) },
+				Empty:     func(name string) push.Encoded { return emptyRoutes(policy.Istio, name) },
 			},
 			view: viewRoutes, names: allRouteNames, find: findAnyRoutes,
 		},
 		// An Envoy starts at once when its question for a runtime or a secret is answered, and
 		// otherwise after 15 s (initial_fetch_timeout).
 		RuntimeType: {TypeSpec: push.TypeSpec{
-			Name: wire.RuntimeURL,
-			Void: func(name string) push.Encoded { return encode(name, wire.RuntimeURL, wire.Runtime(name)) },
+			Name:  wire.RuntimeURL,
+			Empty: func(name string) push.Encoded { return encode(name, wire.RuntimeURL, wire.Runtime(name)) },
 		}},
 		SecretType: {TypeSpec: push.TypeSpec{Name: wire.SecretURL}, names: secretNames, find: findSecret},
 		MemberType: {
@@ -119,7 +119,7 @@ func resourceTypes() []resourceType {
 				Name:  wire.VirtualHostURL,
 				Needs: []string{wire.ClusterURL},
 				// Envoy asks for all, and takes those of its route configurations.
-				Within: names.RoutesOf,
+				Parent: names.RoutesOf,
 				// A virtual host belongs to one service port, and always leads to one cluster.
 				// One that loses a domain does not wait, so that its new owner comes no earlier.
 				Fixed: true,
@@ -135,11 +135,10 @@ func resourceTypes() []resourceType {
 	}
 }
 
-// absentRoute sends an Envoy routes for what is no service's: it takes a removal for
-// an answer and then waits without its time limit, so that the listener never goes
-// live. Of routes that it has it passes over a removal, and goes on to send requests
-// to clusters that are gone. gRPC clients are sent a removal, if there is one, for they
-// report what does not exist.
+// absentRoute sends an Envoy an empty route configuration for a name of no service. After a
+// removal it would wait without a time limit, so that its listener never becomes active. It
+// ignores the removal of routes that it has, and keeps sending requests to removed clusters.
+// gRPC clients are sent a removal, if the protocol has one, since they report it.
 func absentRoute(kind string, m push.Mode) push.Absence {
 	switch {
 	case kind == reach.KindEnvoy:
@@ -162,7 +161,7 @@ func Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.Typ
 			specs[r].Debounce = [...]push.Debounce{debounce(t.Name, push.WholeState), debounce(t.Name, push.Delta)}
 		}
 	}
-	specs[ListenerType].Apart = apartFor(debounce)
+	specs[ListenerType].NameDebounces = listenerDebounces(debounce)
 	return specs
 }
 
@@ -172,7 +171,7 @@ func one(name string) iter.Seq[string] { return slices.Values([]string{name}) }
 // nothing yields nothing.
 func nothing(func(string) bool) {}
 
-// What stands for some listeners, where it is said how long changes of a type wait.
+// Keys of the debounces of some listeners, beside those of types.
 const (
 	// DNSChanges are those of the listener that answers lookups.
 	DNSChanges = "dns"
@@ -180,25 +179,25 @@ const (
 	SharedListenerChanges = "sharedListeners"
 )
 
-// apartFor has changes of listeners that many services share wait by themselves: each
-// sends the whole again, and listeners of one service are not to wait for them.
-func apartFor(debounce func(typeName string, m push.Mode) push.Debounce) []push.NameDebounce {
+// listenerDebounces returns the debounces of listeners that many services share. Each change
+// sends such a listener as a whole. Listeners of one service do not wait for them.
+func listenerDebounces(debounce func(typeName string, m push.Mode) push.Debounce) []push.NameDebounce {
 	all := []struct {
 		changes string
 		is      func(name string) bool
 		replace bool
 	}{
 		{DNSChanges, isDNS, false},
-		{SharedListenerChanges, isShared, true}, // one of them takes what came in at addresses that have no listener any more
+		{SharedListenerChanges, isShared, true}, // a shared listener takes the connections of removed listeners of addresses
 	}
-	apart := make([]push.NameDebounce, len(all))
+	list := make([]push.NameDebounce, len(all))
 	for n, of := range all {
-		apart[n].Is, apart[n].Replace = of.is, of.replace
+		list[n].Match, list[n].DelayRemovals = of.is, of.replace
 		if debounce != nil {
-			apart[n].Debounce = [...]push.Debounce{debounce(of.changes, push.WholeState), debounce(of.changes, push.Delta)}
+			list[n].Debounce = [...]push.Debounce{debounce(of.changes, push.WholeState), debounce(of.changes, push.Delta)}
 		}
 	}
-	return apart
+	return list
 }
 
 // isDNS reports whether a listener answers lookups.

@@ -15,12 +15,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// View is what a client sees of any of the types.
+// View identifies the resources of any type that a client sees.
 type View struct {
 	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
-	settings  *policy.Prepared       // of the process; nil if nothing is said
+	settings  *policy.Prepared       // of the process; nil without settings
 	resolver  node.Resolver          // of clusters for Envoys
 	proxy     node.Proxy             // of listeners and routes for Envoys; of clusters as much as they depend on
 	place     lb.Location            // of endpoints, if it matters to some service; else empty
@@ -40,7 +40,7 @@ func (v View) Scope() fmt.Stringer {
 	return v.scope
 }
 
-// viewer returns whose view it is, in the catalog's terms.
+// viewer returns the viewer of the view, in the catalog's terms.
 func (v View) viewer() catalog.Viewer { return catalog.Viewer{Namespace: v.Namespace, Scope: v.scope} }
 
 // client returns the workload that calls services in the view.
@@ -61,13 +61,13 @@ func of(v push.View) View {
 
 func viewClusters(w *state, c push.Client, v *View) {
 	if c.Kind == reach.KindEnvoy {
-		v.place = standpointOf(w, c, true)
+		v.place = locationOf(w, c, true)
 		v.resolver, v.proxy, v.inbound = node.ResolverOf(c), clusterProxy(w, c), inboundOf(w, c)
 	}
 }
 
 func viewEndpoints(w *state, c push.Client, v *View) {
-	v.place = standpointOf(w, c, false)
+	v.place = locationOf(w, c, false)
 	v.via = w.settings.Networks.RemoteTo(c.Network, c.Addresses)
 	viewMembers(w, c, v)
 	if c.Kind == reach.KindEnvoy && node.ProxyOf(c).Role == node.Edge {
@@ -133,9 +133,9 @@ func proxyIn(w *state, c push.Client) node.Proxy {
 }
 
 // gatewaysTo are the gateways through which clients of a view reach the endpoints of a port
-// in other networks; nil if no endpoint names a network. Gateways lead on by the name in the handshake
-// that Envoys give in the mode ISTIO_MUTUAL alone, and to services inside of the mesh: all
-// others are not given what is behind them.
+// in other networks; nil if no endpoint names a network. Gateways route by SNI, which Envoys set
+// only in the mode ISTIO_MUTUAL, and only to services inside of the mesh. Other clients are not
+// sent endpoints behind gateways.
 func gatewaysTo(v View, s *catalog.Service, port uint32, of *policy.Selector, p *policy.Policy) *policy.RemoteGateways {
 	if v.via == nil || s.Endpoints(port).Counts().Networked == 0 {
 		return nil
@@ -147,9 +147,9 @@ func gatewaysTo(v View, s *catalog.Service, port uint32, of *policy.Selector, p 
 	return v.via
 }
 
-// standpointOf is the location of a client, as far as it matters to some service. Of clusters
-// no node matters: they contain names, whose nodes are unknown.
-func standpointOf(w *state, c push.Client, ofCluster bool) (at lb.Location) {
+// locationOf is the location of a client, as far as it matters to some service. Of clusters
+// no node matters: they contain names, and the nodes of names are unknown.
+func locationOf(w *state, c push.Client, ofCluster bool) (at lb.Location) {
 	totals := w.snapshot.Totals()
 	if w.settings.FailsOver || totals.Near > 0 {
 		at.Locality = c.Locality

@@ -92,7 +92,7 @@ func NewTranslator() *Translator { return &Translator{*policy.New()} }
 // Types is [Types] for the settings.
 func (t *Translator) Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
 	specs, prepared := Types(debounce), t.Prepare()
-	specs[RouteType].Void = func(name string) push.Encoded { return voidRoutes(prepared, name) }
+	specs[RouteType].Empty = func(name string) push.Encoded { return emptyRoutes(prepared, name) }
 	return specs
 }
 
@@ -117,7 +117,7 @@ func (t *Translator) Begin() func(now *catalog.Snapshot, c catalog.Change, compl
 	return step
 }
 
-// NotOffered returns a function that says which services clients of a kind do not get, as
+// NotOffered returns a function that lists which services clients of a kind do not get, as
 // [NotOffered] does, and how many endpoints only clients of the same network get.
 func (t *Translator) NotOffered() func(*catalog.Service, string) string {
 	p := t.Prepare()

@@ -121,32 +121,32 @@ func TestFindTakesOneSpellingOnly(t *testing.T) {
 	}
 }
 
-func TestVoidIsAnAssignmentWithNoEndpoints(t *testing.T) {
+func TestEmptyAssignmentHasNoEndpoints(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}))
 	subject, _ := w.Find(View{Kind: reach.KindEnvoy}, EndpointType, "outbound|81||h")
 	is := subject.Encode()
 	types := Types(nil)
-	void := types[EndpointType].Void("outbound|81||h")
-	if void.Version != is.Version || !slices.Equal(void.Body, is.Body) {
-		t.Errorf("void is %v, a service without endpoints %v", void, is)
+	empty := types[EndpointType].Empty("outbound|81||h")
+	if empty.Version != is.Version || !slices.Equal(empty.Body, is.Body) {
+		t.Errorf("empty is %v, a service without endpoints %v", empty, is)
 	}
-	if types[ClusterType].Void != nil {
-		t.Error("clusters have a void")
+	if types[ClusterType].Empty != nil {
+		t.Error("clusters have a empty")
 	}
 }
 
-func TestVoidListenersLeadNowhere(t *testing.T) {
-	void := Types(nil)[ListenerType].Void
+func TestEmptyListenersFailAllCalls(t *testing.T) {
+	empty := Types(nil)[ListenerType].Empty
 	for _, name := range []string{"h", "h:080", ":80", "h\xff:80", strings.Repeat("h", vhost.LongestHost+1) + ":80"} {
-		if e := void(name); e.Body != nil {
+		if e := empty(name); e.Body != nil {
 			t.Errorf("there is one of %q", name)
 		}
 	}
-	m := message(t, void("h:81").Body)
+	m := message(t, empty("h:81").Body)
 	if err := validate(m); err != nil {
 		t.Error(err)
 	}
-	if got := refersIn(ListenerType, void("h:81").Body, wire.RouteURL); len(got) > 0 {
+	if got := refersIn(ListenerType, empty("h:81").Body, wire.RouteURL); len(got) > 0 {
 		t.Errorf("it leads to %q", got)
 	}
 }

@@ -63,7 +63,7 @@ func TestWhatARenamedSourceLacksIsHeld(t *testing.T) {
 	r.say(fleet("sc", 0, 1, 2)...)
 	r.listed("sc")
 	g := fresh(t, api, r, brief, nil)
-	g.holdsFor("source old, which it is made of, is not configured", hosts(0, 20)...)
+	g.holdsFor("source old, a source of this object, is not configured", hosts(0, 20)...)
 	g.Listed("sc")
 	g.lacks(38)
 	g.holds(hosts(1, 19)...)

@@ -159,7 +159,7 @@ func (c *Config) Validate() error {
 		wrong(c.QPS <= 0, "qps: must be above zero; 50 is the default"),
 		wrong(c.Burst < 1, "burst: must be 1 or more; 100 is the default"),
 		wrong(c.ShardSize < 1 || c.ShardSize > mostEndpoints,
-			"shardSize: must be 1 to %d, which Istio's and etcd's limits allow; 100 is the default", mostEndpoints),
+			"shardSize: must be from 1 to %d, because of limits of Istio and etcd; 100 is the default", mostEndpoints),
 		c.Endpoints.Validate(),
 		c.LeaderElection.validate(),
 	)

@@ -53,7 +53,7 @@ func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
 	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
-	fails(t, w, "ServiceEntry shop/a.example", "it has not the labels of this Isthmus", "setting both labels")
+	fails(t, w, "ServiceEntry shop/a.example", "it lacks the labels of this Isthmus", "setting both labels")
 	r.say(shop.NoService("sc", "a.example"), shop.NoInstance("sc", "a.example", "10.0.0.1"))
 	settled(t, w)
 	if writes := api.Writes(); len(writes) > 0 || addresses(api, "a.example") != "1.1.1.1" {
@@ -63,7 +63,7 @@ func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
 
 // Somebody who changes an object whenever it is restored is not fought without
 // end, but shown.
-func TestDefectKContestedObjectIsNotFoughtOver(t *testing.T) {
+func TestDefectKConflictingWriterIsNotFought(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "b.example"))
@@ -71,13 +71,13 @@ func TestDefectKContestedObjectIsNotFoughtOver(t *testing.T) {
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
 	settled(t, w)
-	for range write.ContestedAfter {
+	for range write.ConflictAfter {
 		api.Delete(entries + "a.example")
 		wants(t, api, "a.example", "10.0.0.1")
 		settled(t, w)
 	}
 	api.Delete(entries + "a.example")
-	fails(t, w, "ServiceEntry shop/a.example", "somebody keeps changing it", "managedFields")
+	fails(t, w, "ServiceEntry shop/a.example", "another writer keeps changing it", "managedFields")
 	if got := addresses(api, "a.example"); got != "no object" {
 		t.Errorf("it was restored once more: %s", got)
 	}

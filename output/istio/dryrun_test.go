@@ -55,9 +55,9 @@ func TestPlanSaysWhatWouldBeWrittenAndWritesNothing(t *testing.T) {
 		"update ServiceEntry shop/changed.example: spec differs",
 		`- endpoints: {"address":"10.0.0.1"}`,
 		`+ endpoints: {"address":"10.0.0.2"}`,
-		"delete ServiceEntry shop/gone.example: nothing speaks of it any more",
+		"delete ServiceEntry shop/gone.example: no record needs it any more",
 		"create ServiceEntry shop/new.example: it is missing",
-		"leave ServiceEntry shop/same.example: it is as it should be",
+		"leave ServiceEntry shop/same.example: it is up to date",
 		"leave ServiceEntry shop/theirs.example: ServiceEntry shop/theirs.example exists",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -158,7 +158,7 @@ func TestObjectsOfSeveralSourcesAreComparedOnceAllAreListed(t *testing.T) {
 	r.listed("sc")
 	g := fresh(t, api, r, long, nil)
 	g.Listed("sc")
-	g.holdsFor("source files, which it is made of, has not been listed yet", hosts(0, 20)...)
+	g.holdsFor("source files, a source of this object, has not been listed yet", hosts(0, 20)...)
 	for i := range 20 {
 		r.say(shop.Instance("files", hostOf(i), fmt.Sprintf("10.1.%d.1", i)), shop.Service("files", hostOf(i)))
 	}

@@ -145,7 +145,7 @@ func TestPlanSaysWhatWouldBeHeld(t *testing.T) {
 	}
 	for what, want := range map[string]int{
 		"leave: the first listing of source sc since the start lacks 38 of the 40 endpoints that are written here": 19,
-		"leave: it is as it should be": 1, "create: it is missing": 1,
+		"leave: it is up to date": 1, "create: it is missing": 1,
 	} {
 		if count[what] != want {
 			t.Errorf("%d times %q, want %d, of %v", count[what], what, want, count)

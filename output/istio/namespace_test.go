@@ -25,7 +25,7 @@ func TestNamespaceThatGoesIsNoMatterOfRights(t *testing.T) {
 	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
 	r.listed("sc")
 	w := start(t, api, r, nil)
-	fails(t, w, "ServiceEntry shop/a.example", "being terminated: it can be written when the namespace is created anew")
+	fails(t, w, "ServiceEntry shop/a.example", "being terminated: create the namespace again once it is deleted")
 	api.Reject(nil)
 	wants(t, api, "a.example", "10.0.0.1")
 }

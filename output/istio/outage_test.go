@@ -235,7 +235,7 @@ func hang(t *testing.T, adapt func(*Config, *Options)) {
 		if metric(report.Metrics, "isthmus_istio_failing") != 1 || len(report.Writer.Failed) != 1 {
 			return fmt.Errorf("failed: %v", report.Writer.Failed)
 		}
-		if f := report.Writer.Failed[0]; f.Object != "ServiceEntry shop/a.example" || !strings.Contains(f.Reason, "has not answered") {
+		if f := report.Writer.Failed[0]; f.Object != "ServiceEntry shop/a.example" || !strings.Contains(f.Reason, "no response of the API server") {
 			return fmt.Errorf("failed: %+v", f)
 		}
 		return nil

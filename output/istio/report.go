@@ -56,9 +56,9 @@ func writes() []plan.Verb { return []plan.Verb{plan.Create, plan.Update, plan.De
 func stateOf(s Status) (state, reason string) {
 	switch {
 	case s.Trouble != "":
-		return output.WriterStale, s.Trouble + "; it is tried again, and what is there stays"
+		return output.WriterStale, s.Trouble + "; retried, and existing objects are kept"
 	case !s.Leading && s.Lease != "":
-		return output.WriterWaiting, s.Lease + "; it is tried again, and what is there stays"
+		return output.WriterWaiting, s.Lease + "; retried, and existing objects are kept"
 	case !s.Leading:
 		return output.WriterStandby, "another replica writes"
 	case len(s.Waiting) > 0:
@@ -82,7 +82,7 @@ func whyThrottled(s Status) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("there is more to write than qps: %v allows; first come those of which something goes (%d), then those of which something comes (%d)",
+	return fmt.Sprintf("more writes wait than outputs.istio.qps: %v allows; removals come first (%d), then additions (%d)",
 		s.Rate, s.Throttled[controller.MostUrgent], s.Throttled[controller.Urgent])
 }
 
@@ -120,17 +120,17 @@ func measure(s Status, now time.Time) []output.Metric {
 	}
 	list := []output.Metric{
 		gauge("leader", "Whether this replica writes.", truth(s.Leading)),
-		gauge("up", "Whether the API server can be followed, and the lease be read and renewed.", truth(s.Trouble == "" && s.Lease == "")),
+		gauge("up", "Whether the API server can be watched, and the lease be read and renewed.", truth(s.Trouble == "" && s.Lease == "")),
 		gauge("objects", "Objects of this Isthmus in the API server.", float64(s.Objects)),
-		gauge("pending", "Services and scopes that are not known to be written as they should be.", float64(s.Pending)),
-		gauge("pending_oldest_seconds", "How long the first of them has waited.", seconds(s.Oldest)),
-		gauge("throttled", "Services and scopes that wait for room below the configured rate.", float64(throttled(s))),
-		gauge("throttled_oldest_seconds", "How long the first of them has waited for that.", seconds(s.ThrottledSince)),
-		gauge("failing", "Services and scopes that could not be written, or of which a write hangs.", float64(len(s.Failing))),
-		gauge("held", "Objects left as they are until their source has been listed and confirmed.", float64(len(s.Held))),
-		gauge("left_out_endpoints", "Endpoints that cannot be written.", float64(leftOut(s))),
+		gauge("pending", "Services and scopes that are not known to be up to date in the API server.", float64(s.Pending)),
+		gauge("pending_oldest_seconds", "How long the oldest pending service or scope has waited, in seconds.", seconds(s.Oldest)),
+		gauge("throttled", "Services and scopes that wait because of outputs.istio.qps.", float64(throttled(s))),
+		gauge("throttled_oldest_seconds", "How long the oldest throttled service or scope has waited, in seconds.", seconds(s.ThrottledSince)),
+		gauge("failing", "Services and scopes with a failed write, or with one that hangs.", float64(len(s.Failing))),
+		gauge("held", "Objects that are not deleted or reduced until their source has been listed and confirmed.", float64(len(s.Held))),
+		gauge("left_out_endpoints", "Endpoints that Istio's API cannot represent.", float64(leftOut(s))),
 		counter("failures_total", "Writes that failed.", s.Failures),
-		counter("drift_total", "Objects that were restored after others had changed or deleted them.", s.Drift),
+		counter("drift_total", "Objects restored after another writer had changed or deleted them.", s.Drift),
 	}
 	for _, verb := range writes() {
 		list = append(list, counter("writes_total", "Objects written.", s.Writes[verb], output.Label{Name: "verb", Value: string(verb)}))

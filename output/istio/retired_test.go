@@ -85,7 +85,7 @@ func TestPlanSaysThatSidecarsGo(t *testing.T) {
 	for _, a := range actions {
 		got = append(got, fmt.Sprint(a.Verb, " ", a.Ref, ": ", a.Reason))
 	}
-	want := []string{"leave ServiceEntry shop/a.example: it is as it should be", "delete Sidecar shop/cart: sidecars is off"}
+	want := []string{"leave ServiceEntry shop/a.example: it is up to date", "delete Sidecar shop/cart: outputs.istio.sidecars is off"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the plan is %q", got)
 	}

@@ -108,7 +108,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 }
 
 // An API server that does not answer is no lack of rights.
-func TestRightsThatCannotBeFoundOutAreNotMissing(t *testing.T) {
+func TestUnknownRightsAreNotMissing(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t)
 	api.Down(true)
@@ -116,7 +116,7 @@ func TestRightsThatCannotBeFoundOutAreNotMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := w.Rights(t.Context(), nil); len(found.Missing) > 0 || !strings.Contains(found.Reason, "cannot be found out: the API server cannot be reached") {
+	if found := w.Rights(t.Context(), nil); len(found.Missing) > 0 || !strings.Contains(found.Reason, "cannot be read: the API server cannot be reached") {
 		t.Errorf("rights are %+v", found)
 	}
 }

@@ -217,7 +217,7 @@ func (w *Writer) write(ctx context.Context) {
 		Reconcile: w.reconcile,
 		Workers:   workers,
 		Permit:    w.remote.Permit,
-		Gates:     append(w.gates(), controller.Gate{Name: "what there is to look at", Open: filled}),
+		Gates:     append(w.gates(), controller.Gate{Name: "the list of objects", Open: filled}),
 	})
 	w.term.Store(term)
 	defer w.term.Store(nil)
@@ -317,7 +317,7 @@ func (w *Writer) plan(ctx context.Context, f *plan.Facts, key object.Key) plan.P
 	if len(handedOver) > 0 {
 		var err error
 		if selecting, err = w.remote.Selecting(ctx, key.Namespace); err != nil {
-			unknown = "it is not known whether a ServiceEntry selects it: " + apiserver.Explain(err)
+			unknown = "unknown whether a ServiceEntry selects it: " + apiserver.Explain(err)
 		}
 	}
 	p.After = max(p.After, w.planner.KeepSelected(key, handedOver, selecting, unknown))

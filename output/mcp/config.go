@@ -56,7 +56,7 @@ func (c *Config) validateListen() error {
 
 func (c *Config) validateDebounce() error {
 	if d := c.Debounce; d.Quiet < 0 || d.Max < 0 || d.Events < 0 {
-		return errors.New("debounce: must not be below zero; give such as {quiet: 1s, max: 10s}, or {quiet: 0s} for no delay")
+		return errors.New("debounce: must not be below zero; give, for example, {quiet: 1s, max: 10s}, or {quiet: 0s} for no delay")
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (s *Server) dial(ctx context.Context, d *dialled) {
 		failures++
 		delay := redial.After(failures, rand.Float64()) //nolint:gosec // it spreads load, and keeps no secret
 		if ctx.Err() == nil {
-			log.Warn("no stream to a sink; it is dialled again", "err", explained(err), "in", delay.Round(time.Millisecond))
+			log.Warn("no stream to a sink; reconnecting", "err", explained(err), "in", delay.Round(time.Millisecond))
 		}
 		wait.Sleep(ctx, delay)
 	}
@@ -89,7 +89,7 @@ func (s *Server) reach(ctx context.Context, d *dialled) (err error) {
 	}
 	// The sink's handler does not begin before the first message.
 	if err := wire.SendMsg(&mcp.Resources{Collection: mcp.TriggerCollection}); err != nil {
-		return fmt.Errorf("the sink takes no stream: %w", err)
+		return fmt.Errorf("the sink rejects the stream: %w", err)
 	}
 	stream := s.Opened(wire, streams.Identity{Address: "sink " + d.Address, From: d.Address})
 	first, err := streams.Receive(stream, s.limits.decode)
@@ -97,6 +97,6 @@ func (s *Server) reach(ctx context.Context, d *dialled) (err error) {
 		return err
 	}
 	d.up.Store(true)
-	s.Log.Info("a sink was reached", "sink", d.Address, "client", first.GetSinkNode().GetId())
+	s.Log.Info("connected to a sink", "sink", d.Address, "client", first.GetSinkNode().GetId())
 	return s.run(stream, first, cmp.Or(described(first), "dialled at "+d.Address))
 }

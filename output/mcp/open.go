@@ -102,7 +102,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return o, nil
 	}
 	if o.listener, err = bind.Listen(ctx, c.Listen, env.Listen); err != nil {
-		return nil, fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
+		return nil, fmt.Errorf("listen: %w; choose another address, or stop the process that uses it", err)
 	}
 	return o, nil
 }

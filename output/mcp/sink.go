@@ -28,10 +28,10 @@ func (s Sink) validate(field string, insecureIsFine bool) error {
 	var errs []error
 	if path, unix := strings.CutPrefix(s.Address, "unix://"); unix {
 		if path == "" {
-			errs = append(errs, fmt.Errorf("%saddress: unix:// without a path; give such as unix:///run/pilot.sock", field))
+			errs = append(errs, fmt.Errorf("%saddress: unix:// needs a path, such as unix:///run/pilot.sock", field))
 		}
 	} else if host, port, err := net.SplitHostPort(s.Address); err != nil || host == "" {
-		errs = append(errs, fmt.Errorf("%saddress: %q is not a host and port; give such as istio-pilot.istio-system:9901", field, s.Address))
+		errs = append(errs, fmt.Errorf("%saddress: %q is not a host and port, such as istio-pilot.istio-system:9901", field, s.Address))
 	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		errs = append(errs, fmt.Errorf("%saddress: %q in %q is not a port from 1 to 65535", field, port, s.Address))
 	} else if !s.local() && !s.TLS.Enabled() && !insecureIsFine {

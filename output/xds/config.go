@@ -38,7 +38,7 @@ type Config struct {
 func (c *Config) Validate() error {
 	var age error
 	if c.MaxConnectionAge < 0 || c.MaxConnectionAge > 0 && c.MaxConnectionAge < time.Minute {
-		age = fmt.Errorf("maxConnectionAge: %s is too short to serve anybody; give at least 1m, or 0 for no limit", c.MaxConnectionAge)
+		age = fmt.Errorf("maxConnectionAge: %s is too short; give at least 1m, or 0 for no limit", c.MaxConnectionAge)
 	}
 	var translated error
 	if c.Envoy != nil {

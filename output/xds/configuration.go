@@ -75,7 +75,7 @@ func (c *configuration) step(change catalog.Change) {
 	left := map[string]string{}
 	for object, reason := range c.steps.LeftOut() {
 		if left[object] = reason; c.reported[object] != reason {
-			c.log.Warn("an object is not offered to control planes", "object", object, "err", reason)
+			c.log.Warn("object is not sent to control planes", "object", object, "err", reason)
 		}
 	}
 	c.reported = left

@@ -97,9 +97,9 @@ func (d Debounces) validate() error {
 func check(field string, d push.Debounce) error {
 	switch {
 	case d.Quiet < 0 || d.Max < 0 || d.Events < 0:
-		return fmt.Errorf("%s: must not be below zero; give such as {quiet: 1s, max: 10s, events: 1000}", field)
+		return fmt.Errorf("%s: must not be below zero; give, for example, {quiet: 1s, max: 10s, events: 1000}", field)
 	case d.Quiet == 0 && (d.Max > 0 || d.Events > 0):
-		return fmt.Errorf("%s.quiet: missing; without it nothing waits, so max and events have no effect", field)
+		return fmt.Errorf("%s.quiet: missing; without it max and events have no effect", field)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (r Readers) validate() error {
 	if r == "" || r == Root || r == Any || r == Off {
 		return nil
 	}
-	return fmt.Errorf("configuration: %q is none; write root, any or off", string(r))
+	return fmt.Errorf("configuration: %q is none of root, any, off", string(r))
 }
 
 // denied returns why a client may not read configuration; nil if it may. A control plane's

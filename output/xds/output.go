@@ -73,7 +73,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	server := New(engine, options)
 	listener, err := bind.Listen(ctx, c.Listen, env.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
+		return nil, fmt.Errorf("listen: %w; choose another address, or stop the process that uses it", err)
 	}
 	return &opened{
 		translation: c.translation, step: step, envoy: c.Envoy, withheld: withheld, root: env.RootNamespace, memory: output.NewMemory(env),

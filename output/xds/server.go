@@ -83,10 +83,10 @@ func (s *Server) serve(transport *streams.Stream, mode push.Mode, only push.Type
 	}
 	log := s.Log.With("client", info.ID)
 	if info.Ignored != "" {
-		log.Warn("a part of the node's metadata was left out", "err", info.Ignored)
+		log.Warn("invalid node metadata is ignored", "err", info.Ignored)
 	}
 	if p := client.Proxy; p.Unprivileged && (p.Interception == "NONE" || p.Role == "router") {
-		log.Info("services at ports below 1024 have no listeners here, as UNPRIVILEGED_POD says")
+		log.Info("no listeners at ports below 1024: the node metadata has UNPRIVILEGED_POD")
 	}
 	st := &stream{
 		Server: s.Server, transport: transport, subscriber: subscriber, engine: s.engine, decoder: decoder, limits: &s.limits, controlPlane: s.controlPlane,

@@ -86,7 +86,7 @@ func (ts *types) configuration(typeURL string, asked map[push.Type]*asked) (t pu
 			return 0, false, ts.server.Reject(streams.NotWho, ts.denied)
 		}
 		if ts.logs(typeURL) { // a proxy's stream, perhaps, whose other types must continue
-			ts.log.Warn("a type was not served", "type", streams.Cut(typeURL, streams.ShownBytes), "err", grpcstatus.Convert(ts.denied).Message())
+			ts.log.Warn("request for an unknown type rejected", "type", streams.Cut(typeURL, streams.ShownBytes), "err", grpcstatus.Convert(ts.denied).Message())
 		}
 		return 0, false, nil
 	}

@@ -73,13 +73,13 @@ func (s *typed) checkPresent(want push.Encoded) {
 
 // checkAbsent checks a resource that a client has and that does not exist.
 func (s *typed) checkAbsent(x *thing) {
-	void, ok := s.void(x.Name)
+	empty, ok := s.empty(x.Name)
 	switch {
 	case !s.maker.complete && !s.proven(x), s.c.guarded(): // whether the resource is gone, or which resources refer to it, is not known yet
 	case s.emptied(x):
 	case s.full || s.mode == push.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)
-	case ok && x.Version != void.Version:
+	case ok && x.Version != empty.Version:
 		s.violated(lost, "%s is gone, and the client was not sent the empty resource", x.Name)
 	}
 }
@@ -87,20 +87,20 @@ func (s *typed) checkAbsent(x *thing) {
 // emptied reports whether the client holds a name as the empty resource that is sent
 // in place of a removal.
 func (s *typed) emptied(x *thing) bool {
-	void, ok := s.void(x.Name)
-	return ok && x.Version == void.Version && (s.mode == push.Delta || s.absence() == push.Empty)
+	empty, ok := s.empty(x.Name)
+	return ok && x.Version == empty.Version && (s.mode == push.Delta || s.absence() == push.Empty)
 }
 
 // checkAnswer checks the answer to a request for a name which does not exist. The table of
 // types defines the answer.
 func (s *typed) checkAnswer(name string) {
 	absence := s.absence()
-	_, hasVoid := s.void(name)
+	_, hasEmpty := s.empty(name)
 	switch {
 	case !s.maker.complete || s.wasUnclear(name):
 	case absence == push.Removal && s.mode == push.Delta && !s.denied[name]:
 		s.violated(lost, "the client asked for %s and was not answered that there is none", name)
-	case absence == push.Empty && hasVoid && (s.mode == push.WholeState || !s.denied[name]):
+	case absence == push.Empty && hasEmpty && (s.mode == push.WholeState || !s.denied[name]):
 		s.violated(lost, "the client asked for %s and was not sent that it is empty", name)
 	}
 }

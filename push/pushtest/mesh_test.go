@@ -41,11 +41,11 @@ func mesh() Addition {
 		Order: meshOrder,
 		Rows: []push.TypeSpec{
 			clusters:    {Name: "cluster", Whole: true, Brings: []string{"assignment", "secret"}},
-			assignments: {Name: "assignment", Awaited: true, Void: empty},
+			assignments: {Name: "assignment", Awaited: true, Empty: empty},
 			routes:      {Name: "route", Needs: []string{"cluster"}},
 			tables: {
 				Name: "table", Needs: []string{"cluster"}, Aggregate: func(string) bool { return true },
-				Absent: func(string, push.Mode) push.Absence { return push.Empty }, Void: emptyTable,
+				Absent: func(string, push.Mode) push.Absence { return push.Empty }, Empty: emptyTable,
 			},
 		},
 		Begin:  func() World { return newThings(func(c push.Client) string { return c.Namespace }) },

@@ -18,7 +18,7 @@ func neighbour(prefix string) Addition {
 	return Addition{
 		Rows: []push.TypeSpec{
 			{Name: prefix + "/whole", Whole: true},
-			{Name: prefix + "/part", Needs: []string{prefix + "/whole"}, Void: voidNote},
+			{Name: prefix + "/part", Needs: []string{prefix + "/whole"}, Empty: emptyNote},
 		},
 		Begin:  func() World { return &notes{} },
 		Client: func(*rapid.T) push.Client { return push.Client{} },
@@ -31,7 +31,7 @@ func drawNote(t *rapid.T, r push.Row) string {
 	return fmt.Sprint([]string{"whole", "part"}[r], rapid.IntRange(0, 3).Draw(t, "note"))
 }
 
-func voidNote(name string) push.Encoded { return (&note{name: name, content: "nothing"}).Encode() }
+func emptyNote(name string) push.Encoded { return (&note{name: name, content: "nothing"}).Encode() }
 
 // note is a resource that lists the names it refers to in its content.
 type note struct {

@@ -191,16 +191,16 @@ func (s *typed) inSomeWorld(e push.Encoded) bool {
 			return true
 		}
 	}
-	void, ok := s.void(e.Name)
-	return ok && void.Version == e.Version && s.mayBeDenied(e.Name)
+	empty, ok := s.empty(e.Name)
+	return ok && empty.Version == e.Version && s.mayBeDenied(e.Name)
 }
 
-// void returns the empty resource of a name, which replaces a removal.
-func (s *typed) void(name string) (e push.Encoded, ok bool) {
-	if s.spec.Void == nil || s.mode == push.WholeState && s.absence() == push.Silence {
+// empty returns the empty resource of a name, which replaces a removal.
+func (s *typed) empty(name string) (e push.Encoded, ok bool) {
+	if s.spec.Empty == nil || s.mode == push.WholeState && s.absence() == push.Silence {
 		return e, false
 	}
-	e = s.spec.Void(name)
+	e = s.spec.Empty(name)
 	return e, e.Body != nil
 }
 
@@ -233,7 +233,7 @@ func (s *typed) lapsed(x *thing) bool {
 
 // cannotKnow reports whether the protocol cannot tell the client that a resource is gone.
 func (s *typed) cannotKnow(name string) bool {
-	_, ok := s.void(name)
+	_, ok := s.empty(name)
 	return !ok && s.mode == push.WholeState && !s.full
 }
 
@@ -262,7 +262,7 @@ func (s *typed) mayBeRemoved(name string) {
 	if s.held[name] == nil {
 		return
 	}
-	if _, ok := s.void(name); ok && s.mode == push.Delta && s.absence() == push.Empty && s.named[name] > 0 && s.named[name] < s.fence {
+	if _, ok := s.empty(name); ok && s.mode == push.Delta && s.absence() == push.Empty && s.named[name] > 0 && s.named[name] < s.fence {
 		s.violated(lost, "%s was removed, and the client asks for it and should be sent that it is empty", name)
 	}
 	s.checkRemoval(name)

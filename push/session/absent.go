@@ -44,7 +44,7 @@ func (d *draft) gone(name string, p Pending) {
 	case absent == world.Silence:
 		d.keep(name)
 	default:
-		d.void(name, p)
+		d.sendEmpty(name, p)
 	}
 }
 
@@ -57,7 +57,7 @@ func (d *draft) wasServed(name string) bool {
 // absence is how a name that stands for nothing is answered.
 func (d *draft) absence(name string) world.Absence {
 	absent := d.spec.AbsentFor(d.stream.kind, d.mode)
-	if absent == world.Empty && (d.full || d.mode == world.Delta) && d.look.Void(d.spec, name) == nil {
+	if absent == world.Empty && (d.full || d.mode == world.Delta) && d.look.Empty(d.spec, name) == nil {
 		return world.Removal // there is no empty resource of that name
 	}
 	return absent
@@ -75,10 +75,10 @@ func (d *draft) removeNow(name string, p Pending) {
 	}
 }
 
-// void sends the type's empty resource to a client that cannot be sent a removal. If the
+// sendEmpty sends the type's empty resource to a client that cannot be sent a removal. If the
 // type has no empty resource, nothing is sent.
-func (d *draft) void(name string, p Pending) {
-	res := d.look.Void(d.spec, name)
+func (d *draft) sendEmpty(name string, p Pending) {
+	res := d.look.Empty(d.spec, name)
 	h := d.holding(name)
 	same := res != nil && h != nil && h.is(res.Own.Member)
 	switch {

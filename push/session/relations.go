@@ -74,11 +74,11 @@ func (d *draft) demand(other *State, subject world.Subject, p Pending) {
 // outside reports whether a client would forget a resource that it lacks. Once the client
 // asks for the resource that brings it, both are sent.
 func (d *draft) outside(name string) bool {
-	if d.spec.Within == nil || len(d.info.BroughtBy) == 0 || d.named(name) || d.holding(name) != nil {
+	if d.spec.Parent == nil || len(d.info.BroughtBy) == 0 || d.named(name) || d.holding(name) != nil {
 		return false
 	}
 	by := d.stream.state(d.info.BroughtBy[0])
-	return by == nil || !by.subscribed(d.spec.Within(name))
+	return by == nil || !by.subscribed(d.spec.Parent(name))
 }
 
 // heldBack reports whether a resource that a subject needs has to reach the client first.

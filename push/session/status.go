@@ -129,7 +129,7 @@ func ResourceOf(s *State, name string) (status ResourceStatus, ok bool) {
 	return status, true
 }
 
-// describe fills in the status of a held resource, apart from awaited answers.
+// describe fills in the status of a held resource, except awaited answers.
 func describe(status *ResourceStatus, h *holding, last *record) {
 	status.State, status.Since = ACKed, h.Made
 	if h.Version != (world.Version{}) {

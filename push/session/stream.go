@@ -75,7 +75,7 @@ func (s *Stream) Request(of *State, r *Request, now time.Time) (o Answered) {
 // unchanged resource that it holds does not bring them.
 func (s *Stream) Entered(of *State) {
 	for _, t := range s.relations.All[of.t].BringTypes {
-		if other := s.state(t); other != nil && other.spec.Within != nil {
+		if other := s.state(t); other != nil && other.spec.Parent != nil {
 			other.expand = other.wildcard
 		}
 	}

@@ -79,12 +79,12 @@ func (r *Reader) Resource(w World, v View, row Row, name string) *Resource {
 	return r.Encoded(subject, name)
 }
 
-// Void returns the empty resource of a name; nil if there is none.
-func (r *Reader) Void(spec *TypeSpec, name string) (res *Resource) {
-	if spec.Void != nil {
+// Empty returns the empty resource of a name; nil if there is none.
+func (r *Reader) Empty(spec *TypeSpec, name string) (res *Resource) {
+	if spec.Empty != nil {
 		r.Attempt(PanicResource, name, func() {
-			if void := spec.Void(name); void.Body != nil {
-				res = r.cache.resource(void)
+			if empty := spec.Empty(name); empty.Body != nil {
+				res = r.cache.resource(empty)
 			}
 		})
 	}

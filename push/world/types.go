@@ -22,17 +22,18 @@ type TypeSpec struct {
 	// waits for the resources of these types that it refers to, before it uses the resource.
 	// See [Referrer].
 	Brings []string
-	// Within returns the name of the resource that brings a resource of this type; nil if a
-	// wildcard for the type means all resources. With Within, clients forget resources whose
-	// bringing resource they do not ask for. They are not sent such resources unless they have
-	// them.
-	Within func(name string) string
-	// Awaited means that clients wait anew for a resource of this type whenever a resource
-	// that brings it is sent. Then it is sent as well, even if they have it.
+	// Parent returns the name of the resource that brings a resource of this type, such as the
+	// route configuration of a virtual host. Nil means that a wildcard for the type is a
+	// subscription to all resources. With Parent, a client forgets resources of parents that it
+	// is not subscribed to, and is sent such a resource only if it has it.
+	Parent func(name string) string
+	// Awaited means that a client waits for a resource of this type whenever it is sent a
+	// resource that brings it, as a warming Envoy cluster waits for its load assignment. The
+	// resource is then sent again, even if the client has it.
 	Awaited bool
 	// Increments means that a [Delta] subscriber is sent a resource as the difference from the
-	// revision that it holds, see [Incremental]. Versions that it claims to hold when it
-	// connects do not count.
+	// revision that it holds, see [Incremental]. Versions listed by the client when it connects
+	// do not count.
 	Increments bool
 	// Fixed means that all versions of a resource refer to the same names. A resource that a
 	// subscriber has waits for none of its needs.
@@ -56,25 +57,28 @@ type TypeSpec struct {
 	// removed. In a whole type, such names stay in the full set of a subscriber with few
 	// resources; others are removed.
 	Absent func(kind string, m Mode) Absence
-	// Void returns an empty resource of that name, for clients that cannot be sent a removal.
-	// Nil if the type has none. A result without a body means that the name has none, and
-	// nothing is sent.
-	Void func(name string) Encoded
-	// Debounce delays changes for subscribers of a mode. The zero value does not, because
-	// back-pressure batches better: a busy subscriber takes the newest when it is ready.
+	// Empty returns the empty resource of a name, for clients that cannot be sent a removal.
+	// Nil means that the type has none. A result without a body means that this name has none:
+	// nothing is sent then.
+	Empty func(name string) Encoded
+	// Debounce delays changes, by the subscriber's mode. The zero value delays nothing: a busy
+	// subscriber is sent the newest version once it is ready, which batches better.
 	Debounce [Modes]Debounce
-	// Apart lists resources with a debounce of their own; the first match counts.
-	Apart []NameDebounce
+	// NameDebounces are the debounces of single resources, in place of Debounce. The first
+	// that matches a name counts.
+	NameDebounces []NameDebounce
 }
 
-// NameDebounce delays changes of some resources of a type by themselves. They and the rest
-// do not wait for each other.
+// NameDebounce delays changes of some resources of a type. These changes and the other
+// changes of the type do not wait for each other.
 type NameDebounce struct {
-	Is       func(name string) bool
+	// Match reports whether a resource has this debounce.
+	Match func(name string) bool
+	// Debounce is the delay, by the subscriber's mode.
 	Debounce [Modes]Debounce
-	// Replace delays removals of other resources of the type as well, if they come with such a
-	// change: the changed resource may replace them.
-	Replace bool
+	// DelayRemovals also delays removals of other resources of the type that come in the same
+	// step: the changed resource may replace them.
+	DelayRemovals bool
 }
 
 // Absence is the answer to a client that asks for a name which does not exist.
@@ -83,15 +87,15 @@ type Absence int
 // The answers. All of them keep the subscription: the resource is sent once it exists.
 const (
 	Removal Absence = iota // a removal, which only [Delta] and whole types have
-	Empty                  // [TypeSpec].Void
+	Empty                  // [TypeSpec].Empty
 	Silence                // no answer: the client waits, and keeps its resource where there is no removal
 )
 
-// DebounceClass returns 0 for a resource with the debounce of its type, and otherwise n for the
-// n-th of Apart.
+// DebounceClass returns 0 for a resource with the debounce of its type, and n for one with the
+// n-th of NameDebounces.
 func (s *TypeSpec) DebounceClass(name string) int {
-	for n, of := range s.Apart {
-		if of.Is(name) {
+	for n, of := range s.NameDebounces {
+		if of.Match(name) {
 			return n + 1
 		}
 	}

@@ -73,7 +73,7 @@ func (c *cloud) Groups(s machines.Service) (groups []machines.Group, err error) 
 		return groups, errors.Join(errs...)
 	}
 	if len(c.subscriptions) == 0 {
-		errs = append(errs, errors.New("tags: it is not said where machines with them are; name the subscriptions in subscriptions"))
+		errs = append(errs, errors.New("tags: need subscriptions; list the subscriptions to search in subscriptions"))
 	}
 	for _, subscription := range c.subscriptions {
 		groups = append(groups, machines.Group{Scope: strings.ToLower(subscription), Tags: machines.TagsOf(s.Tags)})

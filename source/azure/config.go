@@ -81,7 +81,7 @@ func (c *Config) Validate() error {
 	need(c.Poll >= leastPoll, "poll: must be at least %s: Azure limits how often a subscription is read", leastPoll)
 	need(c.Timeout > 0, "timeout: must be more than 0, such as 20s")
 	need(isSubscription(c.Subscription) || c.Subscription == "", "subscription: %q is no id of a subscription; write it without /subscriptions/", c.Subscription)
-	need(c.Port >= 0 && c.Port <= 65535, "port: %d is no port; write one from 1 to 65535, or leave it out", c.Port)
+	need(c.Port >= 0 && c.Port <= 65535, "port: %d is not a port from 1 to 65535; correct it, or leave it out", c.Port)
 	for i, s := range c.Subscriptions {
 		need(isSubscription(s), "subscriptions[%d]: %q is no id of a subscription; write it without /subscriptions/", i, s)
 	}

@@ -113,7 +113,7 @@ func (s *secret) current() (azcore.TokenCredential, error) {
 func (s *secret) warn(err error) {
 	if s.warned != err.Error() {
 		s.warned = err.Error()
-		s.log.Warn("the client secret cannot be read anew; the one before stays in use", "err", err)
+		s.log.Warn("the client secret cannot be read again; the previous one stays in use", "err", err)
 	}
 }
 

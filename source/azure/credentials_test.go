@@ -193,7 +193,7 @@ func TestClientSecretChanges(t *testing.T) {
 		write("one")
 		d.busy.Store(true)
 		m.pass(time.Minute)
-		m.mustBe(source.StateListing, "429", "asked again at")
+		m.mustBe(source.StateListing, "429", "next attempt at")
 		before := d.logins.Load()
 		d.busy.Store(false)
 		m.pass(3 * time.Minute)

@@ -169,7 +169,7 @@ func TestPauseOfEverything(t *testing.T) {
 	inBubble(t, a, func(m *mirrored) {
 		a.fails(func(request) answer { return status(429, "TooManyRequests", "Retry-After", "300") })
 		m.rounds(2)
-		m.mustBe(source.StateStale, "429 TooManyRequests", "asked again at")
+		m.mustBe(source.StateStale, "429 TooManyRequests", "next attempt at")
 		m.mustHave("web.example", "10.0.0.1", "10.0.0.2")
 		a.asked("")
 		a.fails(nil)

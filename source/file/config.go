@@ -41,7 +41,7 @@ func Kind() source.Kind {
 // Validate implements [source.Settings].
 func (c *Config) Validate() error {
 	if c.Path == "" {
-		return errors.New("path: missing: name the folder or the file to read")
+		return errors.New("path: missing; give the folder or file to read")
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func content(e entry) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > yamlpos.MaxSize {
-		return nil, fmt.Errorf("it has %d MiB, more than the %d that are read", info.Size()>>20, yamlpos.MaxSize>>20)
+		return nil, fmt.Errorf("its size of %d MiB exceeds the limit of %d MiB; split it", info.Size()>>20, yamlpos.MaxSize>>20)
 	}
 	text := make([]byte, 0, info.Size()+1)
 	return readInto(text, io.LimitReader(f, yamlpos.MaxSize+1))

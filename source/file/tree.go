@@ -141,7 +141,7 @@ func (w *walker) child(actual, place string, mode fs.FileMode) {
 	}
 }
 
-var errOutside = errors.New("it is a link that leads out of the folder: put there what it leads to, or make that folder a source of its own")
+var errOutside = errors.New("it is a symbolic link to a file outside of the folder: copy the file into the folder, or make the other folder a source of its own")
 
 // follow returns the target of a link. A target that is not below the root is not
 // read or watched.

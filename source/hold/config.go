@@ -30,9 +30,9 @@ func Default() Config { return Config{Share: 0.5, Min: 10, For: time.Minute} }
 func (c Config) Validate() error {
 	switch {
 	case !(c.Share >= 0 && c.Share <= 1): // NaN fails both
-		return errors.New("share: must be between 0 and 1, such as 0.5 (half); 1 judges each service by itself and never the whole source")
+		return errors.New("share: must be between 0 and 1, such as 0.5 (half); 1 checks each service, but not the whole source")
 	case c.Min < 0:
-		return errors.New("min: must not be negative; it is a number of endpoints, such as 10, and a large one watches no service; with share: 1 it switches holding off")
+		return errors.New("min: must not be negative; it is a number of endpoints, such as 10; a large number with share: 1 disables holds")
 	case c.For <= 0:
 		return errors.New("for: must be more than 0, such as 60s")
 	}

@@ -67,7 +67,7 @@ func (b *begun) Stop() {
 	b.Interface.Stop()
 }
 
-var errEndsAtOnce = errors.New("the watch ended at once, without an event; see whether what stands before the API server closes connections")
+var errEndsAtOnce = errors.New("the watch ended at once, without an event; check whether a proxy in front of the API server closes connections")
 
 // relay passes the events on, and notes whether the watch goes on. It waits for
 //   - an event, or the end,

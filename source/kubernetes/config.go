@@ -62,7 +62,7 @@ func Kind() source.Kind {
 func (c *Config) Validate() error {
 	var errs []error
 	if !names.IsObjectName(c.Domain) {
-		errs = append(errs, fmt.Errorf("domain: %q is no DNS name in lower case; cluster.local is the default", c.Domain))
+		errs = append(errs, fmt.Errorf("domain: %q is not a DNS name in lower case; cluster.local is the default", c.Domain))
 	}
 	for field, value := range map[string]string{"cluster": c.Cluster, "network": c.Network} {
 		if !names.IsLabelValue(value) || strings.TrimSpace(value) != value {
@@ -72,9 +72,9 @@ func (c *Config) Validate() error {
 	for i, namespace := range c.Namespaces {
 		switch {
 		case !names.IsNamespace(namespace):
-			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is no name of a namespace; write one such as shop, or leave all out to read every namespace", i, namespace))
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is not a namespace, such as shop; leave namespaces out to read all of them", i, namespace))
 		case slices.Contains(c.Namespaces[:i], namespace):
-			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is there already; remove it", i, namespace))
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is a duplicate; remove it", i, namespace))
 		}
 	}
 	for i, pattern := range c.ClusterLocal {

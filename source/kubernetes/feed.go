@@ -134,7 +134,7 @@ func (f *feed) put(item any) error {
 // Delete implements [cache.ReflectorStore].
 func (f *feed) Delete(item any) error {
 	o := f.objectOf(item)
-	o.is = nil
+	o.content = nil
 	f.into.change(f.resource, o, time.Now())
 	f.wake()
 	return nil

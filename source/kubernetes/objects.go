@@ -13,13 +13,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
-// object is the kept part of an object, or its removal.
+// object is an object of the API server, reduced to its relevant part.
 type object struct {
 	convert.Name
-	is any // nil if it is gone
+	content any // a convert.Service, *convert.Slice, convert.Pod, convert.Node or istio.Reading; nil if deleted
 }
 
-// readings are Istio's objects of one kind.
+// readings are the Istio objects of one kind.
 type readings = mirror.Mirror[convert.Name, istio.Reading]
 
 // objects holds the API server's objects, reduced to their relevant parts.
@@ -28,19 +28,19 @@ type objects struct {
 	excluded clusterLocal
 
 	groups *groups
-	slices map[convert.Name]convert.Name // the Service of each slice
+	slices map[convert.Name]convert.Name // from EndpointSlice to Service
 	istio  map[string]*readings          // by resource
 	places *places
 
-	left    leftOut
-	recount bool // a slice is newly left out, or no more, and no listing shows it yet
+	leftOut        leftOut
+	leftOutChanged bool // since the last listing, by an EndpointSlice
 }
 
 func newObjects(c *Config) *objects {
 	all := mirror.New[convert.Name, *convert.Group]("")
 	o := &objects{
 		cluster: c.cluster(), excluded: c.ClusterLocal, groups: all, slices: map[convert.Name]convert.Name{},
-		istio: map[string]*readings{}, places: newPlaces(all, c.Pods), left: leftOut{},
+		istio: map[string]*readings{}, places: newPlaces(all, c.Pods), leftOut: leftOut{},
 	}
 	for _, k := range istioKinds {
 		o.istio[k.Resource()] = mirror.New[convert.Name, istio.Reading]("")
@@ -48,11 +48,12 @@ func newObjects(c *Config) *objects {
 	return o
 }
 
-// placeOf returns the place of the records that are made of a kind, alone or with others.
+// placeOf returns the place, within a listing, of the records made from a resource. It is empty
+// for nodes and pods: they only add attributes to the records of Services.
 func placeOf(resource string) string {
 	switch resource {
 	case nodes, pods:
-		return "" // without it, a record lacks attributes only
+		return ""
 	case endpointSlices:
 		return services
 	default:
@@ -60,11 +61,11 @@ func placeOf(resource string) string {
 	}
 }
 
-// names yields the names of the objects of a kind.
+// names yields the names of the stored objects of a resource.
 func (m *objects) names(resource string) iter.Seq[convert.Name] {
 	switch resource {
 	case services:
-		return m.withService()
+		return m.serviceNames()
 	case endpointSlices:
 		return maps.Keys(m.slices)
 	case pods:
@@ -82,7 +83,8 @@ func (m *objects) names(resource string) iter.Seq[convert.Name] {
 	}
 }
 
-func (m *objects) withService() iter.Seq[convert.Name] {
+// serviceNames yields the Services that exist. Groups may have only slices.
+func (m *objects) serviceNames() iter.Seq[convert.Name] {
 	return func(yield func(convert.Name) bool) {
 		for name, g := range m.groups.Part("").All() {
 			if g.HasService() && !yield(name) {
@@ -92,22 +94,22 @@ func (m *objects) withService() iter.Seq[convert.Name] {
 	}
 }
 
-// replace enters all objects of a part. A missing object is gone.
+// replace replaces the objects of a part by a complete list.
 func (m *objects) replace(p part, all []object, awaitsFrom time.Time) {
-	here := make(map[convert.Name]bool, len(all))
+	listed := make(map[convert.Name]bool, len(all))
 	for _, o := range all {
-		here[o.Name] = true
+		listed[o.Name] = true
 		m.enter(p.resource, o, awaitsFrom)
 	}
-	for _, name := range slices.AppendSeq(slices.Collect(m.names(p.resource)), maps.Keys(m.left[p.resource])) {
-		if !here[name] && (p.namespace == "" || name.Namespace == p.namespace) {
+	for _, name := range slices.AppendSeq(slices.Collect(m.names(p.resource)), maps.Keys(m.leftOut[p.resource])) {
+		if !listed[name] && (p.namespace == "" || name.Namespace == p.namespace) {
 			m.enter(p.resource, object{Name: name}, awaitsFrom)
 		}
 	}
 }
 
-// enter enters an object by its kind. New pods of a slice are awaited from a time on; a
-// zero time awaits none.
+// enter stores an object, or removes it if it has no content. The pods of a new slice are
+// awaited from awaitsFrom on; the zero time awaits none.
 func (m *objects) enter(resource string, o object, awaitsFrom time.Time) {
 	switch resource {
 	case services:
@@ -127,59 +129,63 @@ func (m *objects) enterService(o object) {
 	if m.excluded.has(o.Name) {
 		return
 	}
-	if s, is := o.is.(convert.Service); is {
+	if s, ok := o.content.(convert.Service); ok {
 		m.group(o.Name).SetService(&s)
-	} else if g, in := m.groups.Get(o.Name); in != nil {
+	} else if g, found := m.groups.Get(o.Name); found != nil {
 		g.SetService(nil)
 	}
 	m.groups.Touch(o.Name)
 }
 
-// enterSlice enters a slice. A slice that has changed its Service leaves the former.
+// enterSlice stores a slice with its Service, and removes it from a former Service. Slices
+// without a Service are ignored, and slices of DNS names (FQDN) are left out.
 func (m *objects) enterSlice(o object, awaitsFrom time.Time) {
-	s, is := o.is.(*convert.Slice)
-	is = is && s.Service.Name != "" && !m.excluded.has(s.Service)
-	m.recount = m.left.set(endpointSlices, o.Name, is && s.FQDN) || m.recount
-	is = is && !s.FQDN
-	if old, had := m.slices[o.Name]; had && (!is || old != s.Service) {
+	s, ok := o.content.(*convert.Slice)
+	relevant := ok && s.Service.Name != "" && !m.excluded.has(s.Service)
+	m.leftOutChanged = m.leftOut.set(endpointSlices, o.Name, relevant && s.FQDN) || m.leftOutChanged
+	usable := relevant && !s.FQDN
+	if old, had := m.slices[o.Name]; had && (!usable || old != s.Service) {
 		m.group(old).DropSlice(o.Name.Name)
 		m.groups.Touch(old)
 		delete(m.slices, o.Name)
 	}
-	if is {
-		if !awaitsFrom.IsZero() {
-			m.places.await(s, awaitsFrom)
-		}
-		m.group(s.Service).SetSlice(s)
-		m.slices[o.Name] = s.Service
-		m.groups.Touch(s.Service)
+	if !usable {
+		return
 	}
+	if !awaitsFrom.IsZero() {
+		m.places.await(s, awaitsFrom)
+	}
+	m.group(s.Service).SetSlice(s)
+	m.slices[o.Name] = s.Service
+	m.groups.Touch(s.Service)
 }
 
-// group returns the group of a Service, which may not exist yet.
+// group returns the group of a Service, and creates it if necessary. The Service itself may
+// not exist yet.
 func (m *objects) group(name convert.Name) *convert.Group {
-	g, in := m.groups.Get(name)
-	if in == nil {
+	g, found := m.groups.Get(name)
+	if found == nil {
 		g = convert.NewGroup(m.cluster, name, m.places, &m.places.index)
 		m.groups.Part("").Put(name, g)
 	}
 	return g
 }
 
+// enterIstio stores an object of Istio. Objects written by an Isthmus are left out.
 func (m *objects) enterIstio(resource string, o object) {
-	r, is := o.is.(istio.Reading)
-	m.left.set(resource, o.Name, is && r.Ignored)
-	if is && !r.Ignored {
+	r, ok := o.content.(istio.Reading)
+	m.leftOut.set(resource, o.Name, ok && r.Ignored)
+	if ok && !r.Ignored {
 		m.istio[resource].Part("").Put(o.Name, r)
 	} else {
 		m.istio[resource].Part("").Delete(o.Name)
 	}
 }
 
-// change returns the changes of single objects since the last one.
+// change returns the changes of records since the last call of change or add.
 func (m *objects) change() (change source.Change) {
 	for _, name := range sorted(m.groups.Take()) {
-		if g, in := m.groups.Get(name); in != nil {
+		if g, found := m.groups.Get(name); found != nil {
 			appendChange(&change, g.Take())
 			m.forget(name, g)
 		}
@@ -200,9 +206,9 @@ func appendChange(change *source.Change, c convert.Change) {
 	change.OwnedDeletes = append(change.OwnedDeletes, c.OwnedDeletes...)
 }
 
-// add adds everything of a place to a listing. No change repeats it.
+// add adds the records of a place to a listing. The next change does not contain them again.
 func (m *objects) add(listing *source.Listing, place string) {
-	m.recount = false
+	m.leftOutChanged = false
 	switch resources := m.istio[place]; {
 	case resources != nil:
 		resources.Take()
@@ -224,14 +230,15 @@ func (m *objects) recordPlaces() []string {
 	return append([]string{services}, slices.Sorted(maps.Keys(m.istio))...)
 }
 
-// forget drops an empty group.
+// forget removes a group that is empty.
 func (m *objects) forget(name convert.Name, g *convert.Group) {
 	if g.Empty() {
 		m.groups.Part("").Forget(name)
 	}
 }
 
-// entries yields the outcomes of some of Istio's objects, in order.
+// entries yields the records or rejections of named Istio objects, sorted by name. It sorts
+// names in place.
 func (m *objects) entries(resource string, names []convert.Name) iter.Seq[mirror.Entry] {
 	sorted(names)
 	return func(yield func(mirror.Entry) bool) {
@@ -248,34 +255,34 @@ func entryOf(resource string, all *readings, name convert.Name) mirror.Entry {
 		Ref:    model.Ref{Kind: recordKind(resource), Key: model.Key{Namespace: name.Namespace, Name: name.Name}},
 		Places: []string{resource},
 	}
-	switch r, in := all.Get(name); {
-	case in == nil:
+	switch r, found := all.Get(name); {
+	case found == nil: // deleted
 	case r.Valid():
 		o := r.Listed(resource)
 		e.Object = &o
 	default:
-		f := r.Rejection(resource, resource)
-		e.Rejected = &f
+		rejection := r.Rejection(resource, resource)
+		e.Rejected = &rejection
 	}
 	return e
 }
 
-// sorted sorts names in place, and returns them.
+// sorted sorts names in place and returns them.
 func sorted(names []convert.Name) []convert.Name {
 	slices.SortFunc(names, convert.Name.Compare)
 	return names
 }
 
-// leftOut has the names of objects that are left out, by resource: EndpointSlices
-// with names instead of addresses, and objects that an Isthmus wrote.
+// leftOut contains the names of left-out objects, by resource: EndpointSlices of DNS names, and
+// objects written by an Isthmus.
 type leftOut map[string]map[convert.Name]struct{}
 
-// set stores whether an object is left out. It reports whether that is new.
-func (l leftOut) set(resource string, name convert.Name, is bool) bool {
-	if _, was := l[resource][name]; was == is {
+// set stores whether an object is left out, and reports whether that changed.
+func (l leftOut) set(resource string, name convert.Name, out bool) bool {
+	if _, was := l[resource][name]; was == out {
 		return false
 	}
-	if !is {
+	if !out {
 		delete(l[resource], name)
 		return true
 	}
@@ -286,7 +293,7 @@ func (l leftOut) set(resource string, name convert.Name, is bool) bool {
 	return true
 }
 
-// counts returns the number of left-out objects of each kind.
+// counts returns the number of left-out objects by kind, such as EndpointSlice.
 func (l leftOut) counts() map[string]int {
 	all := map[string]int{}
 	for resource, names := range l {

@@ -37,7 +37,7 @@ func newPlaces(of *groups, readsPods bool) *places {
 // enterPod enters a pod, or its removal.
 func (p *places) enterPod(o object) {
 	old, had := p.pods[o.Name]
-	pod, is := o.is.(convert.Pod)
+	pod, is := o.content.(convert.Pod)
 	if had == is && old.Same(pod) {
 		return
 	}
@@ -56,7 +56,7 @@ func (p *places) enterPod(o object) {
 func (p *places) enterNode(o object) {
 	name := o.Name.Name
 	old, had := p.nodes[name]
-	n, is := o.is.(convert.Node)
+	n, is := o.content.(convert.Node)
 	if had == is && old == n {
 		return
 	}

@@ -171,13 +171,13 @@ func (s *state) list(place string) {
 // of it. The unlisted parts are noted with it: they may be listed by the time the listing
 // is passed on.
 func (s *state) append(place string) {
-	listing := &source.Listing{Places: []string{place}, Observed: s.since, Ignored: s.objects.left.counts()}
+	listing := &source.Listing{Places: []string{place}, Observed: s.since, Ignored: s.objects.leftOut.counts()}
 	s.objects.add(listing, place)
 	s.pending = append(s.pending, step{listing: listing, lacks: s.unlisted.of(place)})
 }
 
 func (s *state) everything() step {
-	whole := &source.Listing{Observed: s.since, Ignored: s.objects.left.counts()}
+	whole := &source.Listing{Observed: s.since, Ignored: s.objects.leftOut.counts()}
 	if whole.Observed.IsZero() {
 		whole.Observed = time.Now()
 	}
@@ -197,7 +197,7 @@ func (s *state) flush() {
 	if change.Observed = s.since; !mirror.IsEmpty(change) {
 		s.pending = append(s.pending, step{change: change})
 	}
-	if s.objects.recount { // a change cannot carry the count, and this place has no records, so a listing costs little
+	if s.objects.leftOutChanged { // a change cannot carry the count, and this place has no records, so a listing costs little
 		s.append(endpointSlices)
 	}
 }

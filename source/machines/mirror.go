@@ -98,7 +98,7 @@ func (m mirror) failing() error {
 	case 1:
 		return fmt.Errorf("%s: %w", failing[0], m[failing[0]].err)
 	}
-	return fmt.Errorf("%s: %w; nor can the %d others be read", failing[0], m[failing[0]].err, len(failing)-1)
+	return fmt.Errorf("%s: %w; %d others cannot be read either", failing[0], m[failing[0]].err, len(failing)-1)
 }
 
 // located is a definition with its groups.

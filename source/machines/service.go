@@ -87,21 +87,21 @@ func (s Service) validatePorts(prefix string) error {
 		at := fmt.Sprintf("%sports[%d].", prefix, i)
 		switch {
 		case p.Number <= 0 || p.Number > 65535:
-			errs = append(errs, fmt.Errorf("%snumber: %d is no port; write one from 1 to 65535", at, p.Number))
+			errs = append(errs, fmt.Errorf("%snumber: %d is not a port from 1 to 65535", at, p.Number))
 		case numbers[p.Number]:
-			errs = append(errs, fmt.Errorf("%snumber: %d is there already; a service has each port once", at, p.Number))
+			errs = append(errs, fmt.Errorf("%snumber: %d is a duplicate; remove it", at, p.Number))
 		}
 		if p.TargetPort < 0 || p.TargetPort > 65535 {
-			errs = append(errs, fmt.Errorf("%stargetPort: %d is no port; write one from 1 to 65535, or leave it out", at, p.TargetPort))
+			errs = append(errs, fmt.Errorf("%stargetPort: %d is not a port from 1 to 65535; correct it, or leave it out", at, p.TargetPort))
 		}
 		if p.Protocol != "" && !slices.Contains(protocols[:], strings.ToUpper(p.Protocol)) {
-			errs = append(errs, fmt.Errorf("%sprotocol: %q is none; write one of %s, or leave it out", at, p.Protocol, strings.Join(protocols[:], ", ")))
+			errs = append(errs, fmt.Errorf("%sprotocol: %q is not a protocol; write one of %s, or leave it out", at, p.Protocol, strings.Join(protocols[:], ", ")))
 		}
 		switch name := p.name(); {
 		case !names.IsNamespace(name):
-			errs = append(errs, fmt.Errorf("%sname: %q is no name of a port; write lower-case letters, digits and dashes", at, name))
+			errs = append(errs, fmt.Errorf("%sname: %q is not a port name; use lower-case letters, digits and dashes", at, name))
 		case given[name]:
-			errs = append(errs, fmt.Errorf("%sname: %q is there already; give each port its own", at, name))
+			errs = append(errs, fmt.Errorf("%sname: %q is a duplicate; give each port another name", at, name))
 		}
 		given[p.name()], numbers[p.Number] = true, true
 	}

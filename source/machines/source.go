@@ -377,7 +377,7 @@ func (r *round) pause(scope string, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	until := time.Now().Add(t.pause())
-	err = fmt.Errorf("%w; it is asked again at %s", err, until.UTC().Format(time.RFC3339))
+	err = fmt.Errorf("%w; next attempt at %s", err, until.UTC().Format(time.RFC3339))
 	if until.After(r.pauses[scope].until) {
 		r.pauses[scope] = pause{until, err}
 	}

@@ -62,22 +62,22 @@ func (c *Config) Validate() error {
 func (c *Config) validateAddress() error {
 	switch {
 	case c.Address == "" && c.Listen == "":
-		return errors.New("address: missing; name the source to dial, such as 127.0.0.1:9901, or give listen for one that dials")
+		return errors.New("address: missing; give the address to connect to, such as 127.0.0.1:9901, or listen for a source that connects here")
 	case c.Address != "" && c.Listen != "":
-		return errors.New("listen: address is given, too; a source is dialled or dials: remove one of them")
+		return errors.New("listen: cannot be combined with address; remove one of them")
 	case c.Listen != "":
 		return c.validateListen()
 	}
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil || host == "" || loopback.ValidListen(c.Address) != nil || port == "0" {
-		return fmt.Errorf("address: %q is not a host and port; give such as 127.0.0.1:9901", c.Address)
+		return fmt.Errorf("address: %q is not a host and port, such as 127.0.0.1:9901", c.Address)
 	}
 	return nil
 }
 
 func (c *Config) validateListen() error {
 	if err := loopback.ValidListen(c.Listen); err != nil {
-		return fmt.Errorf("listen: %w; give such as 127.0.0.1:9902", err)
+		return fmt.Errorf("listen: %w, such as 127.0.0.1:9902", err)
 	}
 	if loopback.IsListen(c.Listen) || c.TLS.enabled() || c.Insecure {
 		return nil
@@ -89,10 +89,10 @@ func (c *Config) validateCollections() error {
 	var errs []error
 	for i, name := range c.Collections {
 		if _, known := mcp.ByCollection(name); !known {
-			errs = append(errs, fmt.Errorf("collections[%d]: %q is not a collection that is known; write one of %s", i, name, strings.Join(knownCollections(), ", ")))
+			errs = append(errs, fmt.Errorf("collections[%d]: %q is not a known collection; write one of %s", i, name, strings.Join(knownCollections(), ", ")))
 		}
 		if slices.Index(c.Collections, name) < i {
-			errs = append(errs, fmt.Errorf("collections[%d]: %q is there already; the order decides, so once is enough", i, name))
+			errs = append(errs, fmt.Errorf("collections[%d]: %q is a duplicate; remove it", i, name))
 		}
 	}
 	return errors.Join(errs...)

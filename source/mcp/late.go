@@ -103,8 +103,8 @@ func (s *session) forget(text error, message string) error {
 	}
 	c := cs[i]
 	if s.chosen || cs.isOnly(i) || s.Has(c.name) {
-		return fmt.Errorf("%w; if it has no collection %s, name those that it has in collections", text, c.name)
+		return fmt.Errorf("%w; if it does not serve collection %s, list the served ones in collections", text, c.name)
 	}
 	s.holding.drop(c)
-	return fmt.Errorf("%w; it is not asked for %s any more", text, c.name)
+	return fmt.Errorf("%w; %s is not requested any more", text, c.name)
 }

@@ -38,7 +38,7 @@ func (s *Source) listen(ctx context.Context, sink source.Sink) error {
 	}
 	listener, err := s.config.bind(ctx)
 	if err != nil {
-		return fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
+		return fmt.Errorf("listen: %w; choose another address, or stop the process that uses it", err)
 	}
 	s.away.begin()
 	s.rejected.begin(server)
@@ -73,7 +73,7 @@ func (s *Source) await(ctx context.Context, arrivals <-chan *arrival, sink sourc
 		return s.session(a.wire, a.end, sink).run(ctx)
 	case <-late:
 		s.waited = true
-		return fmt.Errorf("no source has dialled %s yet; the log names streams that were rejected", s.config.Listen)
+		return fmt.Errorf("no source has connected to %s yet; see the log for rejected streams", s.config.Listen)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

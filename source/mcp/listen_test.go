@@ -66,7 +66,7 @@ func TestASourceMayDial(t *testing.T) {
 	bubble(t, func(r *rig) {
 		m := r.mirror(r.listening(entries))
 		r.pass(6 * time.Second)
-		m.is(source.StateListing, "no source has dialled 127.0.0.1:9902 yet")
+		m.is(source.StateListing, "no source has connected to 127.0.0.1:9902 yet")
 		r.pass(time.Second)
 		s := r.dials()
 		if err := s.wire.Send(&mcp.Resources{Collection: mcp.TriggerCollection}); err != nil {

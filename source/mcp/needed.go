@@ -80,7 +80,7 @@ func (cs collections) without(not *collection) (names []string) {
 func (cs collections) explainLack(peer string, first time.Duration) error {
 	lacking := cs.lacking()
 	if len(cs.unanswered()) == len(cs) && !slices.ContainsFunc(lacking, func(c *collection) bool { return c.refused }) {
-		return fmt.Errorf("%s has sent none of the collections within %s", peer, first)
+		return fmt.Errorf("%s sent no collection within %s", peer, first)
 	}
 	texts := make([]string, len(lacking))
 	for i, c := range lacking {

@@ -221,7 +221,7 @@ func TestThePeerMustKnowACollectionOfServices(t *testing.T) {
 			r.stream().fail(status.Errorf(codes.InvalidArgument, "unsupported collection %q", c))
 			r.pass(0)
 			if i > 0 {
-				m.is(source.StateListing, "name those that it has in collections")
+				m.is(source.StateListing, "list the served ones in collections")
 			}
 			r.pass(10 * time.Second)
 		}

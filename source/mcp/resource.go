@@ -85,7 +85,7 @@ type nameless struct {
 
 func (n *nameless) add(at int, err error) {
 	if n.count++; n.count == 1 {
-		n.first, n.err = at, fmt.Errorf("resource %d: it has no name: write metadata.name", at)
+		n.first, n.err = at, fmt.Errorf("resource %d: metadata.name is missing", at)
 		if err != nil {
 			n.err = fmt.Errorf("resource %d: it cannot be decoded: %w", at, err)
 		}

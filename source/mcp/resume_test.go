@@ -121,7 +121,7 @@ func TestAPeerThatSendsNothingIsAnOutage(t *testing.T) {
 	bubble(t, func(r *rig) {
 		m, _ := r.begin(only(entries))
 		r.pass(31 * time.Second)
-		m.is(source.StateListing, "has sent none of the collections within 30s")
+		m.is(source.StateListing, "sent no collection within 30s")
 		r.stream()
 	})
 }
@@ -132,7 +132,7 @@ func TestACollectionThatThePeerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 		m := r.mirror(sourcemcp.Config{})
 		r.stream().fail(status.Errorf(codes.InvalidArgument, "unsupported collection %q", groups))
 		r.pass(0)
-		m.is(source.StateListing, "it is not asked for "+groups)
+		m.is(source.StateListing, groups+" is not requested any more")
 		s := r.stream()
 		for c := range s.asked(4) {
 			s.full(c)
@@ -149,7 +149,7 @@ func TestAConfiguredCollectionIsAskedForAgain(t *testing.T) {
 		m := r.mirror(only(entries, groups))
 		r.stream().fail(status.Errorf(codes.InvalidArgument, "unsupported collection %q", groups))
 		r.pass(0)
-		m.is(source.StateListing, "name those that it has in collections")
+		m.is(source.StateListing, "list the served ones in collections")
 		r.stream().asked(2)
 	})
 }
@@ -181,7 +181,7 @@ func TestACollectionThatHasComeIsAskedForAgain(t *testing.T) {
 		}
 		s.fail(status.Errorf(codes.InvalidArgument, "a defect with %q", entries))
 		r.pass(0)
-		m.is(source.StateStale, "name those that it has in collections")
+		m.is(source.StateStale, "list the served ones in collections")
 		r.stream().asked(5)
 	})
 }

@@ -130,7 +130,7 @@ func TestWhatANamelessResourceMayBeIsKept(t *testing.T) {
 		s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1"), entry("shop/users", "1", "10.0.1.1")))
 		s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1"), entry("", "1")))
 		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1", "Service shop/users", "Endpoint shop/users/10.0.1.1")
-		m.rejects("ServiceEntry without a name", "it has no name")
+		m.rejects("ServiceEntry without a name", "metadata.name is missing")
 		s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1")))
 		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1")
 		m.rejects()

@@ -46,9 +46,9 @@ func (t TLS) validateIdentities(listens bool) error {
 	case len(t.Identities) == 0:
 		return nil
 	case !listens:
-		return errors.New("tls.identities: has no effect with address, where the certificate has to name the host; remove it")
+		return errors.New("tls.identities: has no effect with address, since the certificate must contain the host; remove it")
 	case t.CAFile == "":
-		return errors.New("tls.identities: has no effect without caFile; name the authorities of the source there")
+		return errors.New("tls.identities: has no effect without caFile; set caFile to the CA certificates of the source")
 	}
 	var errs []error
 	for i, pattern := range t.Identities {

@@ -68,7 +68,7 @@ const (
 )
 
 // errTooMuch is the error for an answer or a resource that exceeds the memory.
-var errTooMuch = &advised{errors.New("more than the memory allows"), "have the source send less, or give Isthmus more (GOMEMLIMIT)"}
+var errTooMuch = &advised{errors.New("more than the memory allows"), "have the source send less, or give Isthmus more memory (GOMEMLIMIT)"}
 
 // split reads the fields of a message. After a fault, only the nonce and the
 // collection are read, which a NACK needs.

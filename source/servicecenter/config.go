@@ -102,7 +102,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) validateAddresses() error {
 	if len(c.Addresses) == 0 {
-		return errors.New("addresses: missing; name the registry's members, such as [http://127.0.0.1:30100]")
+		return errors.New("addresses: missing; give the addresses of the registry, such as [http://127.0.0.1:30100]")
 	}
 	var errs []error
 	for i, address := range c.Addresses {
@@ -157,19 +157,19 @@ func (c *Config) validateFilters() error {
 func (c *Config) validateTimes() error {
 	var errs []error
 	if c.Poll < shortestPoll {
-		errs = append(errs, fmt.Errorf("poll: %s would flood the registry; give at least %s, such as 2s", c.Poll, shortestPoll))
+		errs = append(errs, fmt.Errorf("poll: %s is too short for the registry; give at least %s, such as 2s", c.Poll, shortestPoll))
 	}
 	if c.Audit < c.Poll {
-		errs = append(errs, fmt.Errorf("audit: %s is shorter than poll; give such as 10m", c.Audit))
+		errs = append(errs, fmt.Errorf("audit: %s must not be shorter than poll, such as 10m", c.Audit))
 	}
 	if c.Timeout <= 0 {
 		errs = append(errs, errors.New("timeout: must be more than 0, such as 10s"))
 	}
 	if c.PortGrace < 0 {
-		errs = append(errs, errors.New("portGrace: must not be negative; give such as 1h"))
+		errs = append(errs, errors.New("portGrace: must not be negative; give, for example, 1h"))
 	}
 	if c.Dependencies.Poll != 0 && c.Dependencies.Poll < time.Second {
-		errs = append(errs, errors.New("dependencies.poll: asks for the whole graph; give at least 1s, such as 1m, or 0 not to read it"))
+		errs = append(errs, errors.New("dependencies.poll: too short, since it reads the whole graph; give at least 1s, such as 1m, or 0 to disable it"))
 	}
 	return errors.Join(errs...)
 }
@@ -196,7 +196,7 @@ func (c *Config) validateScopes() error {
 		return nil
 	}
 	if c.Dependencies.Poll == 0 {
-		return errors.New("scopes: need the graph; add dependencies: {poll: 1m}")
+		return errors.New("scopes: need the dependency graph; add dependencies: {poll: 1m}")
 	}
 	if _, err := records.NewScoping(c.Scopes); err != nil {
 		return err

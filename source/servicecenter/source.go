@@ -198,7 +198,7 @@ func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (chan
 		return false, err
 	}
 	for _, m := range s.state.Moved() {
-		s.options.Log.Warn("a host has passed to another service", "service", m.Name.String(), "from", m.From.Place(), "to", m.To.Place())
+		s.options.Log.Warn("a host has another owner now", "service", m.Name.String(), "from", m.From.Place(), "to", m.To.Place())
 	}
 	s.state.Settle()
 	s.graph.Settle()
@@ -283,7 +283,7 @@ func (s *Source) findDirect(ctx context.Context) error {
 		return nil
 	}
 	if s.state.AnswerDirect(asks, found, time.Since(began)) {
-		s.options.Log.Warn("the registry's backend lacks most of the instances that the registry shows: they stay for as long as it shows them")
+		s.options.Log.Warn("the registry's backend lacks most instances that the registry lists: they are kept as long as the registry lists them")
 	}
 	return nil
 }

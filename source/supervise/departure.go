@@ -52,7 +52,7 @@ func StoreDeparture(ctx context.Context, store Store, name string, d model.Depar
 			return true, nil
 		}
 	}
-	return false, fmt.Errorf("store that source %s leaves the configuration: %w", name, err)
+	return false, fmt.Errorf("store the removal of source %s from the configuration: %w", name, err)
 }
 
 // markOf returns the mark of a source; its specification is nil if there is none.

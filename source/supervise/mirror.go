@@ -81,7 +81,7 @@ func (m *mirror) restore(ctx context.Context) (err error) {
 		}
 		return nil
 	}
-	return fmt.Errorf("store what is held: %w", err)
+	return fmt.Errorf("store held records: %w", err)
 }
 
 // confine removes stored records that the source's present confinement excludes,
@@ -95,12 +95,12 @@ func (m *mirror) confine(ctx context.Context) (err error) {
 		}
 		if _, err = m.store.Commit(ctx, model.Commit{Writes: writes}); err == nil {
 			if gone > 0 {
-				m.cfg.Log.Info("what the source is not confined to is removed", "source", m.source, "count", gone)
+				m.cfg.Log.Info("records outside of the allowed namespaces, hosts or addresses of the source are removed", "source", m.source, "count", gone)
 			}
 			return nil
 		}
 	}
-	return fmt.Errorf("remove what the source is not confined to: %w", err)
+	return fmt.Errorf("remove records outside of the allowed namespaces, hosts or addresses: %w", err)
 }
 
 // bound rejects the services of a reading that have no room in their namespace.
@@ -181,7 +181,7 @@ func (m *mirror) release(ctx context.Context, kept int) (released int, err error
 		m.ledger.Restore(m.all())
 		return released, nil
 	}
-	return 0, fmt.Errorf("release what is held of source %s: %w", m.source, err)
+	return 0, fmt.Errorf("release held records of source %s: %w", m.source, err)
 }
 
 // remark judges pending baselines by the last listing, and stores the judgements.
@@ -198,7 +198,7 @@ func (m *mirror) remark(ctx context.Context, rejected []source.Rejection) (err e
 		m.asked(false)
 		return nil
 	}
-	return fmt.Errorf("store what was decided about source %s: %w", m.source, err)
+	return fmt.Errorf("store the decision about source %s: %w", m.source, err)
 }
 
 // asked requests listings, counted from the last complete one, while a record is held

@@ -28,7 +28,7 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 	}
 	s.status.released(s.mirror.counts())
 	if released > 0 {
-		s.cfg.Log.Info("what was held is released", "source", s.mirror.source, "count", released)
+		s.cfg.Log.Info("held records are released", "source", s.mirror.source, "count", released)
 	}
 	return released + kept, nil
 }

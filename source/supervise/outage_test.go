@@ -120,7 +120,7 @@ func TestTheEndOfAnOutageIsLoggedWhileADropIsHeld(t *testing.T) {
 		says(log)
 		b.list(service("a", "f"))
 		b.inState(source.StateHeld)
-		if n := says(log)("level=INFO", `msg="source is read again"`, "state=held", "failures=1"); n != 1 {
+		if n := says(log)("level=INFO", `msg="source works again"`, "state=held", "failures=1"); n != 1 {
 			t.Errorf("%d lines when it is over", n)
 		}
 	})

@@ -91,7 +91,7 @@ func (k *sink) stopAsking() {
 
 // failed reports that a reading is not stored.
 func (k *sink) failed(ctx context.Context, err error) error {
-	err = fmt.Errorf("store what was read: %w", err)
+	err = fmt.Errorf("store the listing: %w", err)
 	if ctx.Err() == nil {
 		k.status.lost(err.Error())
 	}

@@ -107,10 +107,10 @@ func (s *status) mirrored(r stored) {
 	case r.state == source.StateLive && before.State != source.StateLive:
 		log.Info("source is live", outage...)
 	case recovered:
-		log.Info("source is read again", append([]any{"state", string(r.state)}, outage...)...)
+		log.Info("source works again", append([]any{"state", string(r.state)}, outage...)...)
 	}
 	if r.began {
-		log.Warn("a suspicious drop is held", "reason", r.reason)
+		log.Warn("suspicious drop: the missing endpoints are held", "reason", r.reason)
 	}
 	if logged, silent := s.repeats.unsaid(r.fresh, r.at); len(logged) > 0 {
 		attrs := []any{"count", len(logged), "err", textOf(logged[0])}

@@ -87,7 +87,7 @@ func (s *Supervisor) Status() source.Status { return s.departure.Load().shown(s.
 // when the supervisor runs already, for its source must not run twice.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.running.CompareAndSwap(false, true) {
-		return fmt.Errorf("source %s: runs already", s.mirror.source)
+		return fmt.Errorf("source %s: already running", s.mirror.source)
 	}
 	defer s.running.Store(false)
 	for {
@@ -128,7 +128,7 @@ func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error
 	if err != nil {
 		return 0, err
 	}
-	return 0, errors.New("the source ended without being asked to")
+	return 0, errors.New("the source ended unexpectedly")
 }
 
 // restore reads the stored records before the source is run.

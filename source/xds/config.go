@@ -44,9 +44,9 @@ func (c *Config) Validate() error {
 		again := slices.ContainsFunc(c.Types[:i], func(other string) bool { o, _ := kindNamed(other); return o == kind })
 		switch {
 		case !known:
-			errs = append(errs, fmt.Errorf("types[%d]: %q is no kind of configuration; write such as ServiceEntry or DestinationRule", i, name))
+			errs = append(errs, fmt.Errorf("types[%d]: %q is not a kind of configuration, such as ServiceEntry or DestinationRule", i, name))
 		case again:
-			errs = append(errs, fmt.Errorf("types[%d]: %q is there already; remove one of them", i, name))
+			errs = append(errs, fmt.Errorf("types[%d]: %q is a duplicate; remove it", i, name))
 		}
 	}
 	return errors.Join(append(errs, c.TLS.Validate())...)
@@ -54,11 +54,11 @@ func (c *Config) Validate() error {
 
 func validAddress(address string) error {
 	if address == "" {
-		return errors.New("address: missing; name the server, such as 127.0.0.1:15010")
+		return errors.New("address: missing; give the address of the server, such as 127.0.0.1:15010")
 	}
 	host, port, err := net.SplitHostPort(address)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" || strings.ContainsAny(host, "/ ") {
-		return fmt.Errorf("address: %q is no host and port; write such as 127.0.0.1:15010", address)
+		return fmt.Errorf("address: %q is not a host and port, such as 127.0.0.1:15010", address)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (s *state) check() error {
 		switch {
 		case k.last.IsZero() || k.dropped:
 		case k.marks && !k.ends:
-			return fmt.Errorf("the server has sent a part of what it has of %s, and then nothing for %s", k.url, s.pace.mark)
+			return fmt.Errorf("the server sent an incomplete list of %s, and then nothing for %s", k.url, s.pace.mark)
 		case k.resumes && !k.resumed && !k.marks:
 			return errNoResume
 		}
@@ -59,7 +59,7 @@ func (s *state) lacks() error {
 		switch {
 		case k == nil || k.dropped || !k.last.IsZero():
 		case k.nacked != "":
-			return fmt.Errorf("nothing that the server sends as %s can be used, and without it the services are not known: %s; correct it in the registry", url, k.nacked)
+			return fmt.Errorf("no resource of %s from the server is valid, so the services are unknown: %s; correct the resources in the registry", url, k.nacked)
 		case !s.answeredAtAll(of):
 			return fmt.Errorf("the server has not answered for %s within %s; it may not be ready, or be another kind of server", url, s.pace.answer)
 		case some == 0 && of.Name == services:

@@ -119,7 +119,7 @@ func TestMarkedEndIsWaitedFor(t *testing.T) {
 			said := false
 			for range 1000 { // until it has connected again
 				r.pass(2 * time.Millisecond)
-				said = said || strings.Contains(r.Status().Reason, "the server has sent a part of what it has of "+newer)
+				said = said || strings.Contains(r.Status().Reason, "the server sent an incomplete list of "+newer)
 			}
 			if !said {
 				r.Error("nothing says why it is not live")
@@ -275,7 +275,7 @@ func TestOlderTypeThatWasNACKedIsNotEmpty(t *testing.T) {
 				r.put("ServiceEntry", "shop/cart", encode(&networking.ServiceEntry{}))
 				r.begin()
 				r.pass(30 * time.Second)
-				r.is(source.StateListing, "nothing that the server sends as "+older+" can be used")
+				r.is(source.StateListing, "no resource of "+older+" from the server is valid")
 				r.serve("shop/cart", "10.0.0.1")
 				r.pass(time.Minute)
 				r.is(source.StateLive, "")

@@ -188,7 +188,7 @@ func TestFirstAnswerOfWhichNothingCanBeDecodedIsAnError(t *testing.T) {
 		})
 		r.mirror()
 		r.pass(20 * time.Second)
-		r.is(source.StateStale, "nothing that the server sends as "+newer+" can be used")
+		r.is(source.StateStale, "no resource of "+newer+" from the server is valid")
 		r.wants(all...)
 	})
 }

@@ -47,7 +47,7 @@ func TestServersHaveLessTheMoreThereAre(t *testing.T) {
 		}
 		r.put("ServiceEntry", "shop/most", padded("shop/most", 1000))
 		r.pass(10 * time.Millisecond)
-		r.is(source.StateStale, "takes more than 104857 bytes in all")
+		r.is(source.StateStale, "take more than 104857 bytes, the limit")
 		if now := r.stored(); now != before {
 			r.Errorf("stored:\n%s\n\nbefore:\n%s", now, before)
 		}
@@ -89,7 +89,7 @@ func TestServerThatSaysTooMuchIsStale(t *testing.T) {
 					r.put("ServiceEntry", name, more(name))
 					r.pass(10 * time.Millisecond)
 				}
-				r.is(source.StateStale, "takes more than 1048576 bytes in all")
+				r.is(source.StateStale, "take more than 1048576 bytes, the limit")
 				if now := r.stored(); !strings.HasPrefix(now, before) {
 					r.Errorf("stored:\n%s\n\nbefore:\n%s", now, before)
 				}

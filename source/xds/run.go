@@ -21,10 +21,10 @@ import (
 
 // Reasons to ask the server once more, on the same connection.
 var (
-	errNoDelta      = errors.New("the server has no delta variant, or fails in it")
-	errDeltaAnswers = errors.New("the server answers in the delta variant after all")
-	errNoResume     = errors.New("the server takes no notice of what is held")
-	errNoWaypoint   = errors.New("the server knows no waypoints")
+	errNoDelta      = errors.New("the server does not support delta xDS, or fails")
+	errDeltaAnswers = errors.New("the server supports delta xDS after all")
+	errNoResume     = errors.New("the server ignores initial_resource_versions")
+	errNoWaypoint   = errors.New("the server does not support waypoints")
 )
 
 // behavior is how the server behaved on earlier streams. It outlives a run.
@@ -33,7 +33,7 @@ type behavior struct {
 	// noResume says that the server ignores the held versions. Without a full state,
 	// removed resources would stay.
 	noResume bool
-	// sidecar says that the server knows no waypoints.
+	// sidecar says that the server does not support waypoints.
 	sidecar bool
 	// deltaEnd is how delta streams end that list nothing; empty if they do not.
 	deltaEnd string
@@ -191,7 +191,7 @@ func (r *run) take(ctx context.Context, got received) error {
 	room := r.env.Memory.Bytes(most) / perField
 	fields, ok := mcp.CountNested(got.data, fieldResources, int(room))
 	if !ok {
-		return fmt.Errorf("the server has sent a message of more than %d fields, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
+		return fmt.Errorf("the server sent a message of more than %d fields, the limit for the available memory; have it send less, or give Isthmus more memory (GOMEMLIMIT)", room)
 	}
 	give, err := r.env.Memory.Take(ctx, 3*int64(len(got.data))+perField*int64(fields))
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	h.apply(d)
 	if room := r.env.Memory.Lasting(most); r.held.size() > room {
 		r.held.clear() // too many resources: only the records stay
-		return fmt.Errorf("what the server has sent takes more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
+		return fmt.Errorf("the resources of the server take more than %d bytes, the limit for the available memory; have it send less, or give Isthmus more memory (GOMEMLIMIT)", room)
 	}
 	if err := r.passOn(ctx, k, d, a, changed); err != nil {
 		return err

@@ -142,7 +142,7 @@ func (s *Source) explain(ctx context.Context, err error) error {
 	}
 	switch status.Code(err) {
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return fmt.Errorf("%s: %w; such a server answers control planes alone: name a certificate of one in tls.certFile", s.config.Address, err)
+		return fmt.Errorf("%s: %w; the server serves only control planes: set tls.certFile to the certificate of a control plane", s.config.Address, err)
 	case codes.ResourceExhausted:
 		return fmt.Errorf("%s: %w; a message may have %d bytes here: if it is larger, have the server send less, or give Isthmus more memory (GOMEMLIMIT)", s.config.Address, err, s.largest())
 	case codes.Unimplemented:

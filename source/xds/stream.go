@@ -111,7 +111,7 @@ func (s *stream) decode(got received) (answer, error) {
 	if s.delta {
 		var m discoveryv3.DeltaDiscoveryResponse
 		if err := proto.Unmarshal(got.data, &m); err != nil {
-			return a, fmt.Errorf("the server sends what is no delta response: %w", err)
+			return a, fmt.Errorf("the server sent an invalid delta response: %w", err)
 		}
 		a.url, a.nonce, a.version, a.removed = m.GetTypeUrl(), m.GetNonce(), m.GetSystemVersionInfo(), m.GetRemovedResources()
 		a.ends = strings.HasSuffix(a.version, mcp.FirstStateComplete)
@@ -123,7 +123,7 @@ func (s *stream) decode(got received) (answer, error) {
 	}
 	var m discoveryv3.DiscoveryResponse
 	if err := proto.Unmarshal(got.data, &m); err != nil {
-		return a, fmt.Errorf("the server sends what is no discovery response: %w", err)
+		return a, fmt.Errorf("the server sent an invalid discovery response: %w", err)
 	}
 	a.url, a.nonce, a.version = m.GetTypeUrl(), m.GetNonce(), m.GetVersionInfo()
 	for _, r := range m.GetResources() {

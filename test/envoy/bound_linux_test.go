@@ -62,7 +62,7 @@ func TestSidecarListensForItsWorkload(t *testing.T) {
 			t.Error("it listens where its workload listens")
 		}
 		m.MustShowWhatEnvoysHold()
-		if log := i.Log(); strings.Contains(log, "metadata was left out") {
+		if log := i.Log(); strings.Contains(log, "invalid node metadata is ignored") {
 			t.Errorf("something was left out: %s", log)
 		}
 

@@ -216,7 +216,7 @@ func TestAServiceShowsWhatAnotherHas(t *testing.T) {
 	await(t, "the conflict", func() error {
 		want := []conflict{{
 			"xds", "ports[80].domain", "Service files:shop/other", "Service files:shop/reviews",
-			"requests at port 80 for reviews.shop go to reviews.shop.svc.cluster.local of namespace shop wherever both are seen, and not to reviews.shop; " +
+			"requests at port 80 for reviews.shop go to reviews.shop.svc.cluster.local of namespace shop in every namespace that sees both, and not to reviews.shop; " +
 				"choose another host for it, or another port",
 		}}
 		if diff := cmp.Diff(want, conflictsOf("reviews.shop")); diff != "" {
@@ -280,7 +280,7 @@ func TestResourcesOfAClientArePaged(t *testing.T) {
 	for query, want := range map[string]string{
 		"?limit=0":    `limit: "0" is not a number from 1 to 5000`,
 		"?limit=many": `limit: "many" is not a number from 1 to 5000`,
-		"?from=%7B":   "from: not a place; take it from next of the page before",
+		"?from=%7B":   "from: not a page token; use the value of next from the previous page",
 		"?from=e30x":  "from: not a place",
 	} {
 		code, body, err := isthmus.get(path + query)

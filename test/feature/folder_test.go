@@ -23,7 +23,7 @@ func TestFileOf100MegabytesSpoilsNothingBesideIt(t *testing.T) {
 	files.must(os.Truncate(files.At("shop.yaml"), 100<<20))
 	await(t, "the file to be rejected", func() error {
 		for _, r := range isthmus.Source("files").Rejected {
-			if strings.HasPrefix(r.Where, "shop.yaml") && strings.Contains(r.Reason, "100 MiB, more than the 64") {
+			if strings.HasPrefix(r.Where, "shop.yaml") && strings.Contains(r.Reason, "size of 100 MiB exceeds the limit of 64 MiB") {
 				return nil
 			}
 		}

@@ -240,7 +240,7 @@ func TestIstiodIsReadByItsOwnNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const remedy = "name a certificate of one in tls.certFile"
+	const remedy = "set tls.certFile to the certificate of a control plane"
 	startReader(t, "unknown", i.XDS, "").AwaitReason(remedy)
 	tls := func(cert, key string) string {
 		return fmt.Sprintf(", tls: {caFile: %s, certFile: %s, keyFile: %s}", root, cert, key)

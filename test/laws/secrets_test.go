@@ -86,7 +86,7 @@ const (
 // join enters the vault into the engine of a process that does not run yet.
 func (v *vault) join(p *play, engine *push.Engine) {
 	v.producer = engine.Produce([]push.TypeSpec{{
-		Name: xdsclient.SDS, Void: func(name string) push.Encoded { return encodeSecret(name, "") },
+		Name: xdsclient.SDS, Empty: func(name string) push.Encoded { return encodeSecret(name, "") },
 		Debounce: [...]push.Debounce{p.script.Debounce.Endpoints.StateOfTheWorld, p.script.Debounce.Endpoints.Delta},
 	}})
 	engine.Admit(push.TypeSpec{Name: lawWhole, Whole: true}, 2)

@@ -38,7 +38,7 @@ func TestNacosIsKilled(t *testing.T) {
 	expect(t, hasty, host) // in due time
 	for _, v := range hasty {
 		v.becomes(t, "live")
-		if !strings.Contains(v.Log(), "a suspicious drop is held") {
+		if !strings.Contains(v.Log(), "suspicious drop: the missing endpoints are held") {
 			t.Errorf("%s has not held the loss of everything", v.name)
 		}
 	}

@@ -66,7 +66,7 @@ func notPart(s string) error {
 // part. As in Istio, a name of a single part may be a number.
 func CheckHost(s string) error {
 	if s == "*" {
-		return errors.New("a bare * would claim every host: write the hosts, or *.domain")
+		return errors.New("a bare * matches every host: write the hosts, or *.domain")
 	}
 	if err := checkDomainLength(s); err != nil {
 		return err

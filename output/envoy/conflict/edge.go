@@ -23,12 +23,12 @@ func (c report) atEdge(s *catalog.Service, port *policy.EdgePort) []catalog.Conf
 	l := portLosses{first: map[lostThing]reach.Loss{}}
 	for namespace := range namespaces {
 		v := catalog.Viewer{Namespace: namespace}
-		if !c.means(v, s.ServiceDefinition) {
+		if !c.resolvesTo(v, s.ServiceDefinition) {
 			continue
 		}
 		for _, other := range alike {
 			_, exposed := reach.EdgeMemberOf(port, other.ServiceDefinition)
-			if exposed && other.Key.Host != s.Key.Host && c.means(v, other.ServiceDefinition) && reach.EdgeAsks(port).Owner(namespace, other.ServiceDefinition, s.ServiceDefinition) < 0 {
+			if exposed && other.Key.Host != s.Key.Host && c.resolvesTo(v, other.ServiceDefinition) && reach.EdgeAsks(port).Owner(namespace, other.ServiceDefinition, s.ServiceDefinition) < 0 {
 				l.add(reach.Loss{Loser: s.ServiceDefinition, Winner: other.ServiceDefinition, Kind: reach.LostAtEdge, Name: s.Key.Host}, "")
 			}
 		}
@@ -40,13 +40,13 @@ func (c report) atEdge(s *catalog.Service, port *policy.EdgePort) []catalog.Conf
 	return nil
 }
 
-// means reports whether the host of a service resolves to it for a viewer.
-func (c report) means(v catalog.Viewer, s catalog.ServiceDefinition) bool {
+// resolvesTo reports whether the host of a service resolves to it for a viewer.
+func (c report) resolvesTo(v catalog.Viewer, s catalog.ServiceDefinition) bool {
 	is, found := c.now.Resolve(v, s.Key.Host)
 	return found && is.Key == s.Key
 }
 
-// sameHosts returns the services whose hosts differ from another host in case alone, by their
+// sameHosts returns the services with hosts that differ from another host only in case, by their
 // hosts in lower case.
 func sameHosts(now *catalog.Snapshot) map[string][]*catalog.Service {
 	all := map[string][]*catalog.Service{}

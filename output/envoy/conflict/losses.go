@@ -56,7 +56,7 @@ func (l portLosses) client(namespace string) reach.Client {
 	return reach.Client{Viewer: catalog.Viewer{Namespace: namespace}, Proxy: l.proxy}
 }
 
-// namespaces lists the namespaces whose views of some services may differ: noNamespace, the
+// namespaces lists the namespaces that may see some services differently: noNamespace, the
 // namespaces of the services, and the namespaces of their exports.
 func (l portLosses) namespaces(services []catalog.ServiceDefinition) []string {
 	distinct := map[string]struct{}{}
@@ -201,16 +201,16 @@ type spelledDomain struct {
 }
 
 // domain finds the services that lose a domain.
-func (l portLosses) domain(claims []spelledDomain) {
-	services := make([]catalog.ServiceDefinition, len(claims))
-	for i, c := range claims {
+func (l portLosses) domain(domains []spelledDomain) {
+	services := make([]catalog.ServiceDefinition, len(domains))
+	for i, c := range domains {
 		services[i] = c.By
 	}
 	l.forEachNamespace(services, func(v reach.Client) {
 		var owner *spelledDomain
 		seen := func(yield func(*spelledDomain) bool) {
-			for i := range claims {
-				c := &claims[i]
+			for i := range domains {
+				c := &domains[i]
 				if (!c.Own || c.Home == v.Namespace) && l.index.Means(v.Viewer, c.By) && !yield(c) {
 					return
 				}

@@ -48,11 +48,11 @@ const (
 var lossTexts = [...]struct{ field, reason string }{
 	reach.LostConnections:  {"ports[%d].addresses", "connections to port %d of %s go to %s of namespace %s %s, and not to %s; " + otherAddress},
 	reach.LostHandshakes:   {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
-	reach.LostToHandshakes: {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, so no requests go to %s; " + otherAddress},
-	reach.LostUnread:       {"ports[%d].protocol", "connections to port %d of %s are not read, since the server of %s of namespace %s may speak first %s, so none go to %s; " + otherPort},
-	reach.LostRead:         {"ports[%d].protocol", "connections to port %d of %s are read, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; " + otherPort},
-	reach.LostInBlocks:     {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s in its blocks of addresses %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
-	reach.LostBlock:        {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
+	reach.LostToHandshakes: {"ports[%d].addresses", "connections to port %d of %s are routed by SNI, as %s of namespace %s needs it %s, so no requests go to %s; " + otherAddress},
+	reach.LostUnread:       {"ports[%d].protocol", "connections to port %d of %s are not inspected, since the server of %s of namespace %s may speak first %s, so none go to %s; " + otherPort},
+	reach.LostRead:         {"ports[%d].protocol", "connections to port %d of %s are inspected, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; " + otherPort},
+	reach.LostInBlocks:     {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s in its blocks of addresses %s, and not to %s, since a listener matches at most 10,000 pairs of address block and host; " + otherPort},
+	reach.LostBlock:        {"ports[%d].addresses", "connections to port %d of %s are routed by SNI, as %s of namespace %s needs it %s, and not to %s, since a listener matches at most 10,000 pairs of address block and host; " + otherPort},
 	reach.LostRequests:     {"ports[%d].domain", "requests at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
 	reach.LostAtEdge:       {"edge.ports[%d].hosts", "calls of port %d of the edge for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
 }
@@ -60,7 +60,7 @@ var lossTexts = [...]struct{ field, reason string }{
 // conflictOf describes a loss and its remedy. Own limits the loss to workloads of the owner's
 // namespace.
 func conflictOf(l reach.Loss, number uint32, names []string, own bool) catalog.Conflict {
-	where := "wherever both are seen"
+	where := "in every namespace that sees both"
 	if own {
 		where = "for workloads of that namespace"
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// Avoided says which endpoints of a service an edge is not given, for they would lead to
-// the edge itself: connections from outside would reach the admin interface of its Envoy,
-// or go round in a circle. The zero value avoids none.
+// Avoided are the endpoints of a service that an edge is not sent, because they are the edge
+// itself: connections from outside would reach the admin interface of its Envoy, or loop.
+// The zero value avoids none.
 type Avoided struct {
 	local bool             // those at local addresses
 	own   node.Addresses   // those at the ports that the Envoy listens on
 	edge  *policy.Prepared // of which these ports are; nil without own
 }
 
-// AvoidedIn returns what an edge avoids of the endpoints of a host. It is the same for all
+// AvoidedIn returns the endpoints of a host that an edge avoids. They are the same for all
 // edges if no endpoint is at a port that an edge listens on.
 func AvoidedIn(s *policy.Prepared, p node.Proxy, host string, endpoints *catalog.Endpoints) (a Avoided) {
 	if p.Role != node.Edge || endpoints == nil {
@@ -28,7 +28,7 @@ func AvoidedIn(s *policy.Prepared, p node.Proxy, host string, endpoints *catalog
 	a.local = endpoints.Counts().Local > 0 && !s.AllowsLocal(host)
 	own := Avoided{own: p.Own, edge: s}
 	for text := range strings.FieldsSeq(string(p.Own)) {
-		for _, form := range []string{text, "::ffff:" + text} { // also as IPv6 has it
+		for _, form := range []string{text, "::ffff:" + text} { // also as an IPv4-mapped IPv6 address
 			for e := range endpoints.At(form) {
 				if own.isOwn(e.Address, e.Port) {
 					a.own, a.edge = own.own, own.edge

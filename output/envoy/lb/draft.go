@@ -27,7 +27,7 @@ type Draft struct {
 	zones  []*zone                // by locality and distance
 	// digits are those of weights in each locality, if these are groups of their own; else nil.
 	digits map[model.Locality]int
-	// resolves says that endpoints are names; only others have further addresses.
+	// Resolves means that endpoints are DNS names. Only others have further addresses.
 	Resolves bool
 }
 
@@ -39,7 +39,7 @@ func (d *Draft) Fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 		d.take(endpoints, address)
 	}
 	d.balance()
-	d.tellAddressesApart()
+	d.dropDuplicateAddresses()
 	d.gather()
 }
 
@@ -89,9 +89,9 @@ func (d *Draft) alsoAt(e catalog.Endpoint, written string) (list []string) {
 	return list
 }
 
-// tellAddressesApart leaves out further addresses that something else in the assignment
-// has. gRPC rejects an assignment in which an address occurs twice.
-func (d *Draft) tellAddressesApart() {
+// dropDuplicateAddresses leaves out further addresses that occur elsewhere in the assignment.
+// gRPC rejects an assignment with an address that occurs twice.
+func (d *Draft) dropDuplicateAddresses() {
 	type socket struct {
 		address string
 		port    uint32

@@ -9,23 +9,23 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
-// entrance is a gateway in an assignment.
-type entrance struct {
+// gatewayEndpoint is a gateway as an endpoint of an assignment.
+type gatewayEndpoint struct {
 	gateway netip.AddrPort
 	zone    *zone
 	weight  uint64
 }
 
-// entrances are the gateways that stand for endpoints of other networks. Each is there
-// once, for an Envoy drops the second of two endpoints with one address. It stands for
-// the nearest zones that it leads to, and is put into the first of these.
-func (d *Draft) entrances(scale uint64) (list []entrance) {
+// gatewayEndpoints returns the gateways in place of endpoints of other networks. Each occurs
+// once: an Envoy drops the second of two endpoints with one address. A gateway counts for the
+// nearest zones behind it, and is put into the first of these.
+func (d *Draft) gatewayEndpoints(scale uint64) (list []gatewayEndpoint) {
 	at := map[netip.AddrPort]int{}
 	for _, z := range d.zones {
 		for _, foreign := range z.foreign {
 			gateways := d.Via.To(foreign.network)
 			for _, gateway := range gateways {
-				next := entrance{gateway, z, foreign.weight * scale / uint64(len(gateways))}
+				next := gatewayEndpoint{gateway, z, foreign.weight * scale / uint64(len(gateways))}
 				i, known := at[gateway]
 				switch {
 				case !known:
@@ -42,13 +42,13 @@ func (d *Draft) entrances(scale uint64) (list []entrance) {
 	return list
 }
 
-// foreign is what endpoints of another network weigh in a zone.
+// foreign is the weight of the endpoints of another network in a zone.
 type foreign struct {
 	network string
 	weight  uint64
 }
 
-// leave notes an endpoint that gateways lead to.
+// leave notes an endpoint behind gateways.
 func (z *zone) leave(network string, weight uint32) {
 	i, known := slices.BinarySearchFunc(z.foreign, network, func(f foreign, network string) int { return cmp.Compare(f.network, network) })
 	if !known {
@@ -74,10 +74,10 @@ func (d *Draft) scaleFor(total uint64) (scale, gateways uint64) {
 
 // enter adds the gateways to the places, in order.
 func (d *Draft) enter(scale, divisor uint64) {
-	for _, e := range d.entrances(scale) {
+	for _, e := range d.gatewayEndpoints(scale) {
 		p := wire.Endpoint{Address: e.gateway.Addr().String(), Port: uint32(e.gateway.Port()), Weight: uint32(max(e.weight/divisor, 1))} //nolint:gosec // all weights together fit
 		i, taken := slices.BinarySearchFunc(d.Endpoints, p, compareEndpoints)
-		if taken { // an endpoint is where a gateway is
+		if taken { // an endpoint has the gateway's address
 			continue
 		}
 		p.Group = &e.zone.groupOf(p.Weight).Group

@@ -13,18 +13,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
-// zone is the endpoints of one locality, as the registry has it, that are equally far
-// from the client. They are one
-// group in an assignment, or one for each class of weights.
+// zone contains the endpoints of one locality of the registry that are equally far from the
+// client. They are one group in an assignment, or one for each class of weights.
 type zone struct {
 	model.Locality
-	distance uint32 // from the client that the assignment is for; part of what tells zones apart
+	distance uint32 // from the client of the assignment; part of the identity of a zone
 	// digits is how many leading binary digits of its endpoints' weights make a
 	// class; 0 if all of them are one group.
 	digits int
 	marked bool     // its groups are named after their classes even if that could be left out
 	groups []*group // by class
-	// foreign is what gateways stand for, by network.
+	// foreign are the weights of endpoints behind gateways, by network.
 	foreign []foreign
 }
 
@@ -43,10 +42,10 @@ const (
 	ClassMark = "~weight="
 )
 
-// TellWeightsApart makes a group of each weight in a locality, for clients that
-// obey the weights of localities and ignore those of endpoints. Where that were
-// too many, weights that agree in their leading digits share a group.
-func (d *Draft) TellWeightsApart(endpoints *catalog.Endpoints) {
+// GroupByWeight makes a group of each weight in a locality, for clients that obey only the
+// weights of localities. If there are too many, weights with the same leading digits share a
+// group.
+func (d *Draft) GroupByWeight(endpoints *catalog.Endpoints) {
 	weights := map[model.Locality][]uint32{}
 	for locality, weight := range endpoints.Weights() {
 		at := PlainText(locality)
@@ -59,7 +58,7 @@ func (d *Draft) TellWeightsApart(endpoints *catalog.Endpoints) {
 	}
 }
 
-// DigitsFor returns how many digits tell as many weights apart as may be. Weights
+// DigitsFor returns the number of leading digits that distinguishes the most weights. Weights
 // have at most 32 of them, so one digit always leaves few enough classes.
 func DigitsFor(weights []uint32) int {
 	if len(weights) < 2 {
@@ -105,8 +104,7 @@ func (z *zone) groupOf(weight uint32) *group {
 	return z.groups[at]
 }
 
-// written names a group. Endpoints of the weight 1, which is that of endpoints to
-// which nobody gave any, keep the locality's own name: when others of their
+// written names a group. Endpoints of the weight 1, the default, keep the locality's own name: when others of their
 // locality get weights, they stay where they are. A sub-zone that looks like such
 // a name itself is marked in any case, so that no two groups share a name.
 func (z *zone) written(class uint32) model.Locality {

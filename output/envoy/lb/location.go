@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// Location is where a client is, as far as that decides which endpoints it uses. The
-// zero value is that of clients for which it decides nothing.
+// Location is the location of a client, as far as its endpoints depend on it. The zero value
+// means that they do not.
 type Location struct {
 	model.Locality
 	Network string
@@ -18,7 +18,7 @@ type Location struct {
 	Cluster string // of the node, or of the endpoints
 }
 
-// Order is how it follows from where a client is which endpoints it uses.
+// Order is how the endpoints of a client depend on its location.
 type Order uint8
 
 // The orders of endpoints.
@@ -31,8 +31,8 @@ const (
 	onCluster               // those of its cluster, and no other
 )
 
-// OrderOf is the order of a service under its policy: of what the registry and the
-// configuration say of localities the configuration counts, if it says anything itself.
+// OrderOf returns the order of a service under its policy. The configuration overrides the
+// registry if it sets localityFailover.
 func OrderOf(d *catalog.Definition, p *policy.Policy) Order {
 	said := p.LocalityFailover != nil
 	switch {
@@ -55,8 +55,8 @@ func OrderOf(d *catalog.Definition, p *policy.Policy) Order {
 	}
 }
 
-// Within is what matters of a standpoint in an order, so that clients which are given the
-// same have the same.
+// Within returns the part of a location that matters in an order, so that clients with the same
+// endpoints have equal locations.
 func (s Location) Within(o Order) Location {
 	switch o {
 	case ByLocality:
@@ -82,7 +82,7 @@ func (s *Location) sees(e catalog.Endpoint, o Order) bool {
 	switch o {
 	case onNode:
 		return e.Node == s.Node && s.inCluster(e)
-	case onCluster: // both have to be the same, also where they say none
+	case onCluster: // equal, even if both are empty
 		of, _ := e.Labels.Get(ClusterLabel)
 		return of == s.Cluster
 	case Alike, ByLocality, BySameZone, bySameNode:
@@ -90,11 +90,11 @@ func (s *Location) sees(e catalog.Endpoint, o Order) bool {
 	return true
 }
 
-// ClusterLabel is by which an endpoint says of which cluster it is.
+// ClusterLabel is the label with the Kubernetes cluster of an endpoint.
 const ClusterLabel = "topology.istio.io/cluster"
 
-// inCluster reports whether an endpoint is of the client's cluster. Nodes of two clusters
-// may have one name. Who does not say of which it is, is of each.
+// inCluster reports whether an endpoint is of the client's cluster: nodes of two clusters may
+// have one name. An endpoint or client without a cluster is of every cluster.
 func (s *Location) inCluster(e catalog.Endpoint) bool {
 	of, _ := e.Labels.Get(ClusterLabel)
 	return of == "" || s.Cluster == "" || of == s.Cluster

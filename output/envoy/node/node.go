@@ -10,8 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Addresses are the addresses that an Envoy says it has, in order, each followed by a
-// space.
+// Addresses are the addresses that an Envoy declares, in order, each followed by a space.
 type Addresses string
 
 // AddressesOf returns the declared addresses of a client.
@@ -50,18 +49,19 @@ type Proxy struct {
 	Role   Role
 	Mode   Interception
 	Family Family
-	Domain string // in which names of services may be short; of routes alone
-	// unprivileged says that it cannot bind low ports, of one that binds those of services.
+	Domain string // in which names of services may be short; only for routes
+	// Unprivileged means that it cannot bind ports below 1024. Only for Envoys that bind ports
+	// of services.
 	Unprivileged bool
-	Outbound     push.Ports // at which it listens on loopback for services; of listeners with the mode none alone
-	Own          Addresses  // of an edge; of clusters and endpoints alone
-	// cluster is the one whose addresses of services count; empty where all clients have
-	// the same. It is of listeners and routes of sidecars, and of their clusters where it
+	Outbound     push.Ports // at which it listens on loopback for services; only for listeners with the mode none
+	Own          Addresses  // of an edge; only for clusters and endpoints
+	// Cluster is the Kubernetes cluster of the addresses of services that count; empty where
+	// all clients have the same. It is of listeners and routes of sidecars, and of their clusters where it
 	// decides which services are headless.
 	Cluster string
 }
 
-// Role is whose connections an Envoy takes.
+// Role is the role of an Envoy: a sidecar or an edge.
 type Role uint8
 
 // The roles of Envoys.
@@ -118,8 +118,8 @@ const (
 	EnvoysOwn                // Envoys listen there themselves
 )
 
-// Obstructs returns what is in the way of a listener that services share. Envoy rejects one
-// with the address of a listener of its bootstrap, bound or not.
+// Obstructs returns the reason why a shared listener cannot have a port. Envoy rejects a
+// listener with the address of a listener of its bootstrap, even if that binds no port.
 func (p Proxy) Obstructs(number uint32) Obstruction {
 	own := policy.IsOwnPort(number)
 	if p.Mode != None {
@@ -155,7 +155,7 @@ func (p Proxy) AlsoIPv6(address string) bool {
 	return p.Family == DualStack && address == names.AnyIPv4
 }
 
-// Everywhere is the address of what is reached on any address.
+// Everywhere is the wildcard address of the Envoy's family.
 func (p Proxy) Everywhere() string {
 	if p.Family == IPv6 {
 		return names.AnyIPv6
@@ -174,7 +174,7 @@ type Family uint8
 
 // The families of addresses.
 const (
-	unknownFamily Family = iota // the Envoy says nothing of its own addresses
+	unknownFamily Family = iota // the Envoy declares no addresses
 	IPv4
 	IPv6
 	DualStack

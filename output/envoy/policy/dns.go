@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// DNS lets sidecars answer lookups of the hosts that they may call. docs/design/0031 says
-// which address a host is given.
+// DNS lets sidecars answer lookups of the hosts that they may call. See docs/design/0031 for
+// the address of a host.
 type DNS struct {
 	Port int `json:"port"` // of loopback, where applications ask
 	// Upstream are the nameservers for all other names, ADDRESS or ADDRESS:PORT. If it
@@ -31,18 +31,18 @@ func (d *DNS) validate(f *faults) {
 	if d == nil {
 		return
 	}
-	f.within("dns.port", d.Port, 1, highestPort, "such as 15053")
+	f.within("dns.port", d.Port, 1, highestPort, "a number such as 15053")
 	for i, text := range d.Upstream {
 		at := fmt.Sprintf("dns.upstream[%d]", i)
 		switch server, ok := nameserver(text); {
 		case !ok:
-			f.add(at, "%q is no address of a nameserver; give such as 10.0.0.2 or 10.0.0.2:53", text)
+			f.add(at, "%q is not the address of a nameserver; give one, such as 10.0.0.2 or 10.0.0.2:53", text)
 		case server.Addr().IsLoopback() && int(server.Port()) == d.Port:
-			f.add(at, "%q is where the Envoy itself listens; give the nameserver that knows all other names", text)
+			f.add(at, "%q is the address of the Envoy's own DNS listener; give the nameserver for all other names", text)
 		}
 	}
 	if d.TTL < LeastTTL || d.TTL > mostTTL || d.TTL%time.Second != 0 {
-		f.add("dns.ttl", "%s is not whole seconds from %s to %s; give such as 60s", d.TTL, LeastTTL, mostTTL)
+		f.add("dns.ttl", "%s is not a number of whole seconds from %s to %s, such as 60s", d.TTL, LeastTTL, mostTTL)
 	}
 }
 

@@ -63,12 +63,12 @@ func (e *Edge) validate(f *faults) {
 		case p.Number == 0:
 			f.add(at+".number", "missing; name the port to listen on, such as 8080")
 		case twice:
-			f.add(at+".number", "%d is that of edge.ports[%d] already; an Envoy listens once on a port", p.Number, earlier)
+			f.add(at+".number", "%d is also the port of edge.ports[%d]; give each port one entry", p.Number, earlier)
 		case IsOwnPort(p.Port()):
-			f.add(at+".number", "%d is a port that Envoys of a mesh have for themselves; name another, such as 8080", p.Number)
+			f.add(at+".number", "%d is reserved for Envoy and Istio; choose another, such as 8080", p.Number)
 		default:
 			first[p.Number] = i
-			f.within(at+".number", p.Number, 1, highestPort, "such as 8080")
+			f.within(at+".number", p.Number, 1, highestPort, "a number such as 8080")
 		}
 		if !slices.Contains(edgeProtocols, p.Protocol) {
 			f.add(at+".protocol", "%q is none of %s", p.Protocol, strings.Join(edgeProtocols, ", "))
@@ -92,12 +92,12 @@ func (p *EdgePort) validateHosts(f *faults, at string) {
 		f.add(at+"[0]", "%q is a wildcard; "+oneHost, p.Hosts[0])
 		return
 	case len(p.Hosts) == 0:
-		f.add(at, `missing; name the hosts that the port exposes, such as ["*.example.com"], or ["*"] for all that the edge may see`)
+		f.add(at, `missing; name the hosts that the port exposes, such as ["*.example.com"], or ["*"] for all hosts that the edge may see`)
 	}
 	for i, host := range p.Hosts {
 		name := strings.TrimPrefix(host, "*.")
 		if host != "*" && (name == "" || strings.ContainsAny(name, "*/ :") || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".")) {
-			f.add(fmt.Sprintf("%s[%d]", at, i), `%q is no host; write a DNS name, "*." and a domain, such as "*.example.com", or "*"`, host)
+			f.add(fmt.Sprintf("%s[%d]", at, i), `%q is not a host; write a DNS name, "*." and a domain, such as "*.example.com", or "*"`, host)
 		}
 	}
 }

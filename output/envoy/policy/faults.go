@@ -12,7 +12,7 @@ func (f *faults) add(field, format string, args ...any) {
 	*f = append(*f, fmt.Errorf(field+": "+format, args...))
 }
 
-// within reports a number outside of bounds.
+// within reports a number outside of a range.
 func (f *faults) within(field string, n, least, most int, example string) {
 	switch {
 	case n < least && least == 0:
@@ -22,11 +22,11 @@ func (f *faults) within(field string, n, least, most int, example string) {
 	}
 }
 
-// duration reports a time that is too short, or too long to be meant.
+// duration reports a time that is too short or implausibly long.
 func (f *faults) duration(field string, d time.Duration, example string) {
 	const least, most = time.Millisecond, 365 * 24 * time.Hour
 	if d < least || d > most {
-		f.add(field, "%s is not from %s to %s; give such as %s", d, least, most, example)
+		f.add(field, "%s is not from %s to %s, such as %s", d, least, most, example)
 	}
 }
 
@@ -34,6 +34,6 @@ func (f *faults) duration(field string, d time.Duration, example string) {
 func (f *faults) seconds(field string, d time.Duration) {
 	const most = 32767 * time.Second
 	if d < 0 || d > most || d%time.Second != 0 {
-		f.add(field, "%s is not whole seconds from 1s to %s; give such as 75s, or leave it out for what the system has", d, most)
+		f.add(field, "%s is not a number of whole seconds from 1s to %s, such as 75s; leave it out for the default of the operating system", d, most)
 	}
 }

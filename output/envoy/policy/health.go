@@ -22,8 +22,8 @@ func (o *OutlierDetection) validate(f *faults, at string) {
 	f.within(at+"consecutiveGatewayErrors", o.ConsecutiveGatewayErrors, 0, noLimit, "5, or 0 not to count them")
 	f.duration(at+"interval", o.Interval, "10s")
 	f.duration(at+"baseEjectionTime", o.BaseEjectionTime, "30s")
-	f.within(at+"maxEjectionPercent", o.MaxEjectionPercent, 0, 100, "such as 10")
-	f.within(at+"minHealthPercent", o.MinHealthPercent, 0, 100, "such as 50, or 0")
+	f.within(at+"maxEjectionPercent", o.MaxEjectionPercent, 0, 100, "a number such as 10")
+	f.within(at+"minHealthPercent", o.MinHealthPercent, 0, 100, "a number such as 50, or 0")
 }
 
 // CircuitBreakers limit the load of one client on a service.
@@ -43,7 +43,7 @@ func (c *CircuitBreakers) SetDefaults() {
 const noLimit = 1<<32 - 1
 
 func (c *CircuitBreakers) validate(f *faults, at string) {
-	const example = "such as 1024, or leave it out for no limit"
+	const example = "a number such as 1024, or leave it out for no limit"
 	f.within(at+"maxConnections", c.MaxConnections, 1, noLimit, example)
 	f.within(at+"maxPendingRequests", c.MaxPendingRequests, 1, noLimit, example)
 	f.within(at+"maxRequests", c.MaxRequests, 1, noLimit, example)
@@ -59,7 +59,7 @@ type TCPKeepalive struct {
 }
 
 func (k *TCPKeepalive) validate(f *faults, at string) {
-	f.within(at+"probes", k.Probes, 0, 127, "such as 9, or leave it out for what the system has")
+	f.within(at+"probes", k.Probes, 0, 127, "a number such as 9, or leave it out for the default of the operating system")
 	f.seconds(at+"time", k.Time)
 	f.seconds(at+"interval", k.Interval)
 }

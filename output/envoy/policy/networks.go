@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Network is a network whose endpoints clients of other networks reach through gateways.
+// Network is a network with gateways, through which clients of other networks reach its endpoints.
 // Without gateways they reach the endpoints directly.
 type Network struct {
 	Name     string    `json:"name"`
@@ -34,9 +34,9 @@ func validateNetworks(f *faults, list []Network) {
 		earlier, twice := first[n.Name]
 		switch {
 		case n.Name == "":
-			f.add(at+".name", "missing; give what endpoints and the metadata NETWORK of clients say, such as network1")
+			f.add(at+".name", "missing; give the network of the endpoints, as in the node metadata NETWORK of clients, such as network1")
 		case twice:
-			f.add(at+".name", "%q is that of networks[%d] already; make one entry of both", n.Name, earlier)
+			f.add(at+".name", "%q is also the name of networks[%d]; merge the two entries", n.Name, earlier)
 		default:
 			first[n.Name] = i
 		}
@@ -48,15 +48,15 @@ func (n *Network) validateGateways(f *faults, at string) {
 	first := map[netip.AddrPort]int{}
 	for i, g := range n.Gateways {
 		field := fmt.Sprintf("%s.gateways[%d]", at, i)
-		f.within(field+".port", g.Port, 1, highestPort, "such as 15443")
+		f.within(field+".port", g.Port, 1, highestPort, "a number such as 15443")
 		ip, err := netip.ParseAddr(g.Address)
 		if err != nil || ip.Zone() != "" {
-			f.add(field+".address", "%q is no IP address; give that of the gateway, such as 192.0.2.1", g.Address)
+			f.add(field+".address", "%q is not an IP address; give the address of the gateway, such as 192.0.2.1", g.Address)
 			continue
 		}
 		earlier, twice := first[g.at(ip)]
 		if twice {
-			f.add(field, "is gateways[%d] already; remove one of them", earlier)
+			f.add(field, "equals gateways[%d]; remove one of them", earlier)
 			continue
 		}
 		first[g.at(ip)] = i
@@ -73,7 +73,7 @@ type Networks struct {
 	remote   map[clientKey]*RemoteGateways
 }
 
-// clientKey tells clients apart that use different gateways.
+// clientKey identifies clients that use the same gateways.
 type clientKey struct {
 	network string // of the client; empty for every network without gateways
 	of      families

@@ -60,19 +60,19 @@ func (h *HostPolicy) validate(f *faults, at string, first map[string]int) {
 	name := strings.TrimPrefix(h.Host, "*.")
 	switch earlier, twice := first[strings.ToLower(h.Host)]; {
 	case h.Host == "":
-		f.add(at+".host", "missing; name a host, such as reviews.example.com, or some: *.example.com")
+		f.add(at+".host", "missing; give a host, such as reviews.example.com, or a wildcard, such as *.example.com")
 	case h.Host == "*":
-		f.add(at+".host", "%q is every host; what holds for all belongs into defaults", h.Host)
+		f.add(at+".host", "%q matches every host; set the policy for all hosts in defaults", h.Host)
 	case name == "", strings.ContainsAny(name, "*/ :"), strings.HasPrefix(name, "."):
-		f.add(at+".host", "%q is neither the name of a host, such as reviews.example.com, nor *. and what names end with, such as *.example.com", h.Host)
+		f.add(at+".host", "%q is neither a host, such as reviews.example.com, nor a wildcard, such as *.example.com", h.Host)
 	case twice:
-		f.add(at+".host", "%q is that of hosts[%d] already, which counts; make one entry of both", h.Host, earlier)
+		f.add(at+".host", "%q is also the host of hosts[%d], which counts; merge the two entries", h.Host, earlier)
 	}
 	if h.AccessLog != nil {
-		f.add(at+".accessLog", "is of listeners, which hosts share; set it in defaults")
+		f.add(at+".accessLog", "cannot be set for a host, since hosts share listeners; set it in defaults")
 	}
 	if h.Tracing != nil {
-		f.add(at+".tracing", "is of listeners, which hosts share; set it in defaults")
+		f.add(at+".tracing", "cannot be set for a host, since hosts share listeners; set it in defaults")
 	}
 	validateSubsets(f, at, h.Subsets)
 	own := h.Policy
@@ -113,7 +113,7 @@ func (p *Policy) validate(f *faults, at string) {
 
 func (p *Policy) validateFailover(f *faults, at string, detection *OutlierDetection) {
 	if p.LocalityFailover != nil && *p.LocalityFailover && detection == nil {
-		f.add(at+".localityFailover", "needs outlierDetection, without which nobody finds out that near endpoints fail; add it, such as outlierDetection: {}")
+		f.add(at+".localityFailover", "needs outlierDetection, which detects failing endpoints; add it, such as outlierDetection: {}")
 	}
 }
 
@@ -136,9 +136,9 @@ func (l *LoadBalancer) validate(f *faults, at string) {
 	hash := l.ConsistentHash
 	switch {
 	case l.Simple == "" && hash == nil:
-		f.add(at, "names neither; give simple: %s, or consistentHash", strings.Join(simpleBalancers, ", "))
+		f.add(at, "is empty; give simple: %s, or consistentHash", strings.Join(simpleBalancers, ", "))
 	case l.Simple != "" && hash != nil:
-		f.add(at, "has both simple and consistentHash; requests are balanced in one way, so remove the other")
+		f.add(at, "has both simple and consistentHash; remove one of them")
 	case hash == nil && !slices.Contains(simpleBalancers, l.Simple):
 		f.add(at+".simple", "%q is none of %s", l.Simple, strings.Join(simpleBalancers, ", "))
 	case hash != nil && (hash.HTTPHeaderName != "") == hash.UseSourceIP:

@@ -114,7 +114,7 @@ func (s *Prepared) Of(host string) *Policy {
 	return s.policies[first]
 }
 
-// For returns the policy of a host whose registry declares an affinity. A configured load
+// For returns the policy of a host, given the affinity that its registry declares. A configured load
 // balancer takes precedence over the affinity.
 func (s *Prepared) For(host string, affinity model.Affinity) *Policy {
 	if affinity == model.ClientIP {

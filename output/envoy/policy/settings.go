@@ -15,7 +15,7 @@ type Settings struct {
 	Outbound string `json:"outbound"`
 	Edge     Edge   `json:"edge"`
 	LEDS     LEDS   `json:"leds"`
-	// Networks are the networks whose endpoints may be reached through gateways.
+	// Networks are the networks with endpoints behind gateways.
 	Networks []Network `json:"networks"`
 	// DNS lets sidecars answer lookups; nil lets them answer none.
 	DNS  *DNS `json:"dns"`
@@ -35,15 +35,15 @@ const (
 	RegistryOutbound = "registry" // they end
 )
 
-// LEDS decides whose endpoints Envoys take one by one (locality endpoint discovery).
-// docs/design/0027 says why it is made as it is.
+// LEDS decides which services send their endpoints one by one (locality endpoint discovery).
+// See docs/design/0027.
 type LEDS struct {
 	// Above is the number of endpoints that a service port must exceed; 0 switches it off.
 	Above int `json:"above"`
 }
 
 // VHDS decides of which ports Envoys take the virtual hosts one by one (virtual host
-// discovery). docs/design/0028 says why it is made as it is.
+// discovery). See docs/design/0028.
 type VHDS struct {
 	// From is how many services a port must have; 0 switches it off.
 	From int `json:"from"`
@@ -69,7 +69,7 @@ func (s *Settings) Domain() string { return s.ClusterDomain }
 func (s *Settings) Validate() error {
 	var f faults
 	if s.Outbound != AllowOutbound && s.Outbound != RegistryOutbound {
-		f.add("outbound", "%q is none of %s, %s; %[2]s lets workloads reach what no service stands for, %[3]s does not", s.Outbound, AllowOutbound, RegistryOutbound)
+		f.add("outbound", "%q is none of %s, %s; with %[2]s workloads may call destinations of no service, with %[3]s not", s.Outbound, AllowOutbound, RegistryOutbound)
 	}
 	s.Edge.validate(&f)
 	validateNetworks(&f, s.Networks)
@@ -79,10 +79,10 @@ func (s *Settings) Validate() error {
 	s.Defaults.validate(&f, "defaults")
 	s.Defaults.validateFailover(&f, "defaults", s.Defaults.OutlierDetection)
 	if s.TrustDomain == "" || strings.ContainsAny(s.TrustDomain, "/: ") {
-		f.add("trustDomain", "%q is no domain; give that of the certificates, such as cluster.local", s.TrustDomain)
+		f.add("trustDomain", "%q is not a domain; give the trust domain of the certificates, such as cluster.local", s.TrustDomain)
 	}
 	if s.ClusterDomain == "" || strings.ContainsAny(s.ClusterDomain, "/: *") || strings.Trim(s.ClusterDomain, ".") != s.ClusterDomain {
-		f.add("clusterDomain", "%q is no domain; give that in which services are NAME.NAMESPACE.svc.DOMAIN, such as cluster.local", s.ClusterDomain)
+		f.add("clusterDomain", "%q is not a domain; give the DOMAIN of the hosts NAME.NAMESPACE.svc.DOMAIN, such as cluster.local", s.ClusterDomain)
 	}
 	first := map[string]int{}
 	for i, h := range s.Hosts {

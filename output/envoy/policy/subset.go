@@ -27,14 +27,14 @@ func validateSubsets(f *faults, at string, list []Subset) {
 		case s.Name == "":
 			f.add(field+".name", "missing; name the subset, such as v1")
 		case twice:
-			f.add(field+".name", "%q is that of subsets[%d] already; give each another name", s.Name, earlier)
+			f.add(field+".name", "%q is also the name of subsets[%d]; give each subset another name", s.Name, earlier)
 		case len(s.Name) > longestSubset || !isSubsetName(s.Name):
-			f.add(field+".name", "%q is not made of at most %d letters, digits, '-', '_' and '.'; give such as v1", s.Name, longestSubset)
+			f.add(field+".name", "%q is not a name of at most %d letters, digits, '-', '_' and '.'; give one, such as v1", s.Name, longestSubset)
 		default:
 			first[s.Name] = i
 		}
 		if len(s.Labels) == 0 {
-			f.add(field+".labels", "missing; give those that the endpoints have, such as version: v1")
+			f.add(field+".labels", "missing; give labels that select its endpoints, such as version: v1")
 		}
 	}
 }

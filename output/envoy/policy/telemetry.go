@@ -22,7 +22,7 @@ func (a *AccessLog) validate(f *faults, at string) {
 		f.add(at+"format", "%q is none of %s, %s", a.Format, TextFormat, JSONFormat)
 	}
 	if a.Path != "" && !strings.HasPrefix(a.Path, "/") { // Envoy rejects every listener for it
-		f.add(at+"path", "%q is no path from the root of the Envoy's machine; give such as /dev/stdout", a.Path)
+		f.add(at+"path", "%q is not an absolute path on the Envoy's machine; give one, such as /dev/stdout", a.Path)
 	}
 }
 
@@ -44,11 +44,11 @@ type Collector struct {
 func (t *Tracing) validate(f *faults, at string) {
 	switch host := t.OpenTelemetry.Host; {
 	case host == "":
-		f.add(at+"openTelemetry.host", "missing; name the service of the catalog that takes spans over gRPC, such as otel.example.com")
+		f.add(at+"openTelemetry.host", "missing; name the service in the catalog that receives spans over gRPC, such as otel.example.com")
 	case strings.ContainsAny(host, "*/|: "):
-		f.add(at+"openTelemetry.host", "%q is not the name of a service; give its host alone, such as otel.example.com", host)
+		f.add(at+"openTelemetry.host", "%q is not a host; give the host of the service without port, such as otel.example.com", host)
 	}
-	f.within(at+"openTelemetry.port", t.OpenTelemetry.Port, 1, highestPort, "such as 4317")
+	f.within(at+"openTelemetry.port", t.OpenTelemetry.Port, 1, highestPort, "a number such as 4317")
 	if !(t.Sampling >= 0 && t.Sampling <= 100) {
 		f.add(at+"sampling", "%v is not from 0 to 100 percent", t.Sampling)
 	}

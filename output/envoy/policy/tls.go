@@ -100,23 +100,23 @@ func (u *UpstreamTLS) validate(f *faults, at string) {
 		case !file.needed && file.path != "":
 			f.add(at+file.field, "is not used in mode %s; remove it, or choose another mode", u.Mode)
 		case file.path != "" && !strings.HasPrefix(file.path, "/"):
-			f.add(at+file.field, "%q is no path from the root of the Envoy's machine; give such as /etc/certs/tls.crt", file.path)
+			f.add(at+file.field, "%q is not an absolute path on the Envoy's machine; give one, such as /etc/certs/tls.crt", file.path)
 		case strings.Contains(file.path, fileSeparator):
-			f.add(at+file.field, "%q has a %q in it, which stands between paths; rename the file", file.path, fileSeparator)
+			f.add(at+file.field, "%q contains %q, which separates paths; rename the file", file.path, fileSeparator)
 		}
 	}
 	if u.SNI != "" && u.Mode == IstioMutualTLS {
-		f.add(at+"sni", "is not used in mode %s, in which gateways know ports by name; remove it, or choose another mode", u.Mode)
+		f.add(at+"sni", "is not used in mode %s, in which Isthmus sets the SNI that gateways route by; remove it, or choose another mode", u.Mode)
 	}
 	if !names.IsServerName(u.SNI) || strings.Contains(u.SNI, "*") {
-		f.add(at+"sni", "%q is no name of at most %d bytes; give that of the server, such as www.example.com", u.SNI, names.LongestServerName)
+		f.add(at+"sni", "%q is not a server name of at most %d bytes; give one, such as www.example.com", u.SNI, names.LongestServerName)
 	}
 	for i, name := range u.SubjectAltNames {
 		if names.HasBlanks(name) {
-			f.add(at+"subjectAltNames", "%q has a space or a control character in it; remove that", name)
+			f.add(at+"subjectAltNames", "%q contains a space or a control character; remove it", name)
 		}
 		if name == "" || slices.Contains(u.SubjectAltNames[:i], name) {
-			f.add(at+"subjectAltNames", "%q is empty or there twice; remove it", name)
+			f.add(at+"subjectAltNames", "%q is empty or a duplicate; remove it", name)
 		}
 	}
 }

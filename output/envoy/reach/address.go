@@ -18,11 +18,11 @@ const (
 	longestSocket = 107
 )
 
-// Why an endpoint is left out of what clients are given. One that they could
-// not read would make them reject all the others with it.
+// Reasons why an endpoint is left out of a load assignment. Clients would reject the whole
+// assignment for an endpoint that they cannot read.
 const (
 	notAnAddress = "it is a name, and the service's resolution is STATIC"
-	zonedAddress = "its IPv6 address has a zone, which means something on one machine only"
+	zonedAddress = "its IPv6 address has a zone, which is valid on one machine only; register the address without it"
 	badSocket    = "its socket path is empty, longer than 107 bytes or not plain text"
 	socketByName = "it is a unix socket, and the service's resolution is DNS"
 	badName      = "its name is empty or not valid UTF-8"
@@ -31,7 +31,7 @@ const (
 
 // IPAddress returns an endpoint's address as a load assignment carries it: an
 // IP address in canonical form, or the path of a unix socket. If there is none
-// it says why.
+// it returns the reason.
 func IPAddress(e catalog.Endpoint) (address, left string) {
 	if path, ok := strings.CutPrefix(e.Address, unixPrefix); ok {
 		if path == "" || len(path) > longestSocket || !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0 {
@@ -76,7 +76,7 @@ func Canonical(ip netip.Addr, written string) string {
 	return written
 }
 
-// NameAddress is the same for services whose endpoints are names.
+// NameAddress is the same for services with DNS names as endpoints.
 func NameAddress(e catalog.Endpoint) (address, left string) {
 	switch {
 	case isSocket(e):

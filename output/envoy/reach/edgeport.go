@@ -25,8 +25,8 @@ func EdgeAsks(p *policy.EdgePort) catalog.Asked {
 	return catalog.Name
 }
 
-// EdgeTakes reports whether what comes to a port of the edge can be led to the port of a
-// service, and how well it does.
+// EdgeTakes reports whether a port of the edge can be routed to the port of a service, and how
+// well the two fit: 0 is best.
 func EdgeTakes(p *policy.EdgePort, port model.Port) (place int, ok bool) {
 	const same, certain, perhaps = 0, 1, 2
 	kind := TrafficOf(port)
@@ -35,7 +35,7 @@ func EdgeTakes(p *policy.EdgePort, port model.Port) (place int, ok bool) {
 		ok = kind == HTTP || kind == Detected
 	case policy.EdgeTLS:
 		ok = kind == TLS
-	default: // nothing but the number says which service is meant
+	default: // only the number identifies the service
 		ok = (kind == TCP || kind == Detected) && p.Port() == port.Number
 	}
 	switch {
@@ -57,8 +57,8 @@ func EdgeMemberOf(p *policy.EdgePort, s catalog.ServiceDefinition) (member EdgeM
 	return EdgeCalls(p, s)
 }
 
-// EdgeCalls is a service with the port that fits what a port of the edge takes; ok is false
-// if none does.
+// EdgeCalls returns a service with the port that fits a port of the edge best; ok is false if
+// none fits.
 func EdgeCalls(p *policy.EdgePort, s catalog.ServiceDefinition) (best EdgeMember, ok bool) {
 	if s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal {
 		return best, false

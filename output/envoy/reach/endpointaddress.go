@@ -17,7 +17,7 @@ func InboundTraffic(s catalog.InboundPort) Traffic {
 	return kind
 }
 
-// DecidesInbound reports whether it is a and not b that says what a port is spoken in.
+// DecidesInbound reports whether a, and not b, decides the protocol of an inbound port.
 func DecidesInbound(a, b catalog.InboundPort) bool {
 	if a.Key == b.Key {
 		return a.Port.Number < b.Port.Number
@@ -32,7 +32,7 @@ func Follows(p node.Proxy, s *catalog.Definition, port model.Port) bool {
 	return p.Mode != node.None && s.HeadlessIn(p.Cluster) && kind != NotTCP && kind != HTTP
 }
 
-// AtEndpoints reports whether a service port is reached at the addresses of its endpoints alone.
+// AtEndpoints reports whether a service port is reached only at the addresses of its endpoints.
 // If those are too many, the listener that all services share leads there.
 func AtEndpoints(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortServices) bool {
 	port, _ := s.Port(index.Number)

@@ -5,7 +5,7 @@ const (
 	KindEnvoy = "envoy"
 	KindGRPC  = "grpc"
 	// KindGRPCNode is gRPC that has to be answered otherwise about listeners that do
-	// not exist: see [absentListener]. It sees what KindGRPC sees.
+	// not exist: see [absentListener]. It sees the same resources as KindGRPC.
 	KindGRPCNode = "grpc-node"
 )
 

@@ -13,27 +13,27 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 )
 
-// Layout is what a listener does with connections. It has no two chains of the same
-// match, for Envoy would reject the listener for it.
+// Layout is how a listener routes connections. No two chains have the same match:
+// Envoy would reject the listener.
 type Layout struct {
 	Routes  string // the route configuration of requests; empty if it takes none
 	BySNI   []Chain
 	ByBlock []Chain
 	Other   string // the cluster of all other connections; empty for none of its own
-	// affinity is that of the service of other.
+	// Affinity is that of the service of Other.
 	Affinity model.Affinity
-	cluster  string // whose addresses of services count
-	loopback bool   // connections do not say which address they were meant for
+	cluster  string // the Kubernetes cluster of the clients
+	loopback bool   // connections do not carry their original destination
 	viewer   string // the namespace of the workloads
-	// quiet says that nothing is read of a connection before a service is called, since that
-	// speaks first.
+	// quiet means that no listener filter reads from a connection, since the server speaks
+	// first.
 	quiet bool
 
 	owners listenerOwners
-	lost   *[]Loss // the things that services do not have; nil if nobody asks
+	lost   *[]Loss // the conflicts that services lose; nil if they are not collected
 }
 
-// listenerOwners are the services that have something on a listener. They are zero if none has it.
+// listenerOwners are the services that own a match of a listener; zero without an owner.
 type listenerOwners struct {
 	names, blocks map[string]catalog.ServiceDefinition // by match
 	other         catalog.ServiceDefinition
@@ -49,16 +49,16 @@ type Chain struct {
 }
 
 // MostInBlocks is how many pairs of a block of addresses and a host in the handshake a
-// listener tells apart. The chain of each host lists all blocks.
+// listener distinguishes. The chain of each host lists all blocks.
 const MostInBlocks = 10_000
 
-// LayoutOf arranges the services that are reached through a listener. Where several ask
-// for one thing, the owner has it; the others are ignored.
+// LayoutOf arranges the services that are reached through a listener. If several ask for the
+// same match, the owner gets it; the others are ignored.
 func LayoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, c Client) Layout {
 	return Arrange(c, services, number, shared, nil)
 }
 
-// Arrange is [layoutOf]. It adds to a list what services have lost to others.
+// Arrange is [LayoutOf], and adds the conflicts that services lose to a list.
 func Arrange(c Client, services []catalog.ServiceDefinition, number uint32, shared bool, lost *[]Loss) Layout {
 	l := Layout{cluster: c.Proxy.Cluster, loopback: c.Proxy.Mode == node.None, viewer: c.Namespace, lost: lost}
 	services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(l.viewer, a, b) })
@@ -69,8 +69,8 @@ func Arrange(c Client, services []catalog.ServiceDefinition, number uint32, shar
 	return l
 }
 
-// take adds a service, unless an owner before it has what it asks for. One that speaks first
-// would wait for ever where others have connections inspected.
+// take adds a service, unless an earlier owner has its match. A service that speaks first
+// would wait for ever if other services have connections inspected.
 func (l *Layout) take(s catalog.ServiceDefinition, number uint32, shared, byHost bool) {
 	port, _ := s.Port(number)
 	kind := TrafficOf(port)
@@ -95,7 +95,7 @@ func (l *Layout) take(s catalog.ServiceDefinition, number uint32, shared, byHost
 	}
 }
 
-// lose notes that a service does not have a thing, because another has it.
+// lose notes a conflict that a service loses to another.
 func (l *Layout) lose(s, winner catalog.ServiceDefinition, kind LossKind, name string) {
 	if l.lost != nil {
 		*l.lost = append(*l.lost, Loss{Loser: s, Winner: winner, Kind: kind, Name: name})
@@ -132,7 +132,8 @@ func withOwner(all map[string]catalog.ServiceDefinition, match string, s catalog
 	return all
 }
 
-// turnsAway reports whether a service before it needs the opposite of what a port needs.
+// turnsAway reports whether an earlier service needs the opposite of a port: connections that
+// are inspected, or that are not.
 func (l *Layout) turnsAway(s catalog.ServiceDefinition, port model.Port, inspected bool) bool {
 	switch {
 	case inspected && l.quiet:
@@ -145,10 +146,10 @@ func (l *Layout) turnsAway(s catalog.ServiceDefinition, port model.Port, inspect
 	return true
 }
 
-// inspects reports whether something is read of connections before a service is called.
+// inspects reports whether listener filters read from connections.
 func (l *Layout) inspects() bool { return l.Routes != "" || len(l.BySNI) > 0 }
 
-// handshakes counts the services that are kept apart by the host in the handshake.
+// handshakes counts the services that are distinguished by SNI.
 func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
 	for _, s := range services {
 		if port, _ := s.Port(number); TrafficOf(port) == TLS {
@@ -158,8 +159,8 @@ func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
 	return n
 }
 
-// takeConnections leads connections to a service by the address that they were meant
-// for, or all that are left. A block of all addresses is like none.
+// takeConnections routes connections to a service by their original destination, or all
+// that no other chain matches. A block of all addresses is like none.
 func (l *Layout) takeConnections(s catalog.ServiceDefinition, number uint32, shared bool) (took bool) {
 	cluster := names.Cluster(s.Key.Host, number)
 	rest := true
@@ -241,7 +242,7 @@ type Loss struct {
 	Name          string // of the thing; empty for all of a listener
 }
 
-// LossKind is what a service loses, and why.
+// LossKind is the kind of a conflict that a service loses.
 type LossKind uint8
 
 // The kinds of losses.
@@ -265,10 +266,10 @@ func (k LossKind) Asked(name string) catalog.Asked {
 	return catalog.Address
 }
 
-// Arrivals are those of an address. Of all connections that name no service, the service of
-// the smallest block has those that go into it.
-func (l Layout) Arrivals(address netip.Addr) Arrivals {
-	at, smallest := Arrivals{Requests: l.Routes != "", BySNI: map[string]string{}, Other: l.Other}, -1
+// Destinations returns the clusters of an address. Connections that name no service go to the
+// service with the smallest block that contains the address.
+func (l Layout) Destinations(address netip.Addr) Destinations {
+	at, smallest := Destinations{Requests: l.Routes != "", BySNI: map[string]string{}, Other: l.Other}, -1
 	for _, c := range l.ByBlock {
 		block := netip.MustParsePrefix(c.Match)
 		if block.Contains(address) && block.Bits() > smallest {
@@ -289,9 +290,9 @@ func IsAddress(authority string) bool {
 	return err == nil
 }
 
-// Arrivals are where a listener that services share leads calls of the address that is
-// answered for those without one.
-type Arrivals struct {
+// Destinations are the clusters to which a shared listener routes connections to the address
+// that lookups are answered with for services without an address.
+type Destinations struct {
 	Requests bool              // go to the host that they name
 	BySNI    map[string]string // clusters, by host
 	Other    string            // the cluster of all other connections

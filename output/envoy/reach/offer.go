@@ -50,7 +50,7 @@ func offer(kind string, s *catalog.Service, port model.Port) (Form, string) {
 	}
 	switch s.Resolution {
 	case model.ResolutionStatic:
-		// Healthy or not: what is offered should not hang on an endpoint's health.
+		// Healthy or not: the offer does not depend on an endpoint's health.
 		if IsGRPC(kind) && s.Endpoints(port.Number).Counts().Sockets > 0 {
 			return NoForm, grpcUnix
 		}
@@ -99,8 +99,8 @@ func exactlyOne(endpoints *catalog.Endpoints, of *policy.Selector) bool {
 
 func isSocket(e catalog.Endpoint) bool { return strings.HasPrefix(e.Address, unixPrefix) }
 
-// NotOffered says why a service, or which of its ports, is not offered to a
-// kind of client. It is empty when all of it is.
+// NotOffered returns why a service, or which of its ports, is not offered to a
+// kind of client. It is empty if all ports are offered.
 func NotOffered(s *catalog.Service, kind string) string {
 	if len(s.Ports) == 0 {
 		return WithoutAnyPorts

@@ -8,9 +8,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 )
 
-// A service port is reached through the listener of an address and a port. Which
-// one follows from the service alone, so that a service that comes changes no
-// listener but those that it is reached through.
+// A service port is reached through the listener of an address and a port. Both
+// depend only on the service. So a new service changes only the listeners through which it is
+// reached.
 
 // ListensAt yields the addresses on which Envoys listen for a port of a service, but for
 // those of its endpoints.
@@ -97,7 +97,7 @@ func CallableAt(c Client, index *catalog.PortServices, address string) AtAddress
 	return all
 }
 
-// requests reports whether the port of a service carries requests alone. They are routed by
+// requests reports whether the port of a service carries only requests. They are routed by
 // the listener that services share, so one of the address would take them from their owner.
 func (a AtAddress) requests(s catalog.ServiceDefinition) bool {
 	port, _ := s.Port(a.port)
@@ -120,7 +120,7 @@ func HasCluster(s catalog.ServiceDefinition, number uint32) bool {
 	return f != NoForm
 }
 
-// Losses lists what services do not have at an address.
+// Losses lists the conflicts that services lose at an address.
 func (a AtAddress) Losses(v Client) (lost []Loss) {
 	if len(a.list) == 0 {
 		return nil

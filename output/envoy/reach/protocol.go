@@ -6,7 +6,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Traffic is what an Envoy takes the bytes of a service port for.
+// Traffic is the protocol that an Envoy expects at a service port.
 type Traffic uint8
 
 // The kinds of traffic.
@@ -33,7 +33,7 @@ func TrafficOf(port model.Port) Traffic {
 		return TCP
 	}
 	if serverFirst(port.Number) {
-		return TCP // to wait for what the client says would be to wait for ever
+		return TCP // the client is silent at first: to detect its protocol would take for ever
 	}
 	return Detected
 }

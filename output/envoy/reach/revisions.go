@@ -20,7 +20,7 @@ func SameStanding(a, b *catalog.Service) bool {
 	return a.Standing == b.Standing && a.ExportTo.Equal(b.ExportTo)
 }
 
-// Audience returns the namespaces whose views may contain one of some revisions of a service;
+// Audience returns the namespaces of the views that may contain a revision of a service;
 // nil means all. Seen is false if no view contains it.
 func Audience(revisions ...*catalog.Service) (namespaces []string, seen bool) {
 	for _, s := range revisions {

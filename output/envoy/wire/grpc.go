@@ -20,9 +20,9 @@ func APIListener(name, routes string) *listenerv3.Listener {
 	})
 }
 
-// VoidListener returns a listener without routes for gRPC: calls fail at once. Without a
+// EmptyListener returns a listener without routes for gRPC: calls fail at once. Without a
 // virtual host, grpc-node would end with an exception.
-func VoidListener(name string) *listenerv3.Listener {
+func EmptyListener(name string) *listenerv3.Listener {
 	return apiListener(name, &hcmv3.HttpConnectionManager{
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: "absent", VirtualHosts: []*routev3.VirtualHost{{Name: "absent", Domains: []string{"*"}}},

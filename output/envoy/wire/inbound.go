@@ -79,9 +79,9 @@ func VirtualInbound(address string, bothFamilies, transparent bool, ports []Inbo
 	return m
 }
 
-// Bound returns the listener of one port of the workload at its own address, for a sidecar
-// that no connections are redirected to.
-func Bound(name, address string, p InboundPort, defaults *policy.Policy) *listenerv3.Listener {
+// BindListener returns the listener of one port of the workload at an explicit bind address, for
+// a sidecar with INTERCEPTION_MODE NONE.
+func BindListener(name, address string, p InboundPort, defaults *policy.Policy) *listenerv3.Listener {
 	m := &listenerv3.Listener{
 		Name:             name,
 		Address:          SocketAddress(address, p.Number),
@@ -103,13 +103,13 @@ func Bound(name, address string, p InboundPort, defaults *policy.Policy) *listen
 }
 
 // inboundChains returns the chains of a port of the workload, in a listener of any ports or
-// of this port alone. No two chains have the same match.
-func inboundChains(name string, p InboundPort, alone bool, defaults *policy.Policy) []*listenerv3.FilterChain {
+// of only this port. No two chains have the same match.
+func inboundChains(name string, p InboundPort, singlePort bool, defaults *policy.Policy) []*listenerv3.FilterChain {
 	cluster := names.InboundCluster(p.Number)
 	connections := toCluster(cluster, defaults)
 	chain := func(filters []*listenerv3.Filter, transport string, protocols ...string) *listenerv3.FilterChain {
 		match := &listenerv3.FilterChainMatch{TransportProtocol: transport, ApplicationProtocols: protocols}
-		if !alone {
+		if !singlePort {
 			match.DestinationPort = wrapperspb.UInt32(p.Number)
 		}
 		return &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: filters}
@@ -185,7 +185,7 @@ func toWorkload(cluster string, port uint32, defaults *policy.Policy) []*listene
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes},
 		HttpFilters:    []*hcmv3.HttpFilter{router()},
 		NormalizePath:  wrapperspb.Bool(true),
-		// The workload says who answers, and not the Envoy beside it.
+		// The server header is the workload's, and not that of its sidecar.
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
 		UseRemoteAddress:           wrapperspb.Bool(false),
 		StreamIdleTimeout:          durationpb.New(0),

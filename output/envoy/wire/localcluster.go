@@ -56,9 +56,9 @@ func source(address string) *corev3.SocketAddress {
 	return &corev3.SocketAddress{Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 0}}
 }
 
-// BoundCluster returns the cluster of a port of a workload, with the address at which the
-// workload itself listens.
-func BoundCluster(port uint32, to netip.AddrPort) *clusterv3.Cluster {
+// BindCluster returns the cluster of a port of a workload with an explicit bind. Its endpoint is
+// the address at which the workload itself listens.
+func BindCluster(port uint32, to netip.AddrPort) *clusterv3.Cluster {
 	m := plainCluster(names.InboundCluster(port))
 	m.TypedExtensionProtocolOptions = Downstream.options()
 	m.CircuitBreakers = noLimits()

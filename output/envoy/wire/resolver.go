@@ -34,7 +34,7 @@ type Resolver struct {
 }
 
 // lookup returns V4_PREFERRED for Envoys without addresses, which istiod would reject: such an
-// Envoy may have IPv6 alone.
+// Envoy may have only IPv6.
 func (f Family) lookup() clusterv3.Cluster_DnsLookupFamily {
 	switch f {
 	case IPv4:

@@ -46,7 +46,7 @@ func retryPolicy(p *policy.Policy) *routev3.RetryPolicy {
 const nearAttempts = 2
 
 // fartherAfter excludes the endpoints of a priority from retries after some attempts there.
-// Otherwise an Envoy would keep trying a priority whose endpoints are gone.
+// Otherwise an Envoy would keep trying a priority without endpoints.
 func fartherAfter(attempts int) *routev3.RetryPolicy_RetryPriority {
 	config := &prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: int32(attempts)} //nolint:gosec // it is small
 	return &routev3.RetryPolicy_RetryPriority{

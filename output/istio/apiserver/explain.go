@@ -22,15 +22,15 @@ func Explain(err error) string {
 	case denied:
 		return "rejected by the admission webhook" + webhook
 	case apierrors.IsConflict(err):
-		return "somebody else has changed it at the same time; it is looked at again"
+		return "another writer changed it at the same time; the write is retried"
 	case apierrors.HasStatusCause(err, core.NamespaceTerminatingCause):
-		return text + ": it can be written when the namespace is created anew, or the source chooses another"
+		return text + ": create the namespace again once it is deleted, or have the source use another"
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces "):
-		return text + ": create the namespace, or have the source choose another"
+		return text + ": create the namespace, or have the source use another"
 	case apierrors.IsNotFound(err):
 		return text + ": install Istio's custom resource definitions, version 1.22 or later"
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return text + ": allow it, see docs/reference/istio.md"
+		return text + ": grant the permission, see docs/reference/istio.md"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return "rejected by the API server: " + text
 	}

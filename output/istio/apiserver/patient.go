@@ -95,7 +95,7 @@ func (p *Patient) again(r *http.Request, response *http.Response, err error) (af
 	case response.StatusCode == http.StatusTooManyRequests, response.StatusCode >= http.StatusInternalServerError:
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 512))
 		_ = response.Body.Close()
-		p.Failed(fmt.Errorf("the API server answers %s: %s", response.Status, text))
+		p.Failed(fmt.Errorf("the API server responds %s: %s", response.Status, text))
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 		return time.Duration(max(seconds, 0)) * time.Second, true
 	case response.StatusCode < http.StatusBadRequest:

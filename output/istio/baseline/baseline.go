@@ -183,10 +183,10 @@ func (b *Baselines) Report(f *plan.Facts) {
 		was, held := b.reported[name]
 		switch {
 		case drops > 0 && (!held || !was.Equal(since)):
-			b.log.Warn("a suspicious first listing: what it lacks is left in the API server", "source", name, "drops", drops, "reason", reason)
+			b.log.Warn("suspicious first listing: objects that it lacks are not deleted from the API server", "source", name, "drops", drops, "reason", reason)
 			b.reported[name] = since
 		case drops == 0 && held:
-			b.log.Info("what was left in the API server need not stay any more", "source", name)
+			b.log.Info("the source was confirmed: objects that it lacks may be deleted from the API server", "source", name)
 			delete(b.reported, name)
 		}
 	}

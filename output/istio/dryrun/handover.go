@@ -28,14 +28,14 @@ func inTheWayOf(a plan.Action, u *unstructured.Unstructured) plan.Action {
 	}
 	a.Diff = difference(specOf(u), a.Want.SpecMap())
 	if WrittenByEarlierBridge(u) {
-		a.HandOver, a.Reason = plan.Update, handOver("so it is left alone", "updated")
+		a.HandOver, a.Reason = plan.Update, handOver("so it is not changed", "updated")
 	}
 	return a
 }
 
 // handOver is the reason why an object of the earlier bridge is left.
 func handOver(why, what string) string {
-	return fmt.Sprintf("it looks as %s wrote it, %s: with both labels, %s and %s, it would be %s",
+	return fmt.Sprintf("it looks like an object of %s, %s: with both labels, %s and %s, it would be %s",
 		earlierBridge, why, object.LabelManagedBy, object.LabelInstance, what)
 }
 
@@ -61,9 +61,9 @@ func (r Rehearsal) abandoned(ctx context.Context, planned []plan.Action) (list [
 		if known[o.Ref] || isOfAnother(o.Labels) || !WrittenByEarlierBridge(u) {
 			return
 		}
-		a := plan.Action{Verb: plan.Leave, Ref: o.Ref, HandOver: plan.Delete, Reason: handOver("and no service stands for it", "deleted"), Have: o}
+		a := plan.Action{Verb: plan.Leave, Ref: o.Ref, HandOver: plan.Delete, Reason: handOver("and no service needs it", "deleted"), Have: o}
 		if reason := r.Facts.Unjudged(o); reason != "" {
-			a.HandOver, a.Reason = "", handOver("and no service that is known so far stands for it", "left for now, since "+reason)
+			a.HandOver, a.Reason = "", handOver("and no service known so far needs it", "left for now, since "+reason)
 		}
 		a.Diff = difference(specOf(u), nil)
 		list = append(list, a)

@@ -90,7 +90,7 @@ func Compare(want []object.Object, have []object.Observed, waits func(object.Obs
 // superfluous returns the action on an existing object that is not desired. held is why
 // another object of the key may not change.
 func superfluous(h object.Observed, held Wait, waits func(object.Observed) Wait) Action {
-	a := Action{Verb: Delete, Ref: h.Ref, Reason: "nothing speaks of it any more", Have: h}
+	a := Action{Verb: Delete, Ref: h.Ref, Reason: "no record needs it any more", Have: h}
 	if a.Wait = waits(h); a.Wait.Reason == "" && held.Reason != "" {
 		a.Wait = Wait{Reason: held.Reason, Since: held.Since} // the other object may have to take in this one's endpoints
 	}
@@ -128,7 +128,7 @@ func (s *sorted) actions() []Action {
 }
 
 func compare(o object.Object, h object.Observed, waits func(object.Observed) Wait) Action {
-	a := Action{Verb: Leave, Ref: o.Ref(), Reason: "it is as it should be", Want: o, Have: h}
+	a := Action{Verb: Leave, Ref: o.Ref(), Reason: "it is up to date", Want: o, Have: h}
 	field := o.Differs(h)
 	if field == "" {
 		return a

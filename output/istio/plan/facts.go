@@ -84,11 +84,11 @@ func (f *Facts) Unjudged(o object.Observed) string {
 	waits := func(name string) bool { return !f.confirmed(name) }
 	switch at := slices.IndexFunc(names, waits); {
 	case anybody && len(o.Sources()) > 0 && (at >= 0 || !f.Complete):
-		return "source " + strings.Join(o.Sources(), ", ") + ", which it is made of, is not configured, and not all of the others have been listed yet"
+		return "source " + strings.Join(o.Sources(), ", ") + ", a source of this object, is not configured, and not all other sources have been listed yet"
 	case anybody && (at >= 0 || !f.Complete):
-		return "it does not say which sources it is made of, and not all of them have been listed yet"
+		return "its sources are unknown (no annotation isthmus.io/sources), and not all sources have been listed yet"
 	case at >= 0:
-		return "source " + names[at] + ", which it is made of, has not been listed yet"
+		return "source " + names[at] + ", a source of this object, has not been listed yet"
 	case f.Baseline == "":
 		return ""
 	}
@@ -96,7 +96,7 @@ func (f *Facts) Unjudged(o object.Observed) string {
 		j, _ := f.Judgement(name)
 		for _, other := range names {
 			if !slices.Contains(j.With, other) {
-				return "what source " + name + " may have lost of it is compared with what source " + other + " lists"
+				return "source " + name + " may have lost some of its records: waits for a listing of source " + other
 			}
 		}
 	}

@@ -123,7 +123,7 @@ func serviceOf(f *Facts, key object.Key) (*catalog.Service, bool) {
 func retired(have []object.Observed) []Action {
 	actions := Compare(nil, have, func(object.Observed) Wait { return Wait{} })
 	for i := range actions {
-		actions[i].Reason = "sidecars is off"
+		actions[i].Reason = "outputs.istio.sidecars is off"
 	}
 	return actions
 }

@@ -50,7 +50,7 @@ func (p *Planner) KeepSelected(key object.Key, handedOver []*Action, all []Selec
 	}
 	if after = p.waits.Remains(lasts, false, time.Now()); after > 0 {
 		for _, a := range handedOver {
-			a.Verb, a.Reason = Leave, "nothing selects it any more; it goes when every istiod has seen that"
+			a.Verb, a.Reason = Leave, "nothing selects it any more; it is deleted once every istiod has seen that"
 			a.Wait = Wait{Reason: a.Reason}
 		}
 	}
@@ -61,7 +61,7 @@ func (p *Planner) KeepSelected(key object.Key, handedOver []*Action, all []Selec
 func whySelected(o object.Observed, all []Selecting) string {
 	for _, s := range all {
 		if object.Includes(o.Selectable, s.Selector) {
-			return s.Ref.String() + " selects it; it goes when that is handed over too, or deleted"
+			return s.Ref.String() + " selects it; it is deleted once that is handed over too, or deleted"
 		}
 	}
 	return ""

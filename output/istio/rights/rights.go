@@ -103,7 +103,7 @@ func (r *Reviewer) Rights(ctx context.Context, namespaces []string) output.Right
 		found.Missing, err = r.lacking(ctx, namespaces)
 	}
 	if err != nil {
-		return output.Rights{Subject: subject, Reason: "what the API server allows cannot be found out: " + apiserver.Explain(err)}
+		return output.Rights{Subject: subject, Reason: "the permissions in the API server cannot be read: " + apiserver.Explain(err)}
 	}
 	if len(found.Missing) > 0 {
 		found.Manifest = r.needs.manifestFor(subject, found.Missing)
@@ -187,5 +187,5 @@ func (e *MissingError) Error() string {
 		}
 		text.WriteString(" " + right.String())
 	}
-	return text.String() + "; apply this, and try again:\n" + e.Manifest
+	return text.String() + "; apply this manifest, and try again:\n" + e.Manifest
 }

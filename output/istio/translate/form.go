@@ -72,7 +72,7 @@ func (f Form) Validate() error {
 	case Inline, WorkloadEntries, Auto:
 		return nil
 	default:
-		return fmt.Errorf("endpoints: %q is not a form: use inline, which is the default, workloadEntries or auto", string(f))
+		return fmt.Errorf("endpoints: %q is none of inline (default), workloadEntries, auto", string(f))
 	}
 }
 

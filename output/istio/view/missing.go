@@ -24,7 +24,7 @@ func newMissing(log *slog.Logger) *missing { return &missing{known: make(chan st
 
 func (m *missing) fail(kind object.Kind, err error) {
 	m.once.Do(func() {
-		m.log.Info("objects that are not written any more cannot be looked for; should an earlier run have written some, they stay",
+		m.log.Info("objects of a kind that is no longer written cannot be listed: those of an earlier run are not deleted",
 			"kind", string(kind), "reason", apiserver.Explain(err))
 		close(m.known)
 	})

@@ -25,11 +25,11 @@ type Clash struct {
 
 // Error names the object, its owner and the fix.
 func (c *Clash) Error() string {
-	whose := "it has not the labels of this Isthmus"
+	whose := "it lacks the labels of this Isthmus"
 	if c.Labels[object.LabelManagedBy] == object.ManagedBy && c.Labels[object.LabelInstance] != "" {
 		whose = "it belongs to the Isthmus instance " + c.Labels[object.LabelInstance]
 	}
-	return fmt.Sprintf("%s exists, and %s, so it is left alone: delete or rename it, "+
+	return fmt.Sprintf("%s exists, and %s, so it is not changed: delete or rename it, "+
 		"or hand it over by setting both labels, %s and %s", c.Ref, whose, object.LabelManagedBy, object.LabelInstance)
 }
 
@@ -37,8 +37,8 @@ func (c *Clash) Error() string {
 type conflict struct{ ref object.Ref }
 
 func (c *conflict) Error() string {
-	return fmt.Sprintf("%s: somebody keeps changing it; find out who by its managedFields, and have them leave it; "+
-		"if it is another Isthmus, give it another instance, or the same leaderElection. It is restored a few times in a minute", c.ref)
+	return fmt.Sprintf("%s: another writer keeps changing it; find it in metadata.managedFields, and stop it; "+
+		"if it is another Isthmus, give it another instance, or the same leaderElection. The object is restored a few times a minute", c.ref)
 }
 
 // rejectedObject is an object that the API server, or its webhook, rejects.
@@ -84,7 +84,7 @@ func passes(err error) bool {
 }
 
 // errRaced reports that the view lags. It catches up by itself.
-var errRaced = errors.New("somebody else has created or deleted it at the same time; it is looked at again")
+var errRaced = errors.New("another writer created or deleted it at the same time; the write is retried")
 
 // exists reports whether a creation failed because the object exists.
 func exists(err error) bool {

@@ -140,7 +140,7 @@ func (l *Written) drifted(a plan.Action) bool {
 
 // An object is in conflict after so many restorations within that time.
 const (
-	ContestedAfter = 5
+	ConflictAfter  = 5
 	conflictWithin = 30 * time.Second
 )
 
@@ -155,7 +155,7 @@ func (l *Written) inConflict(r object.Ref, now time.Time) (time.Duration, bool) 
 		return 0, false
 	}
 	l.restored[r] = lately
-	return conflictWithin - now.Sub(lately[0]), len(lately) >= ContestedAfter
+	return conflictWithin - now.Sub(lately[0]), len(lately) >= ConflictAfter
 }
 
 func (l *Written) wrote(a plan.Action, now object.Observed, drifted bool) {
@@ -289,7 +289,7 @@ const unansweredAfter = 5 * time.Second
 // WithUnanswered adds hanging writes to the failures of keys.
 func (l *Written) WithUnanswered(failing []controller.Failure[object.Key], now time.Time) []controller.Failure[object.Key] {
 	for r, write := range l.unanswered(now) {
-		err := fmt.Errorf("%s: the API server has not answered this write for %s; it is given up after %s, and tried again",
+		err := fmt.Errorf("%s: no response of the API server to this write for %s; the write is cancelled after %s, and retried",
 			r, now.Sub(write.since).Round(time.Second), longest)
 		if at := slices.IndexFunc(failing, func(f controller.Failure[object.Key]) bool { return f.Key == write.key }); at >= 0 {
 			failing[at].Err = err

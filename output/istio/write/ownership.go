@@ -34,7 +34,7 @@ func claim(u *unstructured.Unstructured) (bool, error) {
 		}
 		spec, rest, err := split(entry)
 		if err != nil {
-			return false, fmt.Errorf("the managedFields of %s cannot be read: %w", entry.Manager, err)
+			return false, fmt.Errorf("the managedFields of %s cannot be parsed: %w", entry.Manager, err)
 		}
 		if spec == nil {
 			others = append(others, entry)

@@ -151,7 +151,7 @@ func (r *Remote) Each(ctx context.Context, kind object.Kind, namespace string, d
 		}
 		list := &unstructured.UnstructuredList{}
 		if err := list.UnmarshalJSON(body); err != nil {
-			return fmt.Errorf("the API server's list of all %s cannot be read: %w", kind.Resource(), err)
+			return fmt.Errorf("the API server's list of all %s cannot be parsed: %w", kind.Resource(), err)
 		}
 		for i := range list.Items {
 			do(&list.Items[i])
@@ -211,7 +211,7 @@ func answer(result rest.Result) (*unstructured.Unstructured, error) {
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(body); err != nil {
-		return nil, fmt.Errorf("the API server's answer cannot be read: %w", err)
+		return nil, fmt.Errorf("the API server's response cannot be parsed: %w", err)
 	}
 	return u, nil
 }

@@ -29,7 +29,7 @@ func (w *Writes) widened(ctx context.Context, a plan.Action, keep map[uint32]boo
 		return a, asRejection(a.Ref, err)
 	}
 	is := convert.EntryOf(u.Object["spec"])
-	a.Reason = "it keeps endpoints until another object has them"
+	a.Reason = "it keeps endpoints until another object contains them"
 	if a.Verb == plan.Delete {
 		a.Verb, a.Want = plan.Update, object.Object{
 			Kind: a.Kind, Namespace: a.Namespace, Name: a.Name, Labels: object.Marks(w.instance),

@@ -106,7 +106,7 @@ func (e exporting) of(i Identity, namespace string) ([]string, error) {
 	all = slices.Compact(all)
 	for _, word := range []string{exportAll, exportToNobody} {
 		if len(all) > 1 && slices.Contains(all, word) {
-			return nil, fmt.Errorf("%q is beside others, but it stands alone: remove it or the others", word)
+			return nil, fmt.Errorf("%q cannot be combined with others: remove it, or the others", word)
 		}
 	}
 	return all, nil

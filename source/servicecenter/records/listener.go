@@ -124,9 +124,9 @@ func addressOf(host string) (netip.Addr, error) {
 		return netip.Addr{}, fmt.Errorf("has the name %q as its address, and a mesh cannot look it up here: "+
 			"have the instance publish its IP address (servicecomb.rest.publishAddress, servicecomb.service.publishAddress)", host)
 	case address.IsUnspecified():
-		return netip.Addr{}, fmt.Errorf("has the address %s, which nobody can reach: have the instance publish the address others reach it at", host)
+		return netip.Addr{}, fmt.Errorf("has the address %s, which is not reachable: have the instance register its reachable address", host)
 	case address.Zone() != "" || address.IsMulticast():
-		return netip.Addr{}, fmt.Errorf("has the address %s, which others cannot reach: have the instance publish another", host)
+		return netip.Addr{}, fmt.Errorf("has the address %s, which other machines cannot reach: have the instance register another", host)
 	}
 	return address.Unmap(), nil
 }

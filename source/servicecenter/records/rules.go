@@ -85,12 +85,12 @@ func sample() Identity { return Identity{"default", "production", "shop", "cart"
 func parseTemplate(field, text string) (*template.Template, error) {
 	t, err := template.New(field).Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %q is not a template: %w; write such as {{.Service}}", field, text, err)
+		return nil, fmt.Errorf("%s: %q is not a template, such as {{.Service}}: %w", field, text, err)
 	}
 	if out, err := render(t, sample()); err != nil {
 		return nil, fmt.Errorf("%s: %q cannot be rendered: %w; the fields are .Service, .App, .Environment, .Version, .Project", field, text, err)
 	} else if strings.TrimSpace(out) == "" {
-		return nil, fmt.Errorf("%s: %q renders nothing; write such as {{.Service}}", field, text)
+		return nil, fmt.Errorf("%s: %q renders an empty text; write, for example, {{.Service}}", field, text)
 	}
 	return t, nil
 }
@@ -113,7 +113,7 @@ func Unique(field string, list []string) error {
 	var errs []error
 	for i, item := range list {
 		if slices.Index(list, item) < i {
-			errs = append(errs, fmt.Errorf("%s[%d]: %q is there already; the order decides, so once is enough", field, i, item))
+			errs = append(errs, fmt.Errorf("%s[%d]: %q is a duplicate; remove it", field, i, item))
 		}
 	}
 	return errors.Join(errs...)

@@ -59,12 +59,12 @@ func NewScoping(s *Scopes) (*Scoping, error) {
 		return nil, err
 	}
 	if len(s.WorkloadSelector) == 0 {
-		return nil, errors.New(`scopes.workloadSelector: missing; say by which labels a consumer's workloads are found, such as {app: "{{.Service}}"}`)
+		return nil, errors.New(`scopes.workloadSelector: missing; give the labels of a consumer's workloads, such as {app: "{{.Service}}"}`)
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.WorkloadSelector)) {
 		field := "scopes.workloadSelector." + key
 		if !isLabelKey(key) {
-			return nil, fmt.Errorf("%s: is not the key of a label; write such as app", field)
+			return nil, fmt.Errorf("%s: is not a label key, such as app", field)
 		}
 		if out.selector[key], err = parseTemplate(field, s.WorkloadSelector[key]); err != nil {
 			return nil, err
@@ -85,7 +85,7 @@ func checkScopeHost(text string) error {
 	namespace, host, ok := strings.Cut(text, "/")
 	switch {
 	case !ok || namespace == "" || host == "":
-		return errors.New("is not of the form namespace/host; write such as istio-system/*")
+		return errors.New("is not namespace/host, such as istio-system/*")
 	case namespace != "*" && namespace != "." && namespace != "~" && len(content.IsDNS1123Label(namespace)) > 0:
 		return errors.New("does not begin with a namespace; write one, \".\" for the workload's own, or \"*\" for all")
 	case host == "*":

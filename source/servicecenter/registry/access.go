@@ -47,7 +47,7 @@ func (a *Access) token(ctx context.Context, t *transport) (string, error) {
 		return a.current, nil
 	}
 	if age := time.Since(a.since); age < tokenRest {
-		return "", fmt.Errorf("%w: the registry does not take the token it gave %s ago; look at the account's roles",
+		return "", fmt.Errorf("%w: the registry rejects the token that it issued %s ago; look at the account's roles",
 			errNoAccess, age.Round(time.Second))
 	}
 	password, err := os.ReadFile(a.passwordFile)

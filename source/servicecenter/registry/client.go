@@ -111,7 +111,7 @@ func (c *Client) introduce(ctx context.Context) error {
 				return err
 			}
 			if len(answer.Instances) == 0 || answer.Instances[0].ServiceID == "" {
-				return errors.New("the answer names no member of the registry; if it is one, switch registry.selfRegister on there")
+				return errors.New("the response lists no member of the registry; if it is a member, set registry.selfRegister there")
 			}
 			return nil
 		},

@@ -102,7 +102,7 @@ func (i *Instance) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-var errUnanswered = errors.New("the answer of the registry does not speak of it")
+var errUnanswered = errors.New("missing in the registry's response")
 
 // decodeFound reads the answer to a batch find of n keys. Every key has an answer
 // afterwards: a key without an answer, or with two, has failed.
@@ -150,7 +150,7 @@ func (a *findAnswer) byIndex(n int) ([]Found, error) {
 	var stray error
 	set := func(index int, f Found) {
 		if index < 0 || index >= n {
-			stray = fmt.Errorf("the answer of the registry speaks of key %d of %d", index, n)
+			stray = fmt.Errorf("the registry's response contains key %d of %d", index, n)
 			return
 		}
 		all[index] = f
@@ -177,7 +177,7 @@ func (a *findAnswer) byIndex(n int) ([]Found, error) {
 		case times == 0:
 			all[index] = Found{Err: errUnanswered}
 		case times > 1:
-			all[index] = Found{Err: errors.New("the registry answers twice for it")}
+			all[index] = Found{Err: errors.New("duplicate in the registry's response")}
 		}
 	}
 	return all, stray

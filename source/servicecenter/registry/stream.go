@@ -31,7 +31,7 @@ type Stream struct {
 func (s *Stream) Listen(ctx context.Context, opened func(), received func(Key)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	timeout := time.AfterFunc(readTimeout, func() { cancel(fmt.Errorf("the registry said nothing on the websocket for %s", readTimeout)) })
+	timeout := time.AfterFunc(readTimeout, func() { cancel(fmt.Errorf("no message from the registry on the websocket for %s", readTimeout)) })
 	defer timeout.Stop()
 	conn, err := s.dial(ctx, func() { timeout.Reset(readTimeout) })
 	if err != nil {

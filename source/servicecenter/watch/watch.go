@@ -120,7 +120,7 @@ func (w *Watch) Hinted(present []registry.Key) map[registry.Key]bool {
 func (w *Watch) logOnce(c *consumer, g registry.Group, err error) {
 	if text := err.Error(); c.lastLogged != text {
 		c.lastLogged = text
-		w.log.Warn("a watch has ended, polling goes on", "environment", g.Environment, "app", g.App, "err", text)
+		w.log.Warn("a watch ended; polling continues", "environment", g.Environment, "app", g.App, "err", text)
 	}
 }
 
@@ -235,7 +235,7 @@ func (w *Watch) leave(ctx context.Context, client *registry.Client, c *consumer)
 		return
 	}
 	if err := client.Unregister(ctx, c.id); err != nil {
-		w.log.Warn("a consumer stays in the registry", "consumer", c.id, "err", err.Error())
+		w.log.Warn("a consumer could not be unregistered and stays in the registry", "consumer", c.id, "err", err.Error())
 	}
 	c.id = ""
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Listeners that services share wait, and so does the one that answers lookups. Those of
-// one address are not of many services, and wait for nothing.
+// Listeners that services share are debounced, and so is the DNS listener. Listeners of one
+// address are not of many services, and are not debounced.
 func TestListenersOfManyServicesWait(t *testing.T) {
 	t.Parallel()
 	waits := map[string]time.Duration{DNSChanges: time.Second, SharedListenerChanges: time.Minute}
@@ -19,9 +19,9 @@ func TestListenersOfManyServicesWait(t *testing.T) {
 		"10.0.0.1_443": 0, "2001:db8::1_443": 0, names.VirtualOutbound: 0, names.VirtualInbound: 0, "0.0.0.0": 0, "reviews.example.com:80": 0,
 	} {
 		got := listeners.Debounce
-		for _, apart := range listeners.Apart {
-			if apart.Is(name) {
-				got = apart.Debounce
+		for _, class := range listeners.NameDebounces {
+			if class.Match(name) {
+				got = class.Debounce
 				break
 			}
 		}

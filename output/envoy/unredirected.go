@@ -16,29 +16,29 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// An Envoy that no connections are redirected to listens at ports of its workload as its
-// node says, and leads to where the workload itself listens. It does so as soon as a
-// service has such a port, for that says what the port carries.
+// An Envoy without redirection (INTERCEPTION_MODE NONE) listens at the bind addresses in its
+// node metadata, and forwards to the workload. It does so only for ports of some service, since
+// the service defines the protocol.
 
-// boundPorts are where an Envoy listens and leads to, by port, and what the bytes are
-// taken for if a service has the port, as "h 10.0.0.1:80 127.0.0.1:8080,- …".
-type boundPorts string
+// explicitBinds are the bind addresses of an Envoy and the addresses of its workload, by port,
+// with the kind of traffic if a service has the port, as "h 10.0.0.1:80 127.0.0.1:8080,- …".
+type explicitBinds string
 
 // unserved marks a port that no service has.
 const unserved = '-'
 
-// bound is one of them.
-type bound struct {
+// explicitBind is the bind address of one port, and the workload's own address.
+type explicitBind struct {
 	mark   byte
 	at, to netip.AddrPort
 }
 
-func (b bound) port() uint32 { return uint32(b.at.Port()) }
+func (b explicitBind) port() uint32 { return uint32(b.at.Port()) }
 
-// name is that of the listener, which is Istio's.
-func (b bound) name() string { return names.Socket(b.at.Addr().String(), b.port()) }
+// name is the name of the listener, as in Istio.
+func (b explicitBind) name() string { return names.Socket(b.at.Addr().String(), b.port()) }
 
-func writeBinds(binds []push.Bind, kinds map[uint32]reach.Traffic) boundPorts {
+func writeBinds(binds []push.Bind, kinds map[uint32]reach.Traffic) explicitBinds {
 	var b []byte
 	for _, bind := range binds {
 		mark := byte(unserved)
@@ -52,26 +52,26 @@ func writeBinds(binds []push.Bind, kinds map[uint32]reach.Traffic) boundPorts {
 		b = append(bind.At.AppendTo(b), ' ')
 		b = bind.To.AppendTo(b)
 	}
-	return boundPorts(b)
+	return explicitBinds(b)
 }
 
-func (p boundPorts) all() iter.Seq[bound] {
-	return func(yield func(bound) bool) {
+func (p explicitBinds) all() iter.Seq[explicitBind] {
+	return func(yield func(explicitBind) bool) {
 		for item := range strings.SplitSeq(string(p), ",") {
 			if item == "" {
 				return
 			}
 			at, to, _ := strings.Cut(item[2:], " ")
-			if !yield(bound{item[0], netip.MustParseAddrPort(at), netip.MustParseAddrPort(to)}) {
+			if !yield(explicitBind{item[0], netip.MustParseAddrPort(at), netip.MustParseAddrPort(to)}) {
 				return
 			}
 		}
 	}
 }
 
-// served yields those that some service has.
-func (p boundPorts) served() iter.Seq[bound] {
-	return func(yield func(bound) bool) {
+// served yields the binds of ports that some service has.
+func (p explicitBinds) served() iter.Seq[explicitBind] {
+	return func(yield func(explicitBind) bool) {
 		for b := range p.all() {
 			if b.mark != unserved && !yield(b) {
 				return
@@ -80,9 +80,9 @@ func (p boundPorts) served() iter.Seq[bound] {
 	}
 }
 
-// claim reports whether the workload or its Envoy listens at an address and port, so that
-// nothing else may. It holds for ports that no service has, too: those are the workload's.
-func (p boundPorts) claim(address string, number uint32) bool {
+// occupies reports whether the workload or its Envoy listens at an address and port, so that
+// nothing else may. Ports without a service count, too: they are the workload's.
+func (p explicitBinds) occupies(address string, number uint32) bool {
 	if p == "" {
 		return false
 	}
@@ -99,27 +99,28 @@ func (p boundPorts) claim(address string, number uint32) bool {
 	return false
 }
 
-// findBoundListener returns the listener of one port of the workload.
-func findBoundListener(v View, name string) (push.Subject, bool) {
+// findBindListener returns the listener of one port of the workload.
+func findBindListener(v View, name string) (push.Subject, bool) {
 	for b := range v.inbound.binds.served() {
 		if b.name() == name {
-			return boundListener{View{settings: v.settings, proxy: node.Proxy{Role: v.proxy.Role}}, b}, true
+			return bindListener{View{settings: v.settings, proxy: node.Proxy{Role: v.proxy.Role}}, b}, true
 		}
 	}
 	return nil, false
 }
 
-// boundListener is that of one port, for any other to come and go beside it.
-type boundListener struct {
-	view View // without what does not matter here
-	bound
+// bindListener is the listener of one port. Each port has its own, so that changes of other
+// ports do not touch it.
+type bindListener struct {
+	view View // reduced to the fields that the listener depends on
+	explicitBind
 }
 
 // Slot implements [push.Subject].
-func (l boundListener) Slot() any { return l }
+func (l bindListener) Slot() any { return l }
 
 // Refers implements [push.Referrer].
-func (l boundListener) Refers(to string) iter.Seq[string] {
+func (l bindListener) Refers(to string) iter.Seq[string] {
 	if to != wire.ClusterURL {
 		return nothing
 	}
@@ -127,23 +128,23 @@ func (l boundListener) Refers(to string) iter.Seq[string] {
 }
 
 // Encode implements [push.Subject].
-func (l boundListener) Encode() push.Encoded {
+func (l bindListener) Encode() push.Encoded {
 	p := inboundPort(l.port(), markedBy(l.mark))
-	return encode(l.name(), wire.ListenerURL, wire.Bound(l.name(), l.at.Addr().String(), p, l.view.settings.OrIstio().Defaults))
+	return encode(l.name(), wire.ListenerURL, wire.BindListener(l.name(), l.at.Addr().String(), p, l.view.settings.OrIstio().Defaults))
 }
 
-// boundCluster leads to where the workload itself listens.
-type boundCluster struct {
+// bindCluster is the cluster of the address at which the workload itself listens.
+type bindCluster struct {
 	port uint32
 	to   netip.AddrPort
 }
 
 // Slot implements [push.Subject].
-func (c boundCluster) Slot() any { return c }
+func (c bindCluster) Slot() any { return c }
 
 // Encode implements [push.Subject].
-func (c boundCluster) Encode() push.Encoded {
-	return encode(names.InboundCluster(c.port), wire.ClusterURL, wire.BoundCluster(c.port, c.to))
+func (c bindCluster) Encode() push.Encoded {
+	return encode(names.InboundCluster(c.port), wire.ClusterURL, wire.BindCluster(c.port, c.to))
 }
 
 // Notices returns, for a snapshot, the services' ports at which a sidecar with

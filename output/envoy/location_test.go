@@ -21,7 +21,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// placed are endpoints of a service, by where they are.
+// placed returns a service with endpoints in some locations.
 func placed(host string, traffic model.Traffic, endpoints ...model.Endpoint) []model.Event {
 	owner := model.Ref{Kind: model.KindService, Key: model.Key{Source: "first", Namespace: "n", Name: host}}
 	events := []model.Event{model.Upsert{Record: model.Record{Ref: owner, Spec: model.Service{
@@ -43,7 +43,7 @@ func on(address, node, cluster string) model.Endpoint {
 	return e
 }
 
-// given is which endpoints of a host a client has, each with its priority.
+// given returns the endpoints of a host that a client is sent, each with its priority.
 func given(t interface{ Fatal(...any) }, w *World, c push.Client, host string) map[string]uint32 {
 	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, "outbound|80||"+host)
 	if !ok {
@@ -62,7 +62,7 @@ func given(t interface{ Fatal(...any) }, w *World, c push.Client, host string) m
 	return list
 }
 
-// A service that is for its node alone is called there, and nowhere else.
+// A node-local service is called only on its node.
 func TestNodeLocalServicesAreCalledOnTheNode(t *testing.T) {
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, placed("local.example", model.Traffic{NodeLocal: true},
@@ -86,8 +86,8 @@ func TestNodeLocalServicesAreCalledOnTheNode(t *testing.T) {
 	}
 }
 
-// shared is how many of the things that Istio compares for a preference are the same,
-// before the first that is not.
+// shared counts the equal properties that Istio compares for a preference, before the first
+// that differs.
 func shared(c push.Client, e model.Endpoint, prefer model.Preference) int {
 	either := func(a, b string) bool { return a == b || a == "" || b == "" }
 	same := []bool{either(c.Network, e.Network), c.Locality.Region == e.Locality.Region, c.Locality.Zone == e.Locality.Zone}
@@ -100,8 +100,8 @@ func shared(c push.Client, e model.Endpoint, prefer model.Preference) int {
 	return len(same)
 }
 
-// Of a service that prefers what is near, endpoints that share more with a client come
-// before those that share less, and those that share as much are alike. Nothing is lost.
+// A service that prefers near endpoints sends those that share more with a client before those
+// that share less, at equal priority if they share as much. No endpoint is lost.
 func TestPreferredEndpointsComeFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prefer := rapid.SampledFrom([]model.Preference{model.PreferSameZone, model.PreferSameNode}).Draw(t, "prefer")
@@ -123,7 +123,7 @@ func TestPreferredEndpointsComeFirst(t *testing.T) {
 			Kind: rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC}).Draw(t, "kind"), Locality: drawLocality(t), Node: rapid.SampledFrom([]string{"node-1", "node-3"}).Draw(t, "on"),
 			Network: rapid.SampledFrom([]string{"", "m"}).Draw(t, "in"),
 		}
-		client.Locality.Region = cmp.Or(client.Locality.Region, "a") // for who is nowhere prefers nothing
+		client.Locality.Region = cmp.Or(client.Locality.Region, "a") // a client without a locality has no preference
 		got := given(t, w, client, "near.example")
 		if len(got) != len(all) {
 			t.Fatalf("%d of %d are given", len(got), len(all))
@@ -138,7 +138,7 @@ func TestPreferredEndpointsComeFirst(t *testing.T) {
 	})
 }
 
-// What the configuration says of a host's localities counts before what its registry says.
+// The configured failover of a host overrides that of its registry.
 func TestConfiguredFailoverCountsBeforeTheRegistrys(t *testing.T) {
 	on, off, detection := true, false, &policy.OutlierDetection{}
 	zone := &catalog.Definition{Traffic: model.Traffic{Prefer: model.PreferSameZone}, Resolution: model.ResolutionStatic}
@@ -148,12 +148,12 @@ func TestConfiguredFailoverCountsBeforeTheRegistrys(t *testing.T) {
 		policy policy.Policy
 		want   lb.Order
 	}{
-		"nothing is said":         {none, policy.Policy{}, lb.Alike},
-		"the registry alone":      {zone, policy.Policy{}, lb.BySameZone},
-		"with detection":          {zone, policy.Policy{OutlierDetection: detection}, lb.BySameZone},
-		"turned off":              {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &off}, lb.Alike},
-		"turned on":               {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &on}, lb.ByLocality},
-		"the configuration alone": {none, policy.Policy{OutlierDetection: detection}, lb.ByLocality},
+		"neither":                {none, policy.Policy{}, lb.Alike},
+		"only the registry":      {zone, policy.Policy{}, lb.BySameZone},
+		"with detection":         {zone, policy.Policy{OutlierDetection: detection}, lb.BySameZone},
+		"turned off":             {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &off}, lb.Alike},
+		"turned on":              {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &on}, lb.ByLocality},
+		"only the configuration": {none, policy.Policy{OutlierDetection: detection}, lb.ByLocality},
 	} {
 		if got := lb.OrderOf(test.of, &test.policy); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
@@ -163,7 +163,7 @@ func TestConfiguredFailoverCountsBeforeTheRegistrys(t *testing.T) {
 
 // Clients of one node share the bytes of services for which the node matters, and all
 // clients those of any other. When the first such service comes, clients that are
-// connected are given what is on their node; they are sent nothing else.
+// connected are sent the endpoints on their node, and nothing else.
 func TestBytesAreSharedByNode(t *testing.T) {
 	const clients, nodes = 40, 4
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestBytesAreSharedByNode(t *testing.T) {
 				t.Errorf("%s is encoded %d times for %d clients, want %d", what, got, clients, want)
 			}
 		}
-		expect("what there is", 2)
+		expect("the first state", 2)
 		publish(placed("local.example", model.Traffic{NodeLocal: true}, endpoints...))
 		expect("a service that is now called on the node", nodes)
 		publish(placed("plain.example", model.Traffic{}, append(endpoints, on("10.0.0.9", "node-1", ""))...))

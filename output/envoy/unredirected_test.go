@@ -23,8 +23,8 @@ func bindAt(at, to string) push.Bind {
 	return push.Bind{At: netip.MustParseAddrPort(at), To: netip.MustParseAddrPort(to)}
 }
 
-// An Envoy that nothing is redirected to listens where its node says, at the ports that
-// services of its workload have, and leads to the workload on loopback.
+// An Envoy without redirection listens at the binds of its node metadata, for the ports that
+// services of its workload have, and forwards to the workload.
 func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
 	t.Parallel()
 	port := func(number, target uint32, protocol string) model.Port {
@@ -38,7 +38,7 @@ func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
 	c := sidecarAt("10.0.0.1")
 	c.Proxy.Interception, c.Proxy.Outbound = "NONE", push.AllPorts()
 	c.Proxy.Binds = []push.Bind{
-		bindAt("127.0.0.1:7000", "127.0.0.1:7001"), // which no service of the workload has
+		bindAt("127.0.0.1:7000", "127.0.0.1:7001"), // no service of the workload has this port
 		bindAt("10.0.0.1:8080", "127.0.0.1:8080"), bindAt("0.0.0.0:9090", "127.0.0.1:9091"),
 	}
 	listed := slices.Collect(w.Names(w.View(ListenerType, c), ListenerType))
@@ -84,7 +84,7 @@ func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
 }
 
 // A sidecar on loopback has a notice of every port of a service at which it has no
-// listener. It says which of the node's words decides that.
+// listener. The notice names the field of the node metadata that decides that.
 func TestPortsWithoutAListenerOfLoopbackAreNoticed(t *testing.T) {
 	t.Parallel()
 	var events []model.Event

@@ -60,20 +60,20 @@ func TestThereAndBackWithinADebounce(t *testing.T) {
 	})
 }
 
-// Resources that wait apart wait by themselves: neither they nor the rest of their type
+// Resources with a debounce of their own wait by themselves: neither they nor the rest of their type
 // wait for each other. A removal waits for both.
-func TestSomeResourcesWaitApart(t *testing.T) {
+func TestResourcesWithTheirOwnDebounceWaitByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
 		e := start(t, Config{}, func(e *Engine) {
 			p = e.Produce([]TypeSpec{{Name: "cluster"}, {
 				Name: "listener", Needs: []string{"cluster"}, Debounce: [modes]Debounce{Delta: {Quiet: time.Second}},
-				Apart: []NameDebounce{
+				NameDebounces: []NameDebounce{
 					{
-						Is:       func(name string) bool { return name == "slow" },
+						Match:    func(name string) bool { return name == "slow" },
 						Debounce: [modes]Debounce{Delta: {Quiet: 3 * time.Second}, WholeState: {Quiet: time.Second}},
 					},
-					{Is: func(name string) bool { return name == "fast" || name == "slow" }},
+					{Match: func(name string) bool { return name == "fast" || name == "slow" }},
 				},
 			}})
 		})
@@ -88,8 +88,8 @@ func TestSomeResourcesWaitApart(t *testing.T) {
 		p.Publish(w.step([]*note{{1, "usual", "2", nil}}, noteSlot{0, "a"}))
 		wants(t, "at once", s.receiveAll(e))
 		time.Sleep(time.Second)
-		// What waits apart is due as well, and is not kept back by the other change. Which
-		// of them is the first is all the same.
+		// The resource with its own debounce is due as well: the other change does not delay it.
+		// The order of the two does not matter.
 		both := s.receiveAll(e)
 		slices.Sort(both[:min(2, len(both))])
 		wants(t, "after both", both, "listener slow 2", "listener usual 2", "cluster -a")
@@ -97,7 +97,7 @@ func TestSomeResourcesWaitApart(t *testing.T) {
 		time.Sleep(time.Second)
 		wants(t, "the usual one", s.receiveAll(e), "listener usual 3")
 		time.Sleep(2 * time.Second)
-		wants(t, "what waits apart", s.receiveAll(e), "listener slow 3")
+		wants(t, "the resource with its own debounce", s.receiveAll(e), "listener slow 3")
 		p.Publish(w.step([]*note{{1, "slow", "4", nil}, {1, "usual", "4", nil}, {1, "fast", "1", nil}}))
 		wants(t, "what waits for nothing", s.receiveAll(e), "listener fast 1")
 	})
@@ -118,9 +118,9 @@ func TestRemovalWaitsForWhatReplacesIt(t *testing.T) {
 			var p *Producer
 			wait := [modes]Debounce{Delta: {Quiet: time.Second}, WholeState: {Quiet: time.Second}}
 			e := start(t, Config{}, func(e *Engine) {
-				p = e.Produce([]TypeSpec{{Name: "listener", Whole: true, Apart: []NameDebounce{
-					{Is: func(name string) bool { return name == "names" }, Debounce: wait},
-					{Is: func(name string) bool { return name == "shared" }, Debounce: wait, Replace: true},
+				p = e.Produce([]TypeSpec{{Name: "listener", Whole: true, NameDebounces: []NameDebounce{
+					{Match: func(name string) bool { return name == "names" }, Debounce: wait},
+					{Match: func(name string) bool { return name == "shared" }, Debounce: wait, DelayRemovals: true},
 				}}})
 			})
 			w := newNotes(1)
