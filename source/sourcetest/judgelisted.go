@@ -145,7 +145,7 @@ func (g *guard) checkDrop(s change) {
 	if s.released || g.now.listing == nil {
 		return
 	}
-	d := drop{change: s, hold: g.hold}
+	d := drop{change: s, hold: g.hold, marks: g.marks()}
 	for _, rec := range s.deleted {
 		if !slices.Contains(g.now.listing.Removed, placeOf(rec, s.before)) {
 			d.missing = append(d.missing, rec)
@@ -186,16 +186,32 @@ func (g *guard) checkConfirmed(rec model.Record, was model.Hold) {
 	}
 }
 
+// marks returns the most endpoints that each host had lately.
+func (g *guard) marks() map[string]int {
+	since, marks := time.Now().Add(-g.hold.For-g.slack), map[string]int{}
+	for _, v := range g.versions {
+		if v.until.IsZero() || v.until.After(since) {
+			for host, service := range v.services {
+				marks[host] = max(marks[host], len(service.Endpoints))
+			}
+		}
+	}
+	return marks
+}
+
 // drop is the missing part of a listing, by the plainest count: of everything listed
-// until then. An earlier recent loss makes it no less suspicious.
+// until then. An earlier recent loss makes it no less suspicious, unless the lost
+// endpoints are back: then they count, too.
 type drop struct {
 	change
 	hold     hold.Config
+	marks    map[string]int    // by host
 	missing  []model.Record    // missing and deleted
 	had      map[model.Ref]int // endpoints listed before or held until now, by owner, except those reported as deleted
 	has      map[model.Ref]int // endpoints listed now, by owner
 	lost     int
 	total    int
+	most     int // total with the endpoints that are back
 	survives struct{ records, endpoints, old int }
 }
 
@@ -231,6 +247,12 @@ func (d *drop) count() {
 	for owner, n := range d.had {
 		d.lost += max(0, n-d.has[owner])
 	}
+	d.most = d.total
+	for owner, n := range d.has { // endpoints that are back
+		if d.has[owner] > d.had[owner] {
+			d.most += max(0, min(n, d.marks[hostOf(d.after[owner], d.after)])-d.had[owner])
+		}
+	}
 }
 
 func (d *drop) isMissing(ref model.Ref) bool {
@@ -244,7 +266,7 @@ func (d *drop) suspicious(rec model.Record) string {
 		owner = rec.Ref
 	}
 	switch {
-	case d.lost > 0 && d.lost >= d.hold.Min && float64(d.lost) >= d.hold.Share*float64(d.total):
+	case d.lost > 0 && d.lost >= d.hold.Min && float64(d.lost) >= d.hold.Share*float64(d.most):
 		return "most endpoints are missing"
 	case d.survives.records == 0:
 		return "everything is missing"
