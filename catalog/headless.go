@@ -54,7 +54,7 @@ func (s *Snapshot) HeadlessAt(v Viewer, number uint32, address string) iter.Seq[
 			if !ok || !service.Headless() || service.isLarge(number) || !service.isServed(number, address, key.written()) {
 				continue
 			}
-			if index.chosen(v, service.ServiceDefinition) && !yield(service.ServiceDefinition) {
+			if index.Means(v, service.ServiceDefinition) && !yield(service.ServiceDefinition) {
 				return
 			}
 		}

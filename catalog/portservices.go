@@ -48,7 +48,7 @@ func (p *PortServices) Visible(v Viewer) iter.Seq[ServiceDefinition] {
 		if p == nil {
 			return
 		}
-		for s := range choose(v, p.all) {
+		for s := range Choose(v, p.all) {
 			if _, ok := s.Port(p.Number); ok && !yield(s) {
 				return
 			}
@@ -75,7 +75,7 @@ func (p *PortServices) At(address string) iter.Seq[ServiceDefinition] {
 func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefinition] {
 	return func(yield func(ServiceDefinition) bool) {
 		for s := range p.At(address) {
-			if p.chosen(v, s) && !yield(s) {
+			if p.Means(v, s) && !yield(s) {
 				return
 			}
 		}
@@ -103,34 +103,20 @@ func (p *PortServices) CalledAt(v Viewer, cluster, address string) (list []Servi
 // of its own in a cluster.
 func (p *PortServices) TakenIn(cluster, address string, v Viewer) bool {
 	for s := range p.At(address) {
-		if called, foreign := s.calledAt(cluster, address); called && !foreign && p.chosen(v, s) {
+		if called, foreign := s.calledAt(cluster, address); called && !foreign && p.Means(v, s) {
 			return true
 		}
 	}
 	return false
 }
 
-// VisibleFrom yields the services that a viewer may reach at the port, by host. It starts
-// at the first host that is not before a given one.
-func (p *PortServices) VisibleFrom(v Viewer, host string) iter.Seq[ServiceDefinition] {
-	return func(yield func(ServiceDefinition) bool) {
-		from := func(yield func(ServiceDefinition) bool) {
-			for key, d := range p.services.From(ServiceKey{Host: host}) {
-				if !yield(ServiceDefinition{key, d}) {
-					return
-				}
-			}
-		}
-		for s := range choose(v, from) {
-			if _, ok := s.Port(p.Number); ok && !yield(s) {
-				return
-			}
-		}
-	}
-}
-
 // Means reports whether the host of a service means that service for a viewer.
-func (p *PortServices) Means(v Viewer, s ServiceDefinition) bool { return p.chosen(v, s) }
+func (p *PortServices) Means(v Viewer, s ServiceDefinition) bool {
+	for best := range Choose(v, p.OfHost(s.Key.Host)) {
+		return best.Key == s.Key
+	}
+	return false
+}
 
 // All yields every service of the port, and the services that share a host with one.
 func (p *PortServices) All() iter.Seq[ServiceDefinition] { return p.all }
@@ -143,31 +129,15 @@ func (p *PortServices) all(yield func(ServiceDefinition) bool) {
 	}
 }
 
-// Between yields the services from a first host up to an end, exclusive. An empty first
-// means the first host, and an empty end means no end.
-func (p *PortServices) Between(first, end string) iter.Seq[ServiceDefinition] {
+// OfHost yields the services of a host, by namespace.
+func (p *PortServices) OfHost(host string) iter.Seq[ServiceDefinition] {
 	return func(yield func(ServiceDefinition) bool) {
-		for key, d := range p.services.From(ServiceKey{Host: first}) {
-			if end != "" && key.Host >= end || !yield(ServiceDefinition{key, d}) {
+		for key, d := range p.services.From(ServiceKey{Host: host}) {
+			if key.Host != host || !yield(ServiceDefinition{key, d}) {
 				return
 			}
 		}
 	}
-}
-
-// chosen reports whether the host of a service means that service for a viewer.
-func (p *PortServices) chosen(v Viewer, s ServiceDefinition) bool {
-	ofHost := func(yield func(ServiceDefinition) bool) {
-		for key, d := range p.services.From(ServiceKey{Host: s.Key.Host}) {
-			if key.Host != s.Key.Host || !yield(ServiceDefinition{key, d}) {
-				return
-			}
-		}
-	}
-	for best := range choose(v, ofHost) {
-		return best.Key == s.Key
-	}
-	return false
 }
 
 // portsAfter returns the services of each port after some services changed. The ports of s are

@@ -125,7 +125,7 @@ func (v Viewer) sees(s ServiceDefinition) bool {
 // Resolve returns the service that a host names for a viewer: the owner of the name among
 // the visible services. See [Asked.Owner].
 func (s *Snapshot) Resolve(v Viewer, host string) (*Service, bool) {
-	for best := range choose(v, s.ByHost(host)) {
+	for best := range Choose(v, s.ByHost(host)) {
 		return best, true
 	}
 	return nil, false
@@ -133,11 +133,11 @@ func (s *Snapshot) Resolve(v Viewer, host string) (*Service, bool) {
 
 // Visible yields the service that each host names for a viewer, in the order
 // of hosts.
-func (s *Snapshot) Visible(v Viewer) iter.Seq[*Service] { return choose(v, s.Services()) }
+func (s *Snapshot) Visible(v Viewer) iter.Seq[*Service] { return Choose(v, s.Services()) }
 
-// choose yields the service that each host names for a viewer. The services come by
+// Choose yields the service that each host names for a viewer. The services come by
 // host, then namespace.
-func choose[S interface{ defined() ServiceDefinition }](v Viewer, services iter.Seq[S]) iter.Seq[S] {
+func Choose[S interface{ defined() ServiceDefinition }](v Viewer, services iter.Seq[S]) iter.Seq[S] {
 	return func(yield func(S) bool) {
 		var best S
 		var chosen ServiceDefinition

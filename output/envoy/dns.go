@@ -45,18 +45,16 @@ func (dnsListener) Refers(string) iter.Seq[string] { return nothing }
 
 // Encode implements [push.Subject].
 func (l dnsListener) Encode() push.Encoded {
-	hosts := &vhost.Pieces{}
-	hosts.Add(l.table())
-	return l.encode(hosts)
+	return l.encode(l.table())
 }
 
 // table is the table of answers, by host.
-func (l dnsListener) table() *vhost.Fragments {
+func (l dnsListener) table() *vhost.Pieces {
 	a := answering{client: l.view.client(), ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]reach.Destinations{}}
 	for index := range l.services.byPort {
 		a.ports[index.Number] = index
 	}
-	all, table := l.services.names, &vhost.Fragments{}
+	all, table := l.services.names, &vhost.Pieces{}
 	for h := range all.Named {
 		if !a.sees(h.ServiceDefinition) {
 			continue

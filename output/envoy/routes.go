@@ -128,11 +128,9 @@ func (r routes) Encode() push.Encoded {
 // toOnly leads all requests to a service. They came to its address, so they are for it,
 // whatever host they name.
 func (r routes) toOnly(h *vhost.Host) push.Encoded {
-	hosts := &vhost.Fragments{}
+	hosts := &vhost.Pieces{}
 	hosts.Add(h.FragmentOf([]string{vhost.AnyDomain}))
-	p := &vhost.Pieces{}
-	p.Add(hosts)
-	return vhost.EncodeRoutes(wire.Routes(r.name, false), p)
+	return vhost.EncodeRoutes(wire.Routes(r.name, false), hosts)
 }
 
 // emptyRoutes returns a route configuration without services. An Envoy that names one has a
@@ -156,8 +154,6 @@ var blocking = (&policy.Settings{Outbound: policy.RegistryOutbound}).Prepare()
 
 // completeRoutes adds the route of requests for all other hosts.
 func completeRoutes(s *policy.Prepared, name string, hosts *vhost.Pieces) push.Encoded {
-	rest := &vhost.Fragments{}
-	rest.Add(vhost.NewFragment(wire.OtherHosts(s.OrIstio().RegistryOnly)))
-	hosts.Add(rest)
+	hosts.Add(vhost.NewFragment(wire.OtherHosts(s.OrIstio().RegistryOnly)))
 	return vhost.EncodeRoutes(wire.Routes(name, false), hosts)
 }

@@ -41,8 +41,8 @@ func (r hostRoutesSubject) hosts() iter.Seq[singleHost] {
 			return
 		}
 		all := vhost.Of(r.index, r.view.hostsIn())
-		for s := range r.index.Visible(r.view.viewer()) {
-			if is, ok := singleOf(all, r.view.viewer(), s); ok && !yield(is) {
+		for h := range all.Visible(r.view.viewer()) {
+			if is, ok := singleOf(all, r.view.viewer(), h); ok && !yield(is) {
 				return
 			}
 		}
@@ -65,11 +65,9 @@ func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (r hostRoutesSubject) Encode() push.Encoded {
-	rest := &vhost.Fragments{}
-	rest.Add(vhost.NewFragment(wire.OtherHosts(r.view.settings.OrIstio().RegistryOnly)))
-	p := &vhost.Pieces{}
-	p.Add(rest)
-	return vhost.EncodeRoutes(wire.Routes(r.name, true), p)
+	hosts := &vhost.Pieces{}
+	hosts.Add(vhost.NewFragment(wire.OtherHosts(r.view.settings.OrIstio().RegistryOnly)))
+	return vhost.EncodeRoutes(wire.Routes(r.name, true), hosts)
 }
 
 // singleHost is the virtual host of a service at a large port, as some viewers see it.
@@ -80,16 +78,11 @@ type singleHost struct {
 	domains string // those that others leave it; empty if it has all
 }
 
-// single returns the virtual host of a service for a view; ok is false if it has none.
-func singleOf(a *vhost.Port, v catalog.Viewer, s catalog.ServiceDefinition) (is singleHost, ok bool) {
-	h := a.Find(s)
-	if h == nil {
-		return is, false
-	}
+// singleOf returns a virtual host as a view sees it; ok is false if no domain is left to it.
+func singleOf(a *vhost.Port, v catalog.Viewer, h *vhost.Host) (is singleHost, ok bool) {
 	is = singleHost{Host: h, own: h.OwnFor(v.Namespace)}
 	if h.Contested {
-		sees := func(s catalog.ServiceDefinition) bool { return a.Index.Means(v, s) }
-		is.domains = strings.Join(h.WonBy(a.Claims, v.Namespace, sees), "\n")
+		is.domains = strings.Join(a.Won(h, v), "\n")
 		return is, is.domains != ""
 	}
 	return is, true
@@ -143,11 +136,13 @@ func findSingleHost(w *state, v View, name string) (push.Subject, bool) {
 	if !ok {
 		return nil, false
 	}
-	is, ok := singleOf(vhost.Of(index, v.hostsIn()), v.viewer(), s.ServiceDefinition)
-	if !ok {
-		return nil, false
+	all := vhost.Of(index, v.hostsIn())
+	if h := all.Find(s.ServiceDefinition); h != nil {
+		if is, ok := singleOf(all, v.viewer(), h); ok {
+			return is, true
+		}
 	}
-	return is, true
+	return nil, false
 }
 
 // singleHostNames yields those of all ports.

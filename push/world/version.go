@@ -73,6 +73,9 @@ func (v Version) Without(m Member) Version {
 // Plus returns the version of the union of two disjoint sets, given the version of each.
 func (v Version) Plus(o Version) Version { return v.With(Member(o)) }
 
+// Minus is the opposite of Plus.
+func (v Version) Minus(o Version) Version { return v.Without(Member(o)) }
+
 // VersionOfSet returns the version of a set of resources, in any order.
 func VersionOfSet(resources iter.Seq2[string, Version]) (sum Version) {
 	for name, v := range resources {

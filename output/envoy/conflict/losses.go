@@ -61,7 +61,7 @@ func (l portLosses) client(namespace string) reach.Client {
 func (l portLosses) namespaces(services []catalog.ServiceDefinition) []string {
 	distinct := map[string]struct{}{}
 	for _, s := range services {
-		for alike := range l.index.Between(s.Key.Host, s.Key.Host+"\x00") {
+		for alike := range l.index.OfHost(s.Key.Host) {
 			distinct[alike.Key.Namespace] = struct{}{}
 			for to := range alike.ExportTo.All() {
 				if to != "*" && to != "~" && to != "." {
@@ -124,7 +124,7 @@ func (l portLosses) atListeners() {
 
 // isSeenEverywhere reports whether a host resolves to a service in every view.
 func (l portLosses) isSeenEverywhere(s catalog.ServiceDefinition) bool {
-	for alike := range l.index.Between(s.Key.Host, s.Key.Host+"\x00") {
+	for alike := range l.index.OfHost(s.Key.Host) {
 		if alike.Key != s.Key {
 			return false
 		}
@@ -181,7 +181,7 @@ func (l portLosses) domains() {
 			continue
 		}
 		h := vhost.NewHost(s, l.index.Number, in)
-		for _, domain := range h.DomainsFor(h.Home != "") {
+		for _, domain := range h.DomainsFor(h.Home() != "") {
 			c := h.ClaimTo(domain)
 			if list := all[c.Domain]; len(list) > 0 && list[0].By.Key.Host != s.Key.Host {
 				several[c.Domain] = struct{}{}

@@ -2,7 +2,7 @@ package vhost
 
 import (
 	"iter"
-	"sync"
+	"unique"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -26,53 +26,21 @@ func NewFragment(m *routev3.VirtualHost) *Fragment {
 	return &Fragment{text, VersionOf(text)}
 }
 
-// lazily is a fragment that is made when it is first asked for, and again after a panic.
-type lazily struct {
-	mu sync.Mutex
-	is *Fragment
-}
-
-func (l *lazily) get(host func() *routev3.VirtualHost) *Fragment {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.is == nil {
-		l.is = NewFragment(host())
-	}
-	return l.is
-}
-
-// Fragments are some that follow each other. They are immutable, and shared by all
-// views that see the same.
-type Fragments struct {
-	list []*Fragment
-	size int
-	sum  push.Version // whatever their order
-}
-
-// Add appends a fragment.
-func (f *Fragments) Add(more *Fragment) {
-	f.list = append(f.list, more)
-	f.size += len(more.text)
-	f.sum = f.sum.Plus(more.version)
-}
-
-// Pieces is the end of a route configuration: its virtual hosts.
+// Pieces is the end of a route configuration: the plain hosts of a port as a namespace sees
+// them, and further fragments.
 type Pieces struct {
-	groups []*Fragments
-	size   int
-	Sum    push.Version
+	total
+	hosts *hostIndex // of a port; nil for none
+	home  unique.Handle[string]
+	list  []*Fragment
 }
 
 var _ push.Fragments = (*Pieces)(nil)
 
-// Add appends fragments.
-func (p *Pieces) Add(f *Fragments) {
-	if len(f.list) == 0 {
-		return
-	}
-	p.groups = append(p.groups, f)
-	p.size += f.size
-	p.Sum = p.Sum.Plus(f.sum)
+// Add appends a fragment.
+func (p *Pieces) Add(f *Fragment) {
+	p.list = append(p.list, f)
+	p.add(f)
 }
 
 // Size implements [push.Fragments].
@@ -81,11 +49,20 @@ func (p *Pieces) Size() int { return p.size }
 // All implements [push.Fragments].
 func (p *Pieces) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for _, group := range p.groups {
-			for _, f := range group.list {
-				if !yield(f.text) {
+		if p.hosts != nil {
+			for _, h := range p.hosts.All() {
+				f := &h.usual
+				if h.home == p.home {
+					f = h.own
+				}
+				if h.plain() && !yield(f.text) {
 					return
 				}
+			}
+		}
+		for _, f := range p.list {
+			if !yield(f.text) {
+				return
 			}
 		}
 	}

@@ -1,9 +1,11 @@
 package vhost
 
 import (
-	"hash/fnv"
+	"cmp"
 	"iter"
 	"slices"
+	"strings"
+	"unique"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
@@ -17,7 +19,10 @@ type Port struct {
 	Index  *catalog.PortServices
 	In     Key
 	Claims claimIndex
-	Runs   []*run
+
+	hosts  *hostIndex // pieces keep it, and nothing else of the port
+	apart  apartIndex
+	totals *totals
 }
 
 // Key is the key of what is made of an index: names are short in one domain, addresses
@@ -28,185 +33,239 @@ type Key struct {
 	Settings *policy.Prepared // nil if nothing is said
 }
 
+type (
+	hostIndex = immutable.Map[catalog.ServiceKey, *Host]
+	// apartIndex lists plain hosts by the namespace that knows them by a bare name, and
+	// all hosts that are not plain under the empty namespace.
+	apartIndex = immutable.Map[apartKey, *Host]
+)
+
+type apartKey struct {
+	home string
+	catalog.ServiceKey
+}
+
+func (k apartKey) compare(o apartKey) int {
+	return cmp.Or(strings.Compare(k.home, o.home), reach.CompareKeys(k.ServiceKey, o.ServiceKey))
+}
+
+// apartOf returns the key of a host; ok is false if all namespaces see the same of it.
+func apartOf(h *Host) (key apartKey, ok bool) {
+	if !h.plain() {
+		return apartKey{"", h.Key}, true
+	}
+	return apartKey{h.Home(), h.Key}, h.Home() != ""
+}
+
 // Of returns the virtual hosts of a port.
 func Of(index *catalog.PortServices, key Key) *Port {
 	made := index.Derive(key, func(c catalog.PortChange) any {
 		was, _ := c.Before.(*Port)
-		if was == nil || c.Many || len(was.Runs) == 0 {
-			return NewPort(index, key, was)
+		switch {
+		case was == nil:
+			return NewPort(index, key)
+		case c.Many:
+			return was.after(index, was.allHosts(index))
+		default:
+			return was.after(index, c.Hosts)
 		}
-		return was.after(index, c.Hosts)
 	})
 	all, _ := made.(*Port)
 	return all
 }
 
-// member is a service of the port, or one that hides it from some viewers; the latter
-// has no virtual host.
-type member struct {
-	catalog.ServiceDefinition
-	Host *Host
-}
-
-// NewPort makes the virtual hosts of a port, from those before a change; nil for none.
-func NewPort(index *catalog.PortServices, in Key, was *Port) *Port {
-	if was == nil {
-		was = &Port{Claims: immutable.New[Claim, *Host](Claim.compare)}
+// NewPort makes the virtual hosts of a port.
+func NewPort(index *catalog.PortServices, in Key) *Port {
+	hosts := immutable.New[catalog.ServiceKey, *Host](reach.CompareKeys)
+	none := &Port{
+		In: in, Claims: immutable.New[Claim, *Host](Claim.compare),
+		hosts: &hosts, apart: immutable.New[apartKey, *Host](apartKey.compare), totals: &totals{},
 	}
-	b := building{index: index, in: in, claims: was.Claims.Edit()}
-	b.members = b.merge(was.members, index.All())
-	b.contest()
-	return &Port{index, in, b.claims.Map(), cut(was.Runs, b.members)}
+	return none.after(index, none.allHosts(index))
 }
 
-// building is a [portHosts] in the making.
+// allHosts lists the hosts of a port and those of an index. A host may be listed twice.
+func (a *Port) allHosts(index *catalog.PortServices) (hosts []string) {
+	for h := range a.all {
+		hosts = append(hosts, h.Key.Host)
+	}
+	for s := range index.All() {
+		hosts = append(hosts, s.Key.Host)
+	}
+	return hosts
+}
+
+// after returns the virtual hosts of an index in which services of some hosts have changed.
+func (a *Port) after(index *catalog.PortServices, hosts []string) *Port {
+	b := building{index: index, in: a.In, claims: a.Claims.Edit(), hosts: a.hosts.Edit(), apart: a.apart.Edit(), gone: map[*Host]struct{}{}, come: map[*Host]struct{}{}}
+	for _, host := range slices.Compact(slices.Sorted(slices.Values(hosts))) {
+		b.enter(host)
+	}
+	for _, h := range otherwiseContested(b.claims.View(), b.changed) {
+		b.put(h)
+	}
+	all := b.hosts.Map()
+	return &Port{Index: index, In: a.In, Claims: b.claims.Map(), hosts: &all, apart: b.apart.Map(), totals: a.totals.next(b.gone, b.come)}
+}
+
+// building is a [Port] in the making.
 type building struct {
 	index   *catalog.PortServices
 	in      Key
 	claims  *immutable.Editor[Claim, *Host]
-	members []member
+	hosts   *immutable.Editor[catalog.ServiceKey, *Host]
+	apart   *immutable.Editor[apartKey, *Host]
 	changed []Claim // that came or went
+
+	gone, come map[*Host]struct{} // plain hosts
 }
 
-// merge enters services, with the virtual hosts of those that did not change.
-func (b *building) merge(was iter.Seq[member], now iter.Seq[catalog.ServiceDefinition]) (members []member) {
-	next, stop := iter.Pull(was)
-	defer stop()
-	old, more := next()
-	for s := range now {
-		for more && reach.CompareKeys(old.Key, s.Key) < 0 {
-			b.drop(old.Host)
-			old, more = next()
+// enter makes the virtual hosts of the services of a host, but for those that did not change.
+func (b *building) enter(host string) {
+	services := slices.Collect(b.index.OfHost(host))
+	var was []*Host
+	for key, h := range b.hosts.View().From(catalog.ServiceKey{Host: host}) {
+		if key.Host != host {
+			break
 		}
-		is, kept := member{ServiceDefinition: s}, false
-		if more && old.Key == s.Key {
-			if kept = old.Definition == s.Definition; kept {
-				is = old
-			} else {
-				b.drop(old.Host) // before its successor enters, whose claims may equal its own
-			}
-			old, more = next()
-		}
-		if !kept {
-			is.Host = b.enter(s)
-		}
-		members = append(members, is)
+		was = append(was, h)
 	}
-	for ; more; old, more = next() {
-		b.drop(old.Host)
+	selective := func(s catalog.ServiceDefinition) bool {
+		public := s.ExportTo.Len() == 0 || slices.Contains(slices.Collect(s.ExportTo.All()), "*")
+		return len(services) > 1 || !public
 	}
-	return members
+	for _, h := range was { // all go before any comes, whose claims may equal theirs
+		at, found := slices.BinarySearchFunc(services, h.Key, func(s catalog.ServiceDefinition, key catalog.ServiceKey) int { return reach.CompareKeys(s.Key, key) })
+		if !found || services[at].Definition != h.Definition || selective(h.ServiceDefinition) != h.selective {
+			b.drop(h)
+		}
+	}
+	for _, s := range services {
+		if _, kept := b.hosts.View().Get(s.Key); kept {
+			continue
+		}
+		h := NewHost(s, b.index.Number, b.in)
+		h.selective, h.unrouted = selective(s), !b.isRouted(s)
+		if len(services) > 1 || !h.unrouted {
+			b.put(h)
+		}
+	}
 }
 
-// enter makes the virtual host of a service, if requests are routed to it.
-func (b *building) enter(s catalog.ServiceDefinition) *Host {
+// isRouted reports whether requests are routed to a service.
+func (b *building) isRouted(s catalog.ServiceDefinition) bool {
 	port, ok := s.Port(b.index.Number)
-	if kind := reach.TrafficOf(port); !ok || !reach.HasCluster(s, b.index.Number) || kind != reach.HTTP && kind != reach.Detected {
-		return nil
+	kind := reach.TrafficOf(port)
+	return ok && reach.HasCluster(s, b.index.Number) && (kind == reach.HTTP || kind == reach.Detected)
+}
+
+// put enters a virtual host, in the place of that of the same service.
+func (b *building) put(h *Host) {
+	if was, ok := b.hosts.View().Get(h.Key); ok {
+		b.leave(was)
 	}
-	h := NewHost(s, b.index.Number, b.in)
+	b.hosts.Set(h.Key, h)
 	for c := range h.Claims() {
 		b.claims.Set(c, h)
 		b.changed = append(b.changed, c)
 	}
-	return h
+	if key, ok := apartOf(h); ok {
+		b.apart.Set(key, h)
+	}
+	if h.plain() {
+		b.come[h] = struct{}{}
+	}
 }
 
 func (b *building) drop(h *Host) {
-	if h == nil {
-		return
-	}
+	b.leave(h)
+	b.hosts.Delete(h.Key)
 	for c := range h.Claims() {
 		b.claims.Delete(c)
 		b.changed = append(b.changed, c)
 	}
 }
 
-// contest finds out anew who shares a domain with somebody else, of those that share
-// one with what changed.
-func (b *building) contest() {
-	replaced := otherwiseContested(b.claims.View(), b.changed)
-	for i, m := range b.members {
-		if h := replaced[m.Key]; h != nil {
-			b.members[i].Host = h
-			for c := range h.Claims() {
-				b.claims.Set(c, h)
-			}
-		}
+func (b *building) leave(h *Host) {
+	if key, ok := apartOf(h); ok {
+		b.apart.Delete(key)
+	}
+	if _, fresh := b.come[h]; fresh {
+		delete(b.come, h)
+	} else if h.plain() {
+		b.gone[h] = struct{}{}
 	}
 }
 
-// cut divides services into runs, at places that depend on hosts alone: a service that
-// comes changes one run, or makes two of it. Those that are as they were stay.
-func cut(was []*run, all []member) (runs []*run) {
-	before := make(map[string]*run, len(was))
-	for _, r := range was {
-		before[r.first()] = r
-	}
-	begin := 0
-	for i := range all {
-		if i+1 < len(all) && (all[i+1].Key.Host == all[i].Key.Host || !Begins(all[i+1].Key.Host)) {
-			continue
-		}
-		members := all[begin : i+1]
-		begin = i + 1
-		if r := before[members[0].Key.Host]; r != nil && slices.Equal(r.Members, members) {
-			runs = append(runs, r)
-		} else {
-			runs = append(runs, newRun(slices.Clone(members)))
-		}
-	}
-	return runs
-}
-
-// runLength is how many hosts a run has on average.
-const runLength = 64
-
-// Begins reports whether a run begins with a host.
-func Begins(host string) bool {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(host))
-	return h.Sum32()%runLength == 0
-}
-
-// members yields all services by host.
-func (a *Port) members(yield func(member) bool) { membersOf(a.Runs)(yield) }
-
-func membersOf(runs []*run) iter.Seq[member] {
-	return func(yield func(member) bool) {
-		for _, r := range runs {
-			for _, m := range r.Members {
-				if !yield(m) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// SeenBy puts together what a viewer sees.
+// SeenBy puts together the routes of a viewer.
 func (a *Port) SeenBy(v catalog.Viewer) *Pieces {
 	p := &Pieces{}
-	for _, r := range a.Runs {
-		p.Add(r.seenBy(a, v))
+	if v.Scope != nil {
+		a.choose(p, v, a.all)
+		return p
 	}
+	p.hosts, p.total = a.hosts, a.totals.seenFrom(v.Namespace, a)
+	if v.Namespace != "" {
+		p.home = unique.Make(v.Namespace)
+	}
+	a.choose(p, v, a.apartIn(""))
 	return p
+}
+
+// choose adds those of some hosts that a viewer sees, with the domains that are left to them.
+func (a *Port) choose(p *Pieces, v catalog.Viewer, hosts iter.Seq[*Host]) {
+	for h := range catalog.Choose(v, hosts) {
+		if h.unrouted {
+			continue
+		}
+		if !h.Contested {
+			p.Add(h.fragmentFor(v.Namespace))
+		} else if domains := a.Won(h, v); len(domains) > 0 {
+			p.Add(h.FragmentOf(domains))
+		}
+	}
+}
+
+// Won lists the domains of a virtual host that no other one has for a viewer.
+func (a *Port) Won(h *Host, v catalog.Viewer) []string {
+	return h.WonBy(a.Claims, v.Namespace, func(s catalog.ServiceDefinition) bool { return a.Index.Means(v, s) })
+}
+
+// Visible yields the virtual hosts of the services that a viewer sees, by host.
+func (a *Port) Visible(v catalog.Viewer) iter.Seq[*Host] {
+	return func(yield func(*Host) bool) {
+		for h := range catalog.Choose(v, a.all) {
+			if !h.unrouted && !yield(h) {
+				return
+			}
+		}
+	}
+}
+
+func (a *Port) all(yield func(*Host) bool) {
+	for _, h := range a.hosts.All() {
+		if !yield(h) {
+			return
+		}
+	}
+}
+
+// apartIn yields the entries of a namespace in [Port.apart].
+func (a *Port) apartIn(home string) iter.Seq[*Host] {
+	return func(yield func(*Host) bool) {
+		for key, h := range a.apart.From(apartKey{home: home}) {
+			if key.home != home || !yield(h) {
+				return
+			}
+		}
+	}
 }
 
 // Find returns the virtual host of a service; nil if it has none.
 func (a *Port) Find(s catalog.ServiceDefinition) *Host {
-	at, found := slices.BinarySearchFunc(a.Runs, s.Key.Host, func(r *run, host string) int {
-		switch {
-		case r.last() < host:
-			return -1
-		case r.first() > host:
-			return 1
-		default:
-			return 0
-		}
-	})
-	if !found {
+	h, ok := a.hosts.Get(s.Key)
+	if !ok || h.unrouted {
 		return nil
 	}
-	return a.Runs[at].find(s)
+	return h
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unique"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -18,44 +19,62 @@ import (
 // but those in the namespace in which the service is known by its bare name, and those
 // to whom an older service has one of its domains.
 type Host struct {
+	// The fields that a route configuration is written from are together in memory.
+	usual Fragment // of viewers of other namespaces; empty until it is asked for
+	own   *Fragment
+	home  unique.Handle[string]
+
+	// Contested says that another service claims one of its domains, so that viewers
+	// differ in who has it.
+	Contested bool
+	// selective says that it depends on the viewer whether the host means the service:
+	// the service is not exported to all, or others have its host.
+	selective bool
+	unrouted  bool // there is no virtual host, but the service may hide others of its host
+
 	catalog.ServiceDefinition
 	Number uint32
 	In     Key
-	// The bare name of a service that is named as Kubernetes names them, and the
-	// namespace in which it is known by that; empty if there is none.
-	name, Home string
-	// contested says that another service claims one of its domains, so that viewers
-	// differ in who has it.
-	Contested bool
+	name   string // the bare name of a service that is named as Kubernetes names them
 
-	usual, own lazily
-	mu         sync.Mutex
-	rest       map[string]*Fragment // of viewers to whom some domains are another's, by those left
+	mu   sync.Mutex           // guards the fragments while they are made
+	rest map[string]*Fragment // of viewers to whom some domains are another's, by those left
 }
 
 // NewHost makes the virtual host of a service at a port.
 func NewHost(s catalog.ServiceDefinition, number uint32, in Key) *Host {
-	h := &Host{ServiceDefinition: s, Number: number, In: in}
-	if name, home, ok := ShortName(s.Key.Host, in.Domain); ok {
-		h.name, h.Home = name, home
+	name, home, ok := ShortName(s.Key.Host, in.Domain)
+	if !ok {
+		name, home = "", ""
 	}
-	return h
+	return &Host{ServiceDefinition: s, Number: number, In: in, name: name, home: unique.Make(home)}
 }
 
+// Home is the namespace in which the service is known by its bare name; empty if it has none.
+func (h *Host) Home() string { return h.home.Value() }
+
 // OwnFor reports whether viewers of a namespace know the service by its bare name.
-func (h *Host) OwnFor(namespace string) bool { return h.Home != "" && h.Home == namespace }
+func (h *Host) OwnFor(namespace string) bool { return namespace != "" && h.Home() == namespace }
+
+// plain reports whether all viewers without a scope see the host with all of its domains.
+func (h *Host) plain() bool { return !h.selective && !h.Contested }
 
 // fragmentFor is the virtual host as viewers of a namespace see it if they see no other
 // service with one of its domains.
 func (h *Host) fragmentFor(namespace string) *Fragment {
 	own := h.OwnFor(namespace)
-	is := &h.usual
-	if own {
-		is = &h.own
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case own && h.own == nil:
+		h.own = NewFragment(h.VirtualHost(h.DomainsFor(true)))
+	case !own && h.usual.text == nil:
+		h.usual = *NewFragment(h.VirtualHost(h.DomainsFor(false)))
 	}
-	return is.get(func() *routev3.VirtualHost {
-		return h.VirtualHost(h.DomainsFor(own))
-	})
+	if own {
+		return h.own
+	}
+	return &h.usual
 }
 
 // VirtualHost is the virtual host with some domains.

@@ -63,7 +63,10 @@ func CompareBool(a, b bool) int {
 // Claims yields those of a virtual host.
 func (h *Host) Claims() iter.Seq[Claim] {
 	return func(yield func(Claim) bool) {
-		for _, domain := range h.DomainsFor(h.Home != "") {
+		if h.unrouted {
+			return
+		}
+		for _, domain := range h.DomainsFor(h.Home() != "") {
 			if !yield(h.ClaimTo(domain)) {
 				return
 			}
@@ -74,8 +77,8 @@ func (h *Host) Claims() iter.Seq[Claim] {
 // ClaimTo is the claim to one of its domains.
 func (h *Host) ClaimTo(domain string) Claim {
 	c := Claim{Domain: strings.ToLower(domain), Foreign: h.foreignBy(domain), By: h.ServiceDefinition}
-	if h.Home != "" && domain == h.name {
-		c.Own, c.Home = true, h.Home
+	if home := h.Home(); home != "" && domain == h.name {
+		c.Own, c.Home = true, home
 	}
 	return c
 }
@@ -151,7 +154,7 @@ func otherwiseContested(index claimIndex, changed []Claim) map[catalog.ServiceKe
 			h, _ := index.Get(rival)
 			if contested := h.isContested(index); contested != h.Contested {
 				again := NewHost(h.ServiceDefinition, h.Number, h.In)
-				again.Contested = contested
+				again.Contested, again.selective = contested, h.selective
 				replaced[h.Key] = again
 			}
 		}
