@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,21 +59,20 @@ func rehearsalFlags(c *cobra.Command, f *format, limit *timeout) {
 	timeoutFlag(c, limit, time.Minute, "how long to wait for the sources and the API server")
 }
 
-// rehearsing reports flags of a rehearsal that were given without the flag that requests
-// it.
-func rehearsing(c *cobra.Command, flag string, on bool) error {
+// rehearsing reports flags of a dry run that were given without the flag that requests it.
+func rehearsing(c *cobra.Command, dry bool) error {
 	switch {
-	case !on && c.Flags().Changed("output"):
-		return errors.New("-o works only with --" + flag + "; add --" + flag + ", or remove -o")
-	case !on && c.Flags().Changed("timeout"):
-		return errors.New("--timeout works only with --" + flag + "; add --" + flag + ", or remove --timeout")
+	case !dry && c.Flags().Changed("output"):
+		return errors.New("-o works only with --dry-run; add --dry-run, or remove -o")
+	case !dry && c.Flags().Changed("timeout"):
+		return errors.New("--timeout works only with --dry-run; add --dry-run, or remove --timeout")
 	}
 	return nil
 }
 
-// rehearse prints the actions that would be written, and returns them. With an error it
-// returns the state of the sources, which was not printed.
-func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f format, limit timeout) (rehearsal, error) {
+// rehearse returns the actions that would be written; with an error, the state of the
+// sources alone.
+func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, limit timeout) (rehearsal, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Duration(limit))
 	defer cancel()
 	plan, err := app.Rehearse(ctx, loaded, log)
@@ -83,10 +83,7 @@ func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f forma
 	case err != nil:
 		return r, wrong{err}
 	}
-	return r, printAs(c, f, r, func() error {
-		printRehearsal(c, r)
-		return nil
-	})
+	return r, nil
 }
 
 // complaints returns the faults of the sources that keep objects from being served; nil if
@@ -207,6 +204,9 @@ func printRehearsed(c *cobra.Command, s rehearsed) {
 		say(out, ": %s", s.Reason)
 	}
 	fmt.Fprintln(out)
+	for _, kind := range slices.Sorted(maps.Keys(s.Ignored)) {
+		say(out, "  without effect here: %s of kind %s\n", count(s.Ignored[kind], "object"), kind)
+	}
 	for _, r := range s.Rejected {
 		say(out, "  rejected %s at %s: %s\n", orDash(r.Object), orDash(r.Where), complaint(r))
 	}

@@ -44,7 +44,7 @@ required source or the API server in time; 2 wrong usage.`,
 			"  isthmus serve --config isthmus.yaml --dry-run -o json",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := rehearsing(c, "dry-run", dry); err != nil {
+			if err := rehearsing(c, dry); err != nil {
 				return err
 			}
 			path, err := file.path(c, args)
@@ -61,8 +61,11 @@ required source or the API server in time; 2 wrong usage.`,
 			}
 			log, logging := newLog(loaded.Log, c.ErrOrStderr())
 			if dry {
-				_, err := rehearse(c, loaded, log, f, limit)
-				return err
+				r, err := rehearse(c, loaded, log, limit)
+				if err != nil {
+					return err
+				}
+				return printAs(c, f, r, func() error { printRehearsal(c, r); return nil })
 			}
 			memory.Limit(log)
 			err = stopWithin(c.Context(), log, func() error {

@@ -1,79 +1,166 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
+// localTimeout is the default of --timeout without --connect: manifests are local.
+const localTimeout = 20 * time.Second
+
+// validation is the result of validate, as -o json and -o yaml print it.
+type validation struct {
+	File     string    `json:"file,omitempty"` // the configuration
+	Problems []problem `json:"problems"`       // of the configuration
+	rehearsal
+}
+
+// problem is a fault of a configuration.
+type problem struct {
+	Line   int    `json:"line,omitempty"`
+	Field  string `json:"field,omitempty"`
+	Reason string `json:"reason"`
+}
+
 func newValidate() *cobra.Command {
-	var file configFile
+	var named configFile
 	var connect bool
 	var f format
 	var limit timeout
 	c := &cobra.Command{
-		Use:   "validate FILE",
-		Short: "Check a configuration without acting on it",
+		Use:   "validate PATH...",
+		Short: "Check a configuration, or manifests, without acting on them",
 		Long: `Validate reads a configuration and prints everything that is wrong with it: file,
-line, field, reason and remedy. What is valid but unsafe it prints as a warning. It
-has no side effects and uses no network. It also looks whether the files and folders
-are there that sources read, for which a running Isthmus waits.
+line, field, reason and remedy. What is valid but unsafe it prints as a warning. It also
+reads the manifests of its file sources, prints the objects that would be rejected, and
+counts the kinds that have no effect here. It has no side effects and uses no network.
 
-With --connect it also reads the sources and the API server of the output istio, and
-prints what would be rejected of the sources, and what would be written and why. It
-still changes nothing. With -o json or -o yaml it prints that alone and for a program,
-with every line of every difference.
+Files and folders of manifests are checked by themselves, without a configuration. A
+folder is checked as a file source would read it.
 
-Exit status: 0 the configuration is valid, warnings included, and with --connect nothing
-would be rejected, and no right is missing; 1 something is wrong, and is printed; 2 wrong usage. Next, start it
+With --connect it also reads all other sources and the API server of the output istio,
+and prints what would be rejected of the sources, and what would be written and why. It
+still changes nothing. With -o json or -o yaml everything is printed for a program, with
+every line of every difference.
+
+Exit status: 0 everything is valid, warnings included, nothing would be rejected, and no
+right is missing; 1 something is wrong, and is printed; 2 wrong usage. Next, start it
 with 'isthmus serve FILE'; one that runs applies a changed file by itself.`,
-		Example: "  isthmus validate isthmus.yaml\n  isthmus validate --config isthmus.yaml --connect\n" +
+		Example: "  isthmus validate isthmus.yaml\n  isthmus validate registry/ more.yaml\n  isthmus validate --config isthmus.yaml --connect\n" +
 			"  isthmus validate --config isthmus.yaml --connect -o json",
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := rehearsing(c, "connect", connect); err != nil {
-				return err
+			if len(args) > 0 && areManifests(args) {
+				if connect || c.Flags().Changed("config") {
+					return errors.New("manifests are checked by themselves: leave out --connect and --config, or name a configuration alone")
+				}
+				return validateManifests(c, args, f, limit)
 			}
-			path, err := file.path(c, args)
+			if len(args) > 1 {
+				return fmt.Errorf("only one configuration can be checked at a time, and %q is no folder and no file of manifests, which have an apiVersion and a kind", args[0])
+			}
+			path, err := named.path(c, args)
 			if err != nil {
 				return err
 			}
-			loaded, err := config.Check(path)
-			if err != nil {
-				return wrong{err}
-			}
-			for _, warning := range loaded.Warnings() {
-				say(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)
-			}
-			if f == asTable {
-				say(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
-			}
-			if connect {
-				return connected(c, loaded, f, limit)
-			}
-			return nil
+			return validateConfig(c, path, connect, f, limit)
 		},
 	}
-	file.add(c)
-	c.Flags().BoolVar(&connect, "connect", false, "read the sources and the API server as well")
+	named.add(c)
+	c.Flags().BoolVar(&connect, "connect", false, "read all sources and the API server as well")
 	rehearsalFlags(c, &f, &limit)
 	return c
 }
 
-// connected reads the sources once and checks their current content.
-func connected(c *cobra.Command, loaded *config.Config, f format, limit timeout) error {
-	log, _ := newLog(loaded.Log, c.ErrOrStderr())
-	r, err := rehearse(c, loaded, log, f, limit)
+// validateConfig checks a configuration and the sources that may be read.
+func validateConfig(c *cobra.Command, path string, connect bool, f format, limit timeout) error {
+	v := validation{File: path, Problems: []problem{}, rehearsal: shape(app.Rehearsal{})}
+	loaded, err := config.Check(path)
 	if err != nil {
 		if f == asTable {
-			printSourcesOf(c, r)
+			return wrong{err}
 		}
+		v.Problems = problemsOf(err)
+		return errors.Join(printAs(c, f, v, nil), wrong{errors.New("the configuration is not valid")})
+	}
+	v.Warnings = append(v.Warnings, loaded.Warnings()...)
+	if f == asTable {
+		for _, warning := range v.Warnings {
+			say(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)
+		}
+		say(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
+	}
+	if !connect {
+		loaded = localPart(loaded)
+		if !c.Flags().Changed("timeout") {
+			limit = timeout(localTimeout)
+		}
+	}
+	return validateSources(c, v, loaded, f, limit)
+}
+
+// problemsOf lists the faults that an error of [config.Check] has.
+func problemsOf(err error) []problem {
+	faults, ok := errors.AsType[*config.Error](err)
+	if !ok {
+		return []problem{{Reason: err.Error()}}
+	}
+	list := []problem{}
+	for _, p := range faults.Problems {
+		list = append(list, problem{p.Line, p.Field, p.Reason})
+	}
+	return list
+}
+
+// localPart returns the part of a configuration that needs no network: its file sources.
+func localPart(loaded *config.Config) *config.Config {
+	local := *loaded
+	local.Outputs = nil
+	local.Sources = slices.DeleteFunc(slices.Clone(loaded.Sources), func(s config.Source) bool {
+		_, files := s.Settings.(*file.Config)
+		return !files
+	})
+	return &local
+}
+
+// validateSources reads the sources of a configuration once, and prints the result.
+func validateSources(c *cobra.Command, v validation, loaded *config.Config, f format, limit timeout) error {
+	if len(loaded.Sources) > 0 {
+		log := slog.New(slog.DiscardHandler) // the result says all of it
+		if len(loaded.Outputs) > 0 {
+			log, _ = newLog(loaded.Log, c.ErrOrStderr())
+		}
+		read, err := rehearse(c, loaded, log, limit)
+		read.Warnings = append(v.Warnings, read.Warnings...)
+		v.rehearsal = read
+		if err != nil {
+			if f == asTable {
+				printSourcesOf(c, read)
+			}
+			return err
+		}
+	}
+	err := printAs(c, f, v, func() error {
+		if len(loaded.Outputs) > 0 {
+			printRehearsal(c, v.rehearsal)
+		} else {
+			printSourcesOf(c, v.rehearsal)
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	if err := r.complaints(); err != nil {
+	if err := v.complaints(); err != nil {
 		return wrong{err}
 	}
 	return nil
