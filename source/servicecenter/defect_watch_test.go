@@ -270,7 +270,7 @@ func TestDefectV_ReconnectingIsPatient(t *testing.T) {
 			t.Errorf("%d tries in ten minutes", got)
 		}
 		m.is(source.StateLive, "")
-		if got := strings.Count(r.log.String(), "a watch has ended"); got != 1 {
+		if got := strings.Count(r.log.String(), "a watch ended"); got != 1 {
 			t.Errorf("logged %d times:\n%s", got, r.log)
 		}
 		r.Repair()

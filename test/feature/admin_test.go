@@ -281,7 +281,7 @@ func TestResourcesOfAClientArePaged(t *testing.T) {
 		"?limit=0":    `limit: "0" is not a number from 1 to 5000`,
 		"?limit=many": `limit: "many" is not a number from 1 to 5000`,
 		"?from=%7B":   "from: not a page token; use the value of next from the previous page",
-		"?from=e30x":  "from: not a place",
+		"?from=e30x":  "from: not a page token",
 	} {
 		code, body, err := isthmus.get(path + query)
 		if code != 400 || err != nil || !strings.Contains(body, want) {

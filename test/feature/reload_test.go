@@ -71,7 +71,7 @@ func TestARemovalWaitsForWhatWasAddedWithIt(t *testing.T) {
 	r.AwaitConfig("the removal to wait", func(c admin.Config) bool {
 		return len(c.Leaving) == 1 && c.Leaving[0].Source == "old" && slices.Equal(c.Leaving[0].WaitsFor, []string{"new"})
 	})
-	r.says("source old is removed, its records stay until these are listed: new", "isthmus_config_reload_success 1")
+	r.says("source old: not configured any more; its records stay until these are listed: new", "isthmus_config_reload_success 1")
 
 	// As long as its records are served they are kept true.
 	shop.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))

@@ -30,7 +30,7 @@ func TestARenameToAnEmptyFolderTakesNothingAway(t *testing.T) {
 	r.AwaitConfig("it to be held", func(c admin.Config) bool {
 		return len(c.Leaving) == 1 && c.Leaving[0].Source == "old" && c.Leaving[0].Held && len(c.Leaving[0].WaitsFor) == 0
 	})
-	r.says("source old is removed, its records are held: GET /api/v1/sources says why", `isthmus_source_up{kind="file",source="old"} 0`)
+	r.says("warning: source old: 4 records held: it leaves the configuration; ", `isthmus_source_up{kind="file",source="old"} 0`)
 	r.Settle()
 	r.MustNotHaveReceived(reviews)
 	r.MustNotHaveReceived(ratings)
