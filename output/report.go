@@ -73,7 +73,7 @@ type Writer struct {
 	Age    string `json:"age"`    // of the trouble that the reason names
 	// Since is when that trouble began; zero without any.
 	Since  time.Time `json:"since,omitzero"`
-	Leader string `json:"leader"` // the replica that writes; empty without an election
+	Leader string    `json:"leader"` // the replica that writes; empty without an election
 	// Objects counts those of ours in the system.
 	Objects int `json:"objects"`
 	// Pending counts what is not known to be in order, and PendingAge is how long
