@@ -235,7 +235,7 @@ func (l edgeListener) chains() []reach.Chain {
 // Encode implements [push.Subject].
 func (l edgeListener) Encode() push.Encoded {
 	p, s := l.view.proxy, l.view.settings.OrIstio()
-	m := &wire.Edge{Name: l.name, Address: p.Everywhere(), BothFamilies: p.AlsoIPv6(p.Everywhere()), Port: l.port, Defaults: s.Defaults}
+	m := &wire.Edge{Name: l.name, Address: p.Everywhere(), BothFamilies: p.AlsoIPv6(p.Everywhere()), Port: l.port, Settings: s}
 	switch l.port.Protocol {
 	case policy.EdgeHTTP:
 		m.Routes = l.routes()

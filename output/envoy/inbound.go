@@ -187,7 +187,7 @@ func (l inboundListener) Encode() push.Encoded {
 		ports = append(ports, inboundPort(number, kind))
 	}
 	return encode(names.VirtualInbound, wire.ListenerURL,
-		wire.VirtualInbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, ports, reach.ServerFirstPorts[:], s.Defaults))
+		wire.VirtualInbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, ports, reach.ServerFirstPorts[:], s))
 }
 
 func inboundPort(number uint32, kind reach.Traffic) wire.InboundPort {

@@ -131,7 +131,7 @@ func (c capture) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (c capture) Encode() push.Encoded {
 	p, s := c.view.proxy, c.view.settings.OrIstio()
-	return encode(c.name, wire.ListenerURL, wire.VirtualOutbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, unknownCluster(s.RegistryOnly), s.Defaults))
+	return encode(c.name, wire.ListenerURL, wire.VirtualOutbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, unknownCluster(s.RegistryOnly), s))
 }
 
 // socket is the listener of a port for all addresses without one of their own.
@@ -185,7 +185,7 @@ func encodeLayout(l reach.Layout, p node.Proxy, s *policy.Prepared, address stri
 	o := &wire.Outbound{
 		Name: names.Socket(address, port), Address: address, Port: port, BothFamilies: p.AlsoIPv6(address), Bound: p.Mode == node.None,
 		Routes: l.Routes, BySNI: targetsOf(l.BySNI, s), ByBlock: targetsOf(l.ByBlock, s),
-		Rest: targetOf(s, l.Other, l.Affinity), Defaults: s.Defaults,
+		Rest: targetOf(s, l.Other, l.Affinity), Settings: s,
 	}
 	if l.Other == "" {
 		o.Passthrough, o.Rest = true, targetOf(s, unknownCluster(s.RegistryOnly), "")

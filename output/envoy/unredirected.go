@@ -130,7 +130,7 @@ func (l bindListener) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (l bindListener) Encode() push.Encoded {
 	p := inboundPort(l.port(), markedBy(l.mark))
-	return encode(l.name(), wire.ListenerURL, wire.BindListener(l.name(), l.at.Addr().String(), p, l.view.settings.OrIstio().Defaults))
+	return encode(l.name(), wire.ListenerURL, wire.BindListener(l.name(), l.at.Addr().String(), p, l.view.settings.OrIstio()))
 }
 
 // bindCluster is the cluster of the address at which the workload itself listens.

@@ -23,7 +23,7 @@ type Edge struct {
 	Routes        string  // of requests
 	BySNI         []Chain // of connections, in order
 	Rest          Target  // of all other connections
-	Defaults      *policy.Policy
+	Settings      *policy.Prepared
 }
 
 // Message returns the listener.
@@ -34,7 +34,7 @@ func (e *Edge) Message() *listenerv3.Listener {
 	}
 	switch e.Port.Protocol {
 	case policy.EdgeHTTP:
-		requests := connectionManager(e.Name, e.Routes, e.Defaults)
+		requests := connectionManager(e.Name, e.Routes, e.Settings)
 		// The caller is no workload of the mesh: its address is that of its connection,
 		// whatever its headers say.
 		requests.UseRemoteAddress = wrapperspb.Bool(true)
@@ -47,17 +47,17 @@ func (e *Edge) Message() *listenerv3.Listener {
 	default:
 		e.connections(m)
 	}
-	logUnmatched(m, e.Defaults)
+	applySettings(m, e.Settings)
 	return m
 }
 
 func (e *Edge) connections(m *listenerv3.Listener) {
 	for _, c := range e.BySNI {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.Match}}, Filters: c.filters(e.Defaults),
+			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.Match}}, Filters: c.filters(e.Settings),
 		})
 	}
-	m.DefaultFilterChain = &listenerv3.FilterChain{Filters: e.Rest.filters(e.Defaults)}
+	m.DefaultFilterChain = &listenerv3.FilterChain{Filters: e.Rest.filters(e.Settings)}
 	if e.Rest.Cluster == names.BlackHole {
 		m.DefaultFilterChain.Name = names.BlackHole
 	}
@@ -77,9 +77,9 @@ func (e *Edge) passThrough(m *listenerv3.Listener) {
 		Filters: append([]*listenerv3.Filter{
 			filter("envoy.filters.network.rbac", &rbacv3.RBAC{StatPrefix: e.Name, Rules: ofMesh}),
 			filter("envoy.filters.network.sni_cluster", &sniclusterv3.SniCluster{}),
-		}, toCluster(names.BlackHole, e.Defaults)...),
+		}, toCluster(names.BlackHole, e.Settings)...),
 	}}
-	m.DefaultFilterChain = &listenerv3.FilterChain{Name: names.BlackHole, Filters: toCluster(names.BlackHole, e.Defaults)}
+	m.DefaultFilterChain = &listenerv3.FilterChain{Name: names.BlackHole, Filters: toCluster(names.BlackHole, e.Settings)}
 }
 
 // permissionsThrough returns the permitted server names, those of exposed hosts. Any of them

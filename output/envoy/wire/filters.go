@@ -80,21 +80,21 @@ type Target struct {
 }
 
 // filters returns the filters that send connections to the target.
-func (t Target) filters(defaults *policy.Policy) []*listenerv3.Filter {
+func (t Target) filters(settings *policy.Prepared) []*listenerv3.Filter {
 	return []*listenerv3.Filter{filter(tcpFilter, &tcpv3.TcpProxy{
 		StatPrefix: t.Cluster, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: t.Cluster},
-		HashPolicy: tcpHashPolicy(t.Policy), AccessLog: accessLogs(defaults),
+		HashPolicy: tcpHashPolicy(t.Policy), AccessLog: accessLogs(settings),
 	})}
 }
 
 // toCluster returns the filters that send connections to a cluster without a policy.
-func toCluster(name string, defaults *policy.Policy) []*listenerv3.Filter {
-	return Target{name, defaults}.filters(defaults)
+func toCluster(name string, settings *policy.Prepared) []*listenerv3.Filter {
+	return Target{name, settings.Defaults}.filters(settings)
 }
 
 // connectionManager returns the filter that takes requests and routes them by a route
 // configuration.
-func connectionManager(listener, routes string, defaults *policy.Policy) *hcmv3.HttpConnectionManager {
+func connectionManager(listener, routes string, settings *policy.Prepared) *hcmv3.HttpConnectionManager {
 	return &hcmv3.HttpConnectionManager{
 		StatPrefix:        "outbound_" + listener + ";",
 		RouteSpecifier:    &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: awaited(), RouteConfigName: routes}},
@@ -103,8 +103,8 @@ func connectionManager(listener, routes string, defaults *policy.Policy) *hcmv3.
 		UseRemoteAddress:  wrapperspb.Bool(false),
 		StreamIdleTimeout: durationpb.New(0),
 		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		AccessLog:         accessLogs(defaults),
-		Tracing:           tracing(defaults),
+		AccessLog:         accessLogs(settings),
+		Tracing:           tracing(settings),
 	}
 }
 

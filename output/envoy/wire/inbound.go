@@ -40,7 +40,7 @@ const tproxyMark = 1337
 // VirtualInbound returns the listener that connections to the workload are redirected to.
 // Connections that match no chain of a port go on to the workload by the default chain.
 // ServerFirst are well-known ports of servers that speak first.
-func VirtualInbound(address string, bothFamilies, transparent bool, ports []InboundPort, serverFirst []uint32, defaults *policy.Policy) *listenerv3.Listener {
+func VirtualInbound(address string, bothFamilies, transparent bool, ports []InboundPort, serverFirst []uint32, settings *policy.Prepared) *listenerv3.Listener {
 	m := &listenerv3.Listener{
 		Name:             names.VirtualInbound,
 		Address:          SocketAddress(address, policy.InboundPort),
@@ -51,15 +51,15 @@ func VirtualInbound(address string, bothFamilies, transparent bool, ports []Inbo
 				// A connection to this very port would be led to itself for ever.
 				Name:             names.VirtualInbound + "-blackhole",
 				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(policy.InboundPort)},
-				Filters:          toCluster(names.BlackHole, defaults),
+				Filters:          toCluster(names.BlackHole, settings),
 			},
 			{
 				Name:             names.VirtualInbound + "-catchall-http",
 				FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
-				Filters:          toWorkload(names.InboundPassthrough, 0, defaults),
+				Filters:          toWorkload(names.InboundPassthrough, 0, settings),
 			},
 		},
-		DefaultFilterChain: &listenerv3.FilterChain{Name: names.VirtualInbound, Filters: toCluster(names.InboundPassthrough, defaults)},
+		DefaultFilterChain: &listenerv3.FilterChain{Name: names.VirtualInbound, Filters: toCluster(names.InboundPassthrough, settings)},
 		// All chains of a port lead to one cluster, so a connection of a silent client may go on
 		// before anything is known of it.
 		ListenerFiltersTimeout:           durationpb.New(firstBytes),
@@ -67,7 +67,7 @@ func VirtualInbound(address string, bothFamilies, transparent bool, ports []Inbo
 	}
 	for _, p := range ports {
 		name := names.Socket(names.AnyIPv4, p.Number) // Istio's, whatever the address
-		m.FilterChains = append(m.FilterChains, inboundChains(name, p, false, defaults)...)
+		m.FilterChains = append(m.FilterChains, inboundChains(name, p, false, settings)...)
 	}
 	if bothFamilies {
 		m.AdditionalAddresses = alsoIPv6(policy.InboundPort)
@@ -75,18 +75,18 @@ func VirtualInbound(address string, bothFamilies, transparent bool, ports []Inbo
 	if transparent {
 		m.Transparent = wrapperspb.Bool(true)
 	}
-	logUnmatched(m, defaults)
+	applySettings(m, settings)
 	return m
 }
 
 // BindListener returns the listener of one port of the workload at an explicit bind address, for
 // a sidecar with INTERCEPTION_MODE NONE.
-func BindListener(name, address string, p InboundPort, defaults *policy.Policy) *listenerv3.Listener {
+func BindListener(name, address string, p InboundPort, settings *policy.Prepared) *listenerv3.Listener {
 	m := &listenerv3.Listener{
 		Name:             name,
 		Address:          SocketAddress(address, p.Number),
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
-		FilterChains:     inboundChains(name, p, true, defaults),
+		FilterChains:     inboundChains(name, p, true, settings),
 		// A client may be silent at first, as at all other listeners.
 		ListenerFiltersTimeout:           durationpb.New(0),
 		ContinueOnListenerFiltersTimeout: true,
@@ -98,15 +98,15 @@ func BindListener(name, address string, p InboundPort, defaults *policy.Policy) 
 		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector), inspector(httpInspector)}
 	case Connections: // nothing is read: the server may speak first
 	}
-	logUnmatched(m, defaults)
+	applySettings(m, settings)
 	return m
 }
 
 // inboundChains returns the chains of a port of the workload, in a listener of any ports or
 // of only this port. No two chains have the same match.
-func inboundChains(name string, p InboundPort, singlePort bool, defaults *policy.Policy) []*listenerv3.FilterChain {
+func inboundChains(name string, p InboundPort, singlePort bool, settings *policy.Prepared) []*listenerv3.FilterChain {
 	cluster := names.InboundCluster(p.Number)
-	connections := toCluster(cluster, defaults)
+	connections := toCluster(cluster, settings)
 	chain := func(filters []*listenerv3.Filter, transport string, protocols ...string) *listenerv3.FilterChain {
 		match := &listenerv3.FilterChainMatch{TransportProtocol: transport, ApplicationProtocols: protocols}
 		if !singlePort {
@@ -117,12 +117,12 @@ func inboundChains(name string, p InboundPort, singlePort bool, defaults *policy
 	switch p.Carries {
 	case Requests:
 		return []*listenerv3.FilterChain{
-			chain(toWorkload(cluster, p.Number, defaults), rawBuffer),
+			chain(toWorkload(cluster, p.Number, settings), rawBuffer),
 			chain(connections, tlsBuffer), // the workload ends it itself
 		}
 	case Either:
 		return []*listenerv3.FilterChain{
-			chain(toWorkload(cluster, p.Number, defaults), rawBuffer, plaintextHTTP...),
+			chain(toWorkload(cluster, p.Number, settings), rawBuffer, plaintextHTTP...),
 			chain(connections, rawBuffer),
 			chain(connections, tlsBuffer),
 		}
@@ -170,7 +170,7 @@ func anyPort(numbers []uint32) *listenerv3.ListenerFilterChainMatchPredicate {
 
 // toWorkload returns the filters that send requests to a cluster of the workload. Port 0 is
 // any port.
-func toWorkload(cluster string, port uint32, defaults *policy.Policy) []*listenerv3.Filter {
+func toWorkload(cluster string, port uint32, settings *policy.Prepared) []*listenerv3.Filter {
 	action := unlimitedTime(routeTo(cluster))
 	routes := &routev3.RouteConfiguration{
 		Name:             cluster,
@@ -190,7 +190,7 @@ func toWorkload(cluster string, port uint32, defaults *policy.Policy) []*listene
 		UseRemoteAddress:           wrapperspb.Bool(false),
 		StreamIdleTimeout:          durationpb.New(0),
 		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		AccessLog:                  accessLogs(defaults),
-		Tracing:                    tracing(defaults),
+		AccessLog:                  accessLogs(settings),
+		Tracing:                    tracing(settings),
 	})}
 }

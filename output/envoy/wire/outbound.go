@@ -26,7 +26,7 @@ type Outbound struct {
 	BySNI, ByBlock []Chain
 	Rest           Target // of all other connections
 	Passthrough    bool   // Rest is not a service
-	Defaults       *policy.Policy
+	Settings       *policy.Prepared
 }
 
 // Chain sends connections that match to a target.
@@ -49,7 +49,7 @@ func (o *Outbound) Message() *listenerv3.Listener {
 	for _, c := range o.BySNI {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.Match}},
-			Filters:          c.filters(o.Defaults),
+			Filters:          c.filters(o.Settings),
 		})
 	}
 	if len(o.BySNI) > 0 {
@@ -58,11 +58,11 @@ func (o *Outbound) Message() *listenerv3.Listener {
 	if o.Routes != "" {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
-			Filters:          []*listenerv3.Filter{filter(httpFilter, connectionManager(o.Name, o.Routes, o.Defaults))},
+			Filters:          []*listenerv3.Filter{filter(httpFilter, connectionManager(o.Name, o.Routes, o.Settings))},
 		})
 		m.ListenerFilters = append(m.ListenerFilters, inspector(httpInspector))
 	}
-	rest := &listenerv3.FilterChain{Filters: o.Rest.filters(o.Defaults)}
+	rest := &listenerv3.FilterChain{Filters: o.Rest.filters(o.Settings)}
 	if o.Passthrough {
 		rest.Name = names.PassthroughChain
 	}
@@ -74,7 +74,7 @@ func (o *Outbound) Message() *listenerv3.Listener {
 	// A client may be silent at first. To stop waiting would break its protocol.
 	m.ListenerFiltersTimeout = durationpb.New(0)
 	m.ContinueOnListenerFiltersTimeout = true
-	logUnmatched(m, o.Defaults)
+	applySettings(m, o.Settings)
 	return m
 }
 
@@ -92,16 +92,16 @@ func (o *Outbound) blockChains() (chains []*listenerv3.FilterChain) {
 		}
 		all = append(all, ranges...)
 		chains = append(chains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges}, Filters: c.filters(o.Defaults),
+			FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges}, Filters: c.filters(o.Settings),
 		})
 		if o.Routes != "" {
-			requests := connectionManager(o.Name, o.Routes, o.Defaults)
+			requests := connectionManager(o.Name, o.Routes, o.Settings)
 			requests.EarlyHeaderMutationExtensions = []*corev3.TypedExtensionConfig{unnamedTo(c.Cluster)}
 			chains = append(chains, &listenerv3.FilterChain{
 				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges, ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
 				Filters:          []*listenerv3.Filter{filter(httpFilter, requests)},
 			}, &listenerv3.FilterChain{ // all other plaintext, which Envoy does not look for without this chain
-				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges, TransportProtocol: rawBuffer}, Filters: c.filters(o.Defaults),
+				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges, TransportProtocol: rawBuffer}, Filters: c.filters(o.Settings),
 			})
 		}
 	}
@@ -109,7 +109,7 @@ func (o *Outbound) blockChains() (chains []*listenerv3.FilterChain) {
 		if len(all) > 0 && !c.Crowded {
 			chains = append(chains, &listenerv3.FilterChain{
 				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: all, ServerNames: []string{c.Match}},
-				Filters:          c.filters(o.Defaults),
+				Filters:          c.filters(o.Settings),
 			})
 		}
 	}
@@ -123,7 +123,7 @@ func cidr(block string) *corev3.CidrRange {
 
 // VirtualOutbound returns the listener that connections are redirected to. It hands them
 // over to the listener of their original address; all others go to the given cluster.
-func VirtualOutbound(address string, bothFamilies, transparent bool, other string, defaults *policy.Policy) *listenerv3.Listener {
+func VirtualOutbound(address string, bothFamilies, transparent bool, other string, settings *policy.Prepared) *listenerv3.Listener {
 	m := &listenerv3.Listener{
 		Name:             names.VirtualOutbound,
 		Address:          SocketAddress(address, policy.OutboundPort),
@@ -134,9 +134,9 @@ func VirtualOutbound(address string, bothFamilies, transparent bool, other strin
 				// A connection to this very port would be handed over to itself for ever.
 				Name:             names.VirtualOutbound + "-blackhole",
 				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(policy.OutboundPort)},
-				Filters:          toCluster(names.BlackHole, defaults),
+				Filters:          toCluster(names.BlackHole, settings),
 			},
-			{Name: names.VirtualOutbound + "-catchall-tcp", Filters: toCluster(other, defaults)},
+			{Name: names.VirtualOutbound + "-catchall-tcp", Filters: toCluster(other, settings)},
 		},
 	}
 	if bothFamilies {
@@ -145,6 +145,6 @@ func VirtualOutbound(address string, bothFamilies, transparent bool, other strin
 	if transparent {
 		m.Transparent = wrapperspb.Bool(true)
 	}
-	logUnmatched(m, defaults)
+	applySettings(m, settings)
 	return m
 }

@@ -51,8 +51,8 @@ var accessLogFields = map[string]string{
 }
 
 // accessLogs returns the access logs of requests and connections in listeners.
-func accessLogs(defaults *policy.Policy) []*accesslogv3.AccessLog {
-	a := defaults.AccessLog
+func accessLogs(settings *policy.Prepared) []*accesslogv3.AccessLog {
+	a := settings.Defaults.AccessLog
 	if a == nil || a.Path == "" {
 		return nil
 	}
@@ -75,9 +75,10 @@ func accessLogFormat(a *policy.AccessLog) *corev3.SubstitutionFormatString {
 	}}
 }
 
-// logUnmatched makes a listener log the connections that match none of its filter chains.
-func logUnmatched(m *listenerv3.Listener, defaults *policy.Policy) {
-	m.AccessLog = accessLogs(defaults)
+// applySettings applies the settings that all listeners have in common. An option of all
+// listeners belongs here. Connections that match no filter chain are logged.
+func applySettings(m *listenerv3.Listener, settings *policy.Prepared) {
+	m.AccessLog = accessLogs(settings)
 	for _, log := range m.GetAccessLog() {
 		log.Filter = &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
 			ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{"NR"}},
@@ -87,8 +88,8 @@ func logUnmatched(m *listenerv3.Listener, defaults *policy.Policy) {
 
 // tracing returns the tracing of requests in listeners; nil for none. An Envoy accepts it
 // before it has the cluster of the collector, and drops spans until then.
-func tracing(defaults *policy.Policy) *hcmv3.HttpConnectionManager_Tracing {
-	t := defaults.Tracing
+func tracing(settings *policy.Prepared) *hcmv3.HttpConnectionManager_Tracing {
+	t := settings.Defaults.Tracing
 	if t == nil {
 		return nil
 	}
