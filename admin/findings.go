@@ -49,7 +49,7 @@ const (
 
 // readiness adds the obstacles that no source has, and reports whether there are none at
 // all.
-func (p Parts) readiness(f *findings, connected int) bool {
+func (f *findings) readiness(p Parts, connected int) bool {
 	missing := p.Missing()
 	for _, o := range missing {
 		if o.Source == "" {
@@ -71,7 +71,7 @@ func waiting(connected int) string {
 }
 
 // process adds a stuck data path, and survived panics.
-func (p Parts) process(f *findings) {
+func (f *findings) process(p Parts) {
 	if reason := p.Stuck(); reason != "" {
 		f.add(SeverityError, "catalog", time.Time{}, reason, "restart this process, and report its log")
 	}
@@ -93,7 +93,7 @@ func (p Parts) process(f *findings) {
 }
 
 // sources adds the sources that are not live, and the objects that they rejected.
-func (p Parts) sources(f *findings, ready bool, connected int) {
+func (f *findings) sources(p Parts, ready bool, connected int) {
 	required := map[string]bool{}
 	for _, s := range p.Config().Sources {
 		required[s.Name] = s.Required
@@ -188,7 +188,7 @@ func (d Disk) findings(f *findings) {
 }
 
 // certificates adds certificates that cannot be read anew, or that expire.
-func (p Parts) certificates(f *findings) {
+func (f *findings) certificates(p Parts) {
 	for name, r := range p.outputs() {
 		certificateFindings(f, "output "+name, r.Certificates)
 	}

@@ -92,14 +92,14 @@ func (p Parts) status(now time.Time) Status {
 		clients[o.name] = o.Engine.Clients()
 		connected += len(clients[o.name])
 	}
-	ready := p.readiness(&f, connected)
-	p.process(&f)
-	p.sources(&f, ready, connected)
+	ready := f.readiness(p, connected)
+	f.process(p)
+	f.sources(p, ready, connected)
 	p.Config().findings(&f)
 	if p.Store != nil {
 		p.Store().findings(&f)
 	}
-	p.certificates(&f)
+	f.certificates(p)
 	for name, r := range p.outputs() {
 		if r.Writer != nil {
 			writerFindings(&f, name, r.Writer)

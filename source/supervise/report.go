@@ -10,7 +10,7 @@ import (
 
 // report adds an event about the committed writes of a reading, and logs removals. Records
 // about the source itself do not count.
-func (m *mirror) report(writes []model.Write) {
+func report(cfg Config, source string, writes []model.Write) {
 	var added, changed, removed []model.Ref
 	for _, w := range writes {
 		switch r := w.Record; {
@@ -39,9 +39,9 @@ func (m *mirror) report(writes []model.Write) {
 	if len(parts) == 0 {
 		return
 	}
-	m.cfg.Events.Add(events.Event{Kind: events.Records, Source: m.source, Text: strings.Join(parts, ", "), Names: names})
+	cfg.Events.Add(events.Event{Kind: events.Records, Source: source, Text: strings.Join(parts, ", "), Names: names})
 	if len(removed) > 0 {
-		m.cfg.Log.Info("records removed", "source", m.source, "count", countKinds(removed), "first", names[0])
+		cfg.Log.Info("records removed", "source", source, "count", countKinds(removed), "first", names[0])
 	}
 }
 
