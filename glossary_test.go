@@ -37,7 +37,7 @@ var privateWords = map[string]string{
 	"heed": "handle", "tend": "keep up", "attend": "keep up", "told": "notified", "news": "pending events",
 	"mend": "fix a document, repair an object", "relieve": "release", "thin": "drop", "vanish": "remove", "because": "reason",
 	"refuse": "reject, or NACK if a client does", "refused": "rejected, or NACKed if by a client", "refusal": "rejection, or NACK if a client's",
-	"accepted": "ACKed", "void": "empty", "apart": "by name", "entrance": "gateway", "standpoint": "location",
+	"accepted": "ACKed", "void": "empty", "apart": "by name", "entrance": "gateway", "rival": "conflicting service", "claimant": "candidate", "standpoint": "location",
 }
 
 // standardNames have such a word in a term of others.

@@ -60,8 +60,8 @@ func (l dnsListener) table() *vhost.Pieces {
 			continue
 		}
 		domains := h.DomainsFor(h.OwnFor(l.view.Namespace))
-		if h.Contested {
-			domains = h.WonBy(all.Claims, l.view.Namespace, a.sees)
+		if h.InConflict {
+			domains = h.WonBy(all.Candidates, l.view.Namespace, a.sees)
 		}
 		if addresses, names := a.answers(h, domains); len(names) > 0 {
 			table.Add(h.FragmentOf(names, addresses, l.view.settings.DNS.TTL))

@@ -29,7 +29,7 @@ func TestHostsOfAPortFollowTheirChanges(t *testing.T) {
 				continue
 			}
 			got, want := vhost.Of(index, v.hostsIn()), vhost.NewPort(index, vhost.Key{Domain: "cluster.local"})
-			if got, want := claimsOf(got), claimsOf(want); !slices.Equal(got, want) {
+			if got, want := candidatesOf(got), candidatesOf(want); !slices.Equal(got, want) {
 				t.Fatalf("got\n%v\nwant\n%v", got, want)
 			}
 			for _, namespace := range rapid.SliceOf(rapid.SampledFrom([]string{"", "n", "m", "other"})).Draw(t, "viewers") {
@@ -60,10 +60,10 @@ func drawNeighbour(t *rapid.T) model.Event {
 	}}}
 }
 
-// claimsOf lists who claims which domain, and whether somebody else does.
-func claimsOf(a *vhost.Port) (list []string) {
-	for c, h := range a.Claims.All() {
-		list = append(list, fmt.Sprintf("%s %t %s by %v at %p: %t", c.Domain, c.Own, c.Home, c.By.Key, h.Definition, h.Contested))
+// candidatesOf lists the candidates for each domain, and whether they conflict.
+func candidatesOf(a *vhost.Port) (list []string) {
+	for c, h := range a.Candidates.All() {
+		list = append(list, fmt.Sprintf("%s %t %s by %v at %p: %t", c.Domain, c.Own, c.Home, c.By.Key, h.Definition, h.InConflict))
 	}
 	return list
 }

@@ -111,7 +111,7 @@ func (n *singleChanges) crossed() {
 type conflictSearch struct {
 	*vhost.Port
 
-	domains   map[vhost.HomeDomain]*changedHosts
+	domains   map[vhost.LocalDomain]*changedHosts
 	addresses map[string]*changedHosts
 }
 
@@ -127,17 +127,17 @@ type changedHosts struct {
 const mostNamed = 64
 
 func newConflictSearch(all *vhost.Port) *conflictSearch {
-	return &conflictSearch{all, map[vhost.HomeDomain]*changedHosts{}, map[string]*changedHosts{}}
+	return &conflictSearch{all, map[vhost.LocalDomain]*changedHosts{}, map[string]*changedHosts{}}
 }
 
 // of enters the domains and addresses of a service. The namespaces may see that its host has
 // changed.
 func (r *conflictSearch) of(s catalog.ServiceDefinition, by *namespaceSet) {
-	for c := range vhost.NewHost(s, r.Index.Number, r.In).Claims() {
-		enter(r.domains, vhost.HomeDomain{Domain: c.Domain, Home: c.Home}, s.Key.Host, by)
+	for c := range vhost.NewHost(s, r.Index.Number, r.In).Candidates() {
+		enter(r.domains, vhost.LocalDomain{Domain: c.Domain, Home: c.Home}, s.Key.Host, by)
 	}
 	for address := range s.EveryAddress() {
-		enter(r.domains, vhost.HomeDomain{Domain: vhost.Authority(address)}, s.Key.Host, by) // a service may have the address as its host
+		enter(r.domains, vhost.LocalDomain{Domain: vhost.Authority(address)}, s.Key.Host, by) // a service may have the address as its host
 		enter(r.addresses, address, s.Key.Host, by)
 	}
 	enter(r.addresses, strings.Trim(strings.ToLower(s.Key.Host), "[]"), s.Key.Host, by)
@@ -171,7 +171,7 @@ func (r *conflictSearch) found() iter.Seq2[string, *namespaceSet] {
 	return func(yield func(string, *namespaceSet) bool) {
 		for key, is := range r.domains {
 			is.by.own = false // several names share it from here on
-			for c := range vhost.Rivals(r.Claims, vhost.Claim{Domain: key.Domain, Own: key.Home != "", Home: key.Home}) {
+			for c := range vhost.Conflicting(r.Candidates, vhost.Candidate{Domain: key.Domain, Own: key.Home != "", Home: key.Home}) {
 				if c.By.Key.Host != is.host && !yield(c.By.Key.Host, is.by) {
 					return
 				}

@@ -81,7 +81,7 @@ type singleHost struct {
 // singleOf returns a virtual host as a view sees it; ok is false if no domain is left to it.
 func singleOf(a *vhost.Port, v catalog.Viewer, h *vhost.Host) (is singleHost, ok bool) {
 	is = singleHost{Host: h, own: h.OwnFor(v.Namespace)}
-	if h.Contested {
+	if h.InConflict {
 		is.domains = strings.Join(a.Won(h, v), "\n")
 		return is, is.domains != ""
 	}

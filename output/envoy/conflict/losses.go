@@ -182,7 +182,7 @@ func (l portLosses) domains() {
 		}
 		h := vhost.NewHost(s, l.index.Number, in)
 		for _, domain := range h.DomainsFor(h.Home() != "") {
-			c := h.ClaimTo(domain)
+			c := h.CandidateFor(domain)
 			if list := all[c.Domain]; len(list) > 0 && list[0].By.Key.Host != s.Key.Host {
 				several[c.Domain] = struct{}{}
 			}
@@ -196,7 +196,7 @@ func (l portLosses) domains() {
 
 // spelledDomain is a domain of a service, spelled as the service spells it.
 type spelledDomain struct {
-	vhost.Claim
+	vhost.Candidate
 	as string
 }
 

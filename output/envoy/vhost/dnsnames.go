@@ -13,12 +13,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
-// Lookups are those under which applications may look services up: the domains of their
-// virtual hosts, whatever the ports, and the same service has one that several claim. It
-// is made once for all views, from the one before, and is immutable.
+// Lookups are the names under which applications may look services up: the domains of their
+// virtual hosts, whatever the ports. A domain has the same owner as in routes. Lookups are made
+// once for all views, from the ones before, and are immutable.
 type Lookups struct {
-	Claims claimIndex
-	hosts  immutable.Map[catalog.ServiceKey, *LookupHost]
+	Candidates candidateIndex
+	hosts      immutable.Map[catalog.ServiceKey, *LookupHost]
 }
 
 // LookupHost is a service with what is answered for its names.
@@ -31,7 +31,7 @@ type LookupHost struct {
 
 // LookupsOf are the names of all services of a snapshot.
 func LookupsOf(s *catalog.Snapshot, domain string) *Lookups {
-	n := naming{domain: domain, claims: immutable.New[Claim, *Host](Claim.compare).Edit(), hosts: immutable.New[catalog.ServiceKey, *LookupHost](reach.CompareKeys).Edit()}
+	n := naming{domain: domain, candidates: immutable.New[Candidate, *Host](Candidate.compare).Edit(), hosts: immutable.New[catalog.ServiceKey, *LookupHost](reach.CompareKeys).Edit()}
 	for service := range s.Services() {
 		n.enter(service.ServiceDefinition)
 	}
@@ -40,8 +40,8 @@ func LookupsOf(s *catalog.Snapshot, domain string) *Lookups {
 
 // After are the names after a change.
 func (n *Lookups) After(c catalog.Change, domain string) *Lookups {
-	next := naming{domain: domain, claims: n.Claims.Edit(), hosts: n.hosts.Edit()}
-	for key := range c.Services { // all go before any comes, whose claims may equal theirs
+	next := naming{domain: domain, candidates: n.Candidates.Edit(), hosts: n.hosts.Edit()}
+	for key := range c.Services { // all go before any comes, whose candidates may equal theirs
 		next.drop(key)
 	}
 	for _, service := range c.Services {
@@ -63,10 +63,10 @@ func (n *Lookups) Named(yield func(*LookupHost) bool) {
 
 // naming is [names] in the making.
 type naming struct {
-	domain  string
-	claims  *immutable.Editor[Claim, *Host]
-	hosts   *immutable.Editor[catalog.ServiceKey, *LookupHost]
-	changed []Claim // that came or went
+	domain     string
+	candidates *immutable.Editor[Candidate, *Host]
+	hosts      *immutable.Editor[catalog.ServiceKey, *LookupHost]
+	changed    []Candidate // that came or went
 }
 
 func (n *naming) enter(s catalog.ServiceDefinition) {
@@ -75,7 +75,7 @@ func (n *naming) enter(s catalog.ServiceDefinition) {
 	}
 	h := NewHost(s, 0, Key{Domain: n.domain})
 	n.set(h)
-	for c := range h.Claims() {
+	for c := range h.Candidates() {
 		n.changed = append(n.changed, c)
 	}
 }
@@ -86,24 +86,24 @@ func (n *naming) drop(key catalog.ServiceKey) {
 		return
 	}
 	n.hosts.Delete(key)
-	for c := range h.Claims() {
-		n.claims.Delete(c)
+	for c := range h.Candidates() {
+		n.candidates.Delete(c)
 		n.changed = append(n.changed, c)
 	}
 }
 
 func (n *naming) set(h *Host) {
 	n.hosts.Set(h.Key, &LookupHost{Host: h})
-	for c := range h.Claims() {
-		n.claims.Set(c, h)
+	for c := range h.Candidates() {
+		n.candidates.Set(c, h)
 	}
 }
 
 func (n *naming) done() *Lookups {
-	for _, h := range otherwiseContested(n.claims.View(), n.changed) {
+	for _, h := range changedConflicts(n.candidates.View(), n.changed) {
 		n.set(h)
 	}
-	return &Lookups{n.claims.Map(), n.hosts.Map()}
+	return &Lookups{n.candidates.Map(), n.hosts.Map()}
 }
 
 // Names lists those domains that are names, in lower case. Virtual hosts have addresses,

@@ -16,9 +16,9 @@ import (
 // Port is every virtual host of a port. It is made once for all views, from the
 // one before: what did not change is taken over, with its bytes. It is immutable.
 type Port struct {
-	Index  *catalog.PortServices
-	In     Key
-	Claims claimIndex
+	Index      *catalog.PortServices
+	In         Key
+	Candidates candidateIndex
 
 	hosts  *hostIndex // pieces keep it, and nothing else of the port
 	apart  apartIndex
@@ -78,7 +78,7 @@ func Of(index *catalog.PortServices, key Key) *Port {
 func NewPort(index *catalog.PortServices, in Key) *Port {
 	hosts := immutable.New[catalog.ServiceKey, *Host](reach.CompareKeys)
 	none := &Port{
-		In: in, Claims: immutable.New[Claim, *Host](Claim.compare),
+		In: in, Candidates: immutable.New[Candidate, *Host](Candidate.compare),
 		hosts: &hosts, apart: immutable.New[apartKey, *Host](apartKey.compare), totals: &totals{},
 	}
 	return none.after(index, none.allHosts(index))
@@ -97,25 +97,25 @@ func (a *Port) allHosts(index *catalog.PortServices) (hosts []string) {
 
 // after returns the virtual hosts of an index in which services of some hosts have changed.
 func (a *Port) after(index *catalog.PortServices, hosts []string) *Port {
-	b := building{index: index, in: a.In, claims: a.Claims.Edit(), hosts: a.hosts.Edit(), apart: a.apart.Edit(), gone: map[*Host]struct{}{}, come: map[*Host]struct{}{}}
+	b := building{index: index, in: a.In, candidates: a.Candidates.Edit(), hosts: a.hosts.Edit(), apart: a.apart.Edit(), gone: map[*Host]struct{}{}, come: map[*Host]struct{}{}}
 	for _, host := range slices.Compact(slices.Sorted(slices.Values(hosts))) {
 		b.enter(host)
 	}
-	for _, h := range otherwiseContested(b.claims.View(), b.changed) {
+	for _, h := range changedConflicts(b.candidates.View(), b.changed) {
 		b.put(h)
 	}
 	all := b.hosts.Map()
-	return &Port{Index: index, In: a.In, Claims: b.claims.Map(), hosts: &all, apart: b.apart.Map(), totals: a.totals.next(b.gone, b.come)}
+	return &Port{Index: index, In: a.In, Candidates: b.candidates.Map(), hosts: &all, apart: b.apart.Map(), totals: a.totals.next(b.gone, b.come)}
 }
 
 // building is a [Port] in the making.
 type building struct {
-	index   *catalog.PortServices
-	in      Key
-	claims  *immutable.Editor[Claim, *Host]
-	hosts   *immutable.Editor[catalog.ServiceKey, *Host]
-	apart   *immutable.Editor[apartKey, *Host]
-	changed []Claim // that came or went
+	index      *catalog.PortServices
+	in         Key
+	candidates *immutable.Editor[Candidate, *Host]
+	hosts      *immutable.Editor[catalog.ServiceKey, *Host]
+	apart      *immutable.Editor[apartKey, *Host]
+	changed    []Candidate // that came or went
 
 	gone, come map[*Host]struct{} // plain hosts
 }
@@ -134,7 +134,7 @@ func (b *building) enter(host string) {
 		public := s.ExportTo.Len() == 0 || slices.Contains(slices.Collect(s.ExportTo.All()), "*")
 		return len(services) > 1 || !public
 	}
-	for _, h := range was { // all go before any comes, whose claims may equal theirs
+	for _, h := range was { // all go before any comes, whose candidates may equal theirs
 		at, found := slices.BinarySearchFunc(services, h.Key, func(s catalog.ServiceDefinition, key catalog.ServiceKey) int { return reach.CompareKeys(s.Key, key) })
 		if !found || services[at].Definition != h.Definition || selective(h.ServiceDefinition) != h.selective {
 			b.drop(h)
@@ -165,8 +165,8 @@ func (b *building) put(h *Host) {
 		b.leave(was)
 	}
 	b.hosts.Set(h.Key, h)
-	for c := range h.Claims() {
-		b.claims.Set(c, h)
+	for c := range h.Candidates() {
+		b.candidates.Set(c, h)
 		b.changed = append(b.changed, c)
 	}
 	if key, ok := apartOf(h); ok {
@@ -180,8 +180,8 @@ func (b *building) put(h *Host) {
 func (b *building) drop(h *Host) {
 	b.leave(h)
 	b.hosts.Delete(h.Key)
-	for c := range h.Claims() {
-		b.claims.Delete(c)
+	for c := range h.Candidates() {
+		b.candidates.Delete(c)
 		b.changed = append(b.changed, c)
 	}
 }
@@ -218,7 +218,7 @@ func (a *Port) choose(p *Pieces, v catalog.Viewer, hosts iter.Seq[*Host]) {
 		if h.unrouted {
 			continue
 		}
-		if !h.Contested {
+		if !h.InConflict {
 			p.Add(h.fragmentFor(v.Namespace))
 		} else if domains := a.Won(h, v); len(domains) > 0 {
 			p.Add(h.FragmentOf(domains))
@@ -228,7 +228,7 @@ func (a *Port) choose(p *Pieces, v catalog.Viewer, hosts iter.Seq[*Host]) {
 
 // Won lists the domains of a virtual host that no other one has for a viewer.
 func (a *Port) Won(h *Host, v catalog.Viewer) []string {
-	return h.WonBy(a.Claims, v.Namespace, func(s catalog.ServiceDefinition) bool { return a.Index.Means(v, s) })
+	return h.WonBy(a.Candidates, v.Namespace, func(s catalog.ServiceDefinition) bool { return a.Index.Means(v, s) })
 }
 
 // Visible yields the virtual hosts of the services that a viewer sees, by host.

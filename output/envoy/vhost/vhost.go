@@ -24,9 +24,9 @@ type Host struct {
 	own   *Fragment
 	home  unique.Handle[string]
 
-	// Contested says that another service claims one of its domains, so that viewers
-	// differ in who has it.
-	Contested bool
+	// InConflict says that another service is a candidate for one of the domains, so that
+	// the owner depends on the viewer.
+	InConflict bool
 	// selective says that it depends on the viewer whether the host means the service:
 	// the service is not exported to all, or others have its host.
 	selective bool
@@ -57,7 +57,7 @@ func (h *Host) Home() string { return h.home.Value() }
 func (h *Host) OwnFor(namespace string) bool { return namespace != "" && h.Home() == namespace }
 
 // plain reports whether all viewers without a scope see the host with all of its domains.
-func (h *Host) plain() bool { return !h.selective && !h.Contested }
+func (h *Host) plain() bool { return !h.selective && !h.InConflict }
 
 // fragmentFor is the virtual host as viewers of a namespace see it if they see no other
 // service with one of its domains.
@@ -175,6 +175,6 @@ func Authority(address string) string {
 	return address
 }
 
-// HomeDomain is a domain, and the namespace of those who know a service by it if these are
-// not all.
-type HomeDomain struct{ Domain, Home string }
+// LocalDomain is a domain, with the namespace in which a bare name is valid; empty for a
+// domain that is valid everywhere.
+type LocalDomain struct{ Domain, Home string }
