@@ -2,6 +2,7 @@
 package events
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
@@ -36,7 +37,8 @@ type Event struct {
 // The bounds of a log.
 const (
 	kept      = 4096 // events
-	textBytes = 1024 // of each text and name
+	textBytes = 1024 // of a text
+	nameBytes = 256  // of a name
 	// MostNames bounds the names of an event.
 	MostNames = 8
 )
@@ -58,10 +60,10 @@ func (l *Log) Add(e Event) {
 	if l == nil {
 		return
 	}
-	e.Text = cut(e.Text)
+	e.Text = cut(e.Text, textBytes)
 	e.Names = e.Names[:min(len(e.Names), MostNames):min(len(e.Names), MostNames)]
 	for i, name := range e.Names {
-		e.Names[i] = cut(name)
+		e.Names[i] = cut(name, nameBytes)
 	}
 	e.Time = time.Now()
 	l.mu.Lock()
@@ -75,11 +77,12 @@ func (l *Log) Add(e Event) {
 	l.ring[(l.last-1)%kept] = e
 }
 
-func cut(text string) string {
-	if len(text) <= textBytes {
+// cut bounds the bytes of a text. A character that is cut in two is left out.
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return text[:textBytes] + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // After returns the kept events after a serial, oldest first, and the newest serial.

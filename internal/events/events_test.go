@@ -1,9 +1,11 @@
 package events_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -47,9 +49,10 @@ func TestAReaderOfAnEarlierProcessBeginsAnew(t *testing.T) {
 func TestAnEventIsBounded(t *testing.T) {
 	t.Parallel()
 	log := events.New()
-	log.Add(events.Event{Text: strings.Repeat("x", 1<<20), Names: make([]string, 1000)})
+	names := slices.Repeat([]string{strings.Repeat("é", 1<<10)}, 1000)
+	log.Add(events.Event{Text: strings.Repeat("x", 1<<20), Names: names})
 	list, _, _ := log.After(0)
-	if len(list[0].Text) > 1100 || len(list[0].Names) != events.MostNames {
+	if len(list[0].Text) > 1100 || len(list[0].Names) != events.MostNames || len(list[0].Names[0]) > 300 || !utf8.ValidString(list[0].Names[0]) {
 		t.Errorf("%d bytes and %d names are kept", len(list[0].Text), len(list[0].Names))
 	}
 }
