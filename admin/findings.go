@@ -273,9 +273,13 @@ func clientFindings(f *findings, output string, list []push.ClientStatus) {
 		}
 		f.add(SeverityError, "output "+output, one.since,
 			fmt.Sprintf("resources of type %s are %s by %s, which works with older ones; the first is %s: %s", at.name, verb, count(one.n, "client"), one.first.ID, one.text),
-			"isthmus clients '"+one.first.ID+"'")
+			"isthmus clients "+quoted(one.first.ID))
 	}
 }
+
+// quoted makes one word of a shell of a client's text, which may be hostile: operators copy
+// commands.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // conflictFindings adds the services about which sources contradict each other.
 func conflictFindings(f *findings, snapshot *catalog.Snapshot) {

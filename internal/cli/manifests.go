@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +56,8 @@ func validateManifests(c *cobra.Command, paths []string, f format, limit timeout
 			return wrong{fmt.Errorf("%s cannot be read: %w", path, err)}
 		case info.IsDir():
 			folders = append(folders, path)
+		case !isManifest(path):
+			return wrong{fmt.Errorf("%s: a file source reads only *.yaml, *.yml and *.json, without a dot at the beginning; rename the file", path)}
 		default:
 			files = true
 			if err := copyInto(alone, path); err != nil {
@@ -88,24 +89,30 @@ func manifestsIn(folders []string) *config.Config {
 	return loaded
 }
 
+// isManifest reports whether a file source reads a file of this name.
+func isManifest(path string) bool {
+	switch filepath.Ext(path) {
+	case ".yaml", ".yml", ".json":
+		return !strings.HasPrefix(filepath.Base(path), ".")
+	}
+	return false
+}
+
 // copyInto copies a file into a folder, under the path that it was given by.
 func copyInto(folder, path string) error {
-	from, err := os.Open(path)
+	text, err := bounded.File(path)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	target := filepath.Join(folder, strings.ReplaceAll(filepath.Clean(path), "..", "_"))
+	target := folder
+	for part := range strings.SplitSeq(filepath.Clean(path), string(filepath.Separator)) {
+		if strings.HasPrefix(part, ".") { // a file source reads no hidden folders
+			part = "_" + strings.TrimLeft(part, ".")
+		}
+		target = filepath.Join(target, part)
+	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return err
 	}
-	to, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(to, from); err != nil {
-		_ = to.Close()
-		return err
-	}
-	return to.Close()
+	return os.WriteFile(target, text, 0o600)
 }
