@@ -27,7 +27,7 @@ func newEvents() *cobra.Command {
 		Long: `Events shows the changes that a running Isthmus kept, oldest first: records that came,
 changed or went, with their numbers and the first names; sources that entered another
 state; holds that an operator released; configuration files that were applied or rejected.
-The newest 4096 are kept, since the start of the process.
+The newest 4096 about records, and as many others, are kept since the start.
 
 With --follow it goes on until it is interrupted, and prints new ones within a second.
 With -o json or yaml it prints them as data; --follow prints tables only.

@@ -2,6 +2,8 @@
 package events
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,26 +38,28 @@ type Event struct {
 
 // The bounds of a log.
 const (
-	kept      = 4096 // events
+	kept      = 4096 // events about records, and as many others
 	textBytes = 1024 // of a text
 	nameBytes = 256  // of a name
 	// MostNames bounds the names of an event.
 	MostNames = 8
 )
 
-// Log is the newest events of a process. All methods may be called from any goroutine, and
-// on a nil Log, which keeps nothing.
+// Log is the newest events of a process. Changes of records, which may be many in a second,
+// have a bound of their own: they drop no other events. All methods may be called from any
+// goroutine, and on a nil Log, which keeps nothing.
 type Log struct {
-	mu   sync.Mutex // guards all fields; never held across a call
-	ring []Event    // by serial, modulo its length
-	last uint64     // the newest serial; zero before the first event
+	mu      sync.Mutex // guards all fields; never held across a call
+	last    uint64     // the newest serial; zero before the first event
+	records ring
+	rest    ring
 }
 
 // New returns an empty log.
 func New() *Log { return &Log{} }
 
-// Add appends an event, and sets its serial and time. The oldest event is dropped beyond
-// the bound.
+// Add appends an event, and sets its serial and time. The oldest event of its bound is
+// dropped beyond it.
 func (l *Log) Add(e Event) {
 	if l == nil {
 		return
@@ -70,19 +74,11 @@ func (l *Log) Add(e Event) {
 	defer l.mu.Unlock()
 	l.last++
 	e.Serial = l.last
-	if len(l.ring) < kept {
-		l.ring = append(l.ring, e)
+	if e.Kind == Records {
+		l.records.add(e)
 		return
 	}
-	l.ring[(l.last-1)%kept] = e
-}
-
-// cut bounds the bytes of a text. A character that is cut in two is left out.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	l.rest.add(e)
 }
 
 // After returns the kept events after a serial, oldest first, and the newest serial.
@@ -96,13 +92,40 @@ func (l *Log) After(serial uint64) (list []Event, last, lost uint64) {
 	if serial > l.last { // of an earlier process
 		serial = 0
 	}
-	first := l.last - uint64(len(l.ring)) // the serial before the oldest kept event
-	if serial < first {
-		lost, serial = first-serial, first
+	list = append(l.records.after(serial), l.rest.after(serial)...)
+	slices.SortFunc(list, func(a, b Event) int { return cmp.Compare(a.Serial, b.Serial) })
+	return list, l.last, l.last - serial - uint64(len(list))
+}
+
+// ring is a bounded number of events, the newest ones.
+type ring struct {
+	events []Event
+	next   int // the place of the next event, once the ring is full
+}
+
+func (r *ring) add(e Event) {
+	if len(r.events) < kept {
+		r.events = append(r.events, e)
+		return
 	}
-	list = make([]Event, 0, l.last-serial)
-	for at := serial; at < l.last; at++ {
-		list = append(list, l.ring[at%uint64(kept)])
+	r.events[r.next] = e
+	r.next = (r.next + 1) % kept
+}
+
+// after returns the events after a serial, in no order.
+func (r *ring) after(serial uint64) (list []Event) {
+	for _, e := range r.events {
+		if e.Serial > serial {
+			list = append(list, e)
+		}
 	}
-	return list, l.last, lost
+	return list
+}
+
+// cut bounds the bytes of a text. A character that is cut in two is left out.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

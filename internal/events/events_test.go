@@ -37,6 +37,19 @@ func TestEveryEventIsReadOnceOrCountedAsLost(t *testing.T) {
 	})
 }
 
+// Changes of records under churn drop no other event.
+func TestChurnDropsNoOtherEvents(t *testing.T) {
+	t.Parallel()
+	log := events.New()
+	log.Add(events.Event{Kind: events.Configuration, Text: "rejected"})
+	for range 20_000 {
+		log.Add(events.Event{Kind: events.Records})
+	}
+	if list, _, lost := log.After(0); len(list) != 4097 || lost != 20_000-4096 || list[0].Text != "rejected" {
+		t.Errorf("%d events are kept and %d lost, the first is %+v", len(list), lost, list[0])
+	}
+}
+
 func TestAReaderOfAnEarlierProcessBeginsAnew(t *testing.T) {
 	t.Parallel()
 	log := events.New()
