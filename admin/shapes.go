@@ -46,6 +46,9 @@ type Rejected struct {
 	Reason string `json:"reason"`
 }
 
+// Complaint returns the reason, with the field if one is at fault.
+func (r Rejected) Complaint() string { return complaint(r.Field, r.Reason) }
+
 // Notice is an effect of an object without a fault.
 type Notice struct {
 	Object string `json:"object"` // "consumer default//shop/web"

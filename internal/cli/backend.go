@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/internal/demo"
 )
 
@@ -29,7 +30,7 @@ Exit status: 0 it was ended with Ctrl-C, 1 it could not listen there, 2 wrong us
 			ctx, stop := whileSeen(c)
 			defer stop()
 			if err := demo.Answer(ctx, args[0], c.OutOrStdout()); err != nil {
-				return wrong{err}
+				return term.Wrong(err)
 			}
 			return nil
 		},

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/internal/bootstrap"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
 
 func newBootstrap() *cobra.Command {
@@ -34,7 +35,7 @@ Exit status: 0 it was printed, 2 wrong usage.`,
 
 func newBootstrapEnvoy() *cobra.Command {
 	var e bootstrap.Envoy
-	f := document(asYAML)
+	f := document(term.AsYAML)
 	c := &cobra.Command{
 		Use:   "envoy --node NAME --address HOST:PORT",
 		Short: "Print the bootstrap of an Envoy",
@@ -66,7 +67,7 @@ Exit status: 0 it was printed, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			if f == document(asJSON) {
+			if f == document(term.AsJSON) {
 				return printJSON(c, text)
 			}
 			_, err = c.OutOrStdout().Write(text)
@@ -117,7 +118,7 @@ Exit status: 0 it was printed, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			return printAs(c, asJSON, client, nil)
+			return term.Print(c, term.AsJSON, client, nil)
 		},
 	}
 	nodeFlags(c, &g.Node)
@@ -162,19 +163,19 @@ func printJSON(c *cobra.Command, text []byte) error {
 		return err
 	}
 	_, err = b.WriteTo(c.OutOrStdout())
-	say(c.OutOrStdout(), "\n")
+	term.Say(c.OutOrStdout(), "\n")
 	return err
 }
 
 // document is the format in which a command prints a file for another program.
-type document format
+type document term.Format
 
 // String implements the flag's value, as Set and Type do.
 func (d *document) String() string { return string(*d) }
 
 // Set parses the format from the command line.
 func (d *document) Set(s string) error {
-	if s != string(asYAML) && s != string(asJSON) {
+	if s != string(term.AsYAML) && s != string(term.AsJSON) {
 		return errors.New("use yaml or json")
 	}
 	*d = document(s)

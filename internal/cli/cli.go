@@ -1,4 +1,5 @@
-// Package cli is the command line: one file per command.
+// Package cli is the command line: one file per command. Commands that look at a running
+// Isthmus are in package inspect, and printing is in package term.
 //
 // Exit status is 0 on success. It is 1 when the checked object is faulty or the output
 // could not be printed, and 2 when the command was used wrongly. A command that a signal
@@ -7,12 +8,14 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/isthmus-mesh/isthmus/internal/cli/inspect"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
 
 // Exit statuses.
@@ -21,11 +24,6 @@ const (
 	exitWrong = 1
 	exitUsage = 2
 )
-
-// wrong is an error of the checked object, not of the command's use.
-type wrong struct{ error }
-
-func (w wrong) Unwrap() error { return w.error }
 
 // Main runs a command line and returns the exit status. It returns when ctx
 // ends at the latest.
@@ -40,19 +38,19 @@ func Main(ctx context.Context, version string, args []string, in io.Reader, out,
 	case printed.closed():
 		return signaled + int(syscall.SIGPIPE)
 	case printed.err != nil:
-		say(errOut, "%v: not everything was printed; make room there, or print elsewhere\n", printed.err)
+		term.Say(errOut, "%v: not everything was printed; make room there, or print elsewhere\n", printed.err)
 		return exitWrong
 	case err == nil:
 		return exitFine
 	}
-	if w, ok := errors.AsType[wrong](err); ok {
-		say(errOut, "%v\n", error(w))
+	if term.IsWrong(err) {
+		term.Say(errOut, "%v\n", err)
 		if by, ok := interruption(ctx); ok {
 			return by.status()
 		}
 		return exitWrong
 	}
-	say(errOut, "%v\nSee '%s --help'.\n", err, command.CommandPath())
+	term.Say(errOut, "%v\nSee '%s --help'.\n", err, command.CommandPath())
 	return exitUsage
 }
 
@@ -79,8 +77,9 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 	root.SetVersionTemplate(versionOf(version).text())
 	root.AddCommand(
 		newServe(version), newDemo(version), newValidate(), newDiff(), newVersion(version),
-		newStatus(), newEvents(), newSources(), newServices(), newClients(), newWriters(), newBootstrap(),
+		newBootstrap(),
 	)
+	root.AddCommand(inspect.Commands()...)
 	root.InitDefaultCompletionCmd() // the completion command prints to the root's output by now
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // the library's own command accepts any shell's name

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/grpclog"
 
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/internal/demo"
 )
 
@@ -49,7 +50,7 @@ configuration of your own and check it with 'isthmus validate FILE'.`,
 				show.Terminal, show.Rows = true, rowsOf(screen)
 			}
 			if err := demo.Run(ctx, show); err != nil {
-				return wrong{err}
+				return term.Wrong(err)
 			}
 			return nil
 		},

@@ -8,10 +8,12 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/cli/inspect"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
 
 func newDiff() *cobra.Command {
-	var flags adminFlags
+	var flags inspect.Flags
 	c := &cobra.Command{
 		Use:   "diff CONFIG",
 		Short: "Show what a reload would remove or take, and from whom",
@@ -32,39 +34,39 @@ valid, no Isthmus answers, or wrong usage. Next, put the file in place: Isthmus 
 		RunE: func(c *cobra.Command, args []string) error {
 			d, err := compared(c, &flags, args[0])
 			if err != nil {
-				if w, is := errors.AsType[wrong](err); is && c.Context().Err() == nil {
-					return w.error // status 1 is for differences alone
+				if term.IsWrong(err) && c.Context().Err() == nil {
+					return errors.New(err.Error()) // status 1 is for differences alone
 				}
 				return err
 			}
-			if err := printAs(c, flags.format, d, func() error { return printDiff(c, d) }); err != nil {
+			if err := term.Print(c, flags.Format, d, func() error { return printDiff(c, d) }); err != nil {
 				return err
 			}
 			if n := len(d.Changes); n > 0 {
-				return wrong{fmt.Errorf("%d removed or taken; to keep it, change %s, or reload if that is intended", n, args[0])}
+				return term.Wrong(fmt.Errorf("%d removed or taken; to keep it, change %s, or reload if that is intended", n, args[0]))
 			}
 			return nil
 		},
 	}
-	flags.add(c)
+	flags.Add(c)
 	return c
 }
 
 // compared compares a file with the configuration that a running Isthmus uses.
-func compared(c *cobra.Command, flags *adminFlags, path string) (d difference, err error) {
+func compared(c *cobra.Command, flags *inspect.Flags, path string) (d difference, err error) {
 	wanted, err := config.Load(path)
 	if err != nil {
 		return d, err
 	}
 	var now admin.Config
-	if err := flags.get(c.Context(), "/api/v1/config", &now); err != nil {
+	if err := flags.Get(c.Context(), "/api/v1/config", &now); err != nil {
 		return d, err
 	}
 	if len(now.Sources) == 0 {
-		return d, fmt.Errorf("the Isthmus at %s does not return the sources of its configuration; compare 'isthmus version'", flags.url)
+		return d, fmt.Errorf("the Isthmus at %s does not return the sources of its configuration; compare 'isthmus version'", flags.URL)
 	}
 	var services []admin.Service
-	if err := flags.get(c.Context(), "/api/v1/services", &services); err != nil {
+	if err := flags.Get(c.Context(), "/api/v1/services", &services); err != nil {
 		return d, err
 	}
 	return differenceOf(now, services, wanted), nil
@@ -72,15 +74,15 @@ func compared(c *cobra.Command, flags *adminFlags, path string) (d difference, e
 
 func printDiff(c *cobra.Command, d difference) error {
 	for _, name := range d.Added {
-		say(c.OutOrStdout(), "source %s would be added: its services are not known yet\n", name)
+		term.Say(c.OutOrStdout(), "source %s would be added: its services are not known yet\n", name)
 	}
 	if len(d.Changes) == 0 {
-		say(c.OutOrStdout(), "nothing would be removed or taken\n")
+		term.Say(c.OutOrStdout(), "nothing would be removed or taken\n")
 		return nil
 	}
 	var rows [][]string
 	for _, one := range d.Changes {
-		rows = append(rows, []string{one.Change, one.Kind, one.Name, orDash(one.Namespace), one.From, orDash(one.To), one.Reason})
+		rows = append(rows, []string{one.Change, one.Kind, one.Name, term.OrDash(one.Namespace), one.From, term.OrDash(one.To), one.Reason})
 	}
-	return table(c, []string{"change", "kind", "name", "namespace", "from", "to", "reason"}, rows)
+	return term.Table(c, []string{"change", "kind", "name", "namespace", "from", "to", "reason"}, rows)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/internal/bounded"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
@@ -41,10 +42,10 @@ func areManifests(paths []string) bool {
 
 // validateManifests checks files and folders as file sources would read them. Files are
 // copied into a folder of their own, under the paths that were given.
-func validateManifests(c *cobra.Command, paths []string, f format, limit timeout) error {
+func validateManifests(c *cobra.Command, paths []string, f term.Format, limit term.Timeout) error {
 	alone, err := os.MkdirTemp("", "isthmus-validate-")
 	if err != nil {
-		return wrong{fmt.Errorf("make a folder for copies of the manifests: %w", err)}
+		return term.Wrong(fmt.Errorf("make a folder for copies of the manifests: %w", err))
 	}
 	defer os.RemoveAll(alone)
 	var folders []string
@@ -53,15 +54,15 @@ func validateManifests(c *cobra.Command, paths []string, f format, limit timeout
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			return wrong{fmt.Errorf("%s cannot be read: %w", path, err)}
+			return term.Wrong(fmt.Errorf("%s cannot be read: %w", path, err))
 		case info.IsDir():
 			folders = append(folders, path)
 		case !isManifest(path):
-			return wrong{fmt.Errorf("%s: a file source reads only *.yaml, *.yml and *.json, without a dot at the beginning; rename the file", path)}
+			return term.Wrong(fmt.Errorf("%s: a file source reads only *.yaml, *.yml and *.json, without a dot at the beginning; rename the file", path))
 		default:
 			files = true
 			if err := copyInto(alone, path); err != nil {
-				return wrong{fmt.Errorf("%s cannot be read: %w", path, err)}
+				return term.Wrong(fmt.Errorf("%s cannot be read: %w", path, err))
 			}
 		}
 	}
@@ -70,7 +71,7 @@ func validateManifests(c *cobra.Command, paths []string, f format, limit timeout
 	}
 	loaded := manifestsIn(folders)
 	if !c.Flags().Changed("timeout") {
-		limit = timeout(localTimeout)
+		limit = term.Timeout(localTimeout)
 	}
 	v := validation{Problems: []problem{}, rehearsal: shape(app.Rehearsal{})}
 	return validateSources(c, v, loaded, f, limit)

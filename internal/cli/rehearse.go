@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/internal/plain"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -55,9 +56,9 @@ type counts struct {
 }
 
 // rehearsalFlags adds the flags of commands that rehearse.
-func rehearsalFlags(c *cobra.Command, f *format, limit *timeout) {
-	formatFlag(c, f)
-	timeoutFlag(c, limit, time.Minute, "how long to wait for the sources and the API server")
+func rehearsalFlags(c *cobra.Command, f *term.Format, limit *term.Timeout) {
+	term.FormatFlag(c, f)
+	term.TimeoutFlag(c, limit, time.Minute, "how long to wait for the sources and the API server")
 }
 
 // rehearsing reports flags of a dry run that were given without the flag that requests it.
@@ -73,16 +74,16 @@ func rehearsing(c *cobra.Command, dry bool) error {
 
 // rehearse returns the actions that would be written; with an error, the state of the
 // sources alone.
-func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, limit timeout) (rehearsal, error) {
+func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, limit term.Timeout) (rehearsal, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Duration(limit))
 	defer cancel()
 	plan, err := app.Rehearse(ctx, loaded, log)
 	r := shape(plan)
 	switch {
 	case c.Context().Err() != nil:
-		return r, wrong{errors.New("interrupted before all sources were listed; nothing was written")}
+		return r, term.Wrong(errors.New("interrupted before all sources were listed; nothing was written"))
 	case err != nil:
-		return r, wrong{err}
+		return r, term.Wrong(err)
 	}
 	return r, nil
 }
@@ -168,23 +169,23 @@ func printRehearsal(c *cobra.Command, r rehearsal) {
 	out := c.OutOrStdout()
 	printSourcesOf(c, r)
 	for _, w := range r.Warnings {
-		say(out, "warning: %s\n", w)
+		term.Say(out, "warning: %s\n", w)
 	}
 	for _, a := range r.Actions {
 		printAction(c, a)
 	}
 	for _, o := range r.LeftOut {
 		if o.Count == 0 { // the object is not written at all
-			say(out, "left out %s: %s\n", o.Object, o.Reason)
+			term.Say(out, "left out %s: %s\n", o.Object, o.Reason)
 			continue
 		}
-		say(out, "left out of %s: %d: %s\n", o.Object, o.Count, o.Reason)
+		term.Say(out, "left out of %s: %d: %s\n", o.Object, o.Count, o.Reason)
 	}
 	if r.Writer == "" {
 		fmt.Fprintln(out, "no output writes anywhere")
 		return
 	}
-	say(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
+	term.Say(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
 		r.Counts.Create, r.Counts.Update, r.Counts.Delete, r.Counts.Leave)
 	printHandOver(c, r.Actions)
 	printRights(c, r.Rights)
@@ -200,28 +201,28 @@ func printSourcesOf(c *cobra.Command, r rehearsal) {
 // needs the complete list.
 func printRehearsed(c *cobra.Command, s rehearsed) {
 	out := c.OutOrStdout()
-	say(out, "source %s: %s, %d services, %d endpoints, %d rejected", s.Name, s.State, s.Services, s.Endpoints, len(s.Rejected))
+	term.Say(out, "source %s: %s, %d services, %d endpoints, %d rejected", s.Name, s.State, s.Services, s.Endpoints, len(s.Rejected))
 	if s.Reason != "" {
-		say(out, ": %s", s.Reason)
+		term.Say(out, ": %s", s.Reason)
 	}
 	fmt.Fprintln(out)
 	for _, kind := range slices.Sorted(maps.Keys(s.Ignored)) {
-		say(out, "  without effect here: %s of kind %s\n", count(s.Ignored[kind], "object"), kind)
+		term.Say(out, "  without effect here: %s of kind %s\n", term.Count(s.Ignored[kind], "object"), kind)
 	}
 	for _, r := range s.Rejected {
-		say(out, "  rejected %s at %s: %s\n", orDash(r.Object), orDash(r.Where), complaint(r))
+		term.Say(out, "  rejected %s at %s: %s\n", term.OrDash(r.Object), term.OrDash(r.Where), r.Complaint())
 	}
 }
 
 func printAction(c *cobra.Command, a output.Action) {
 	out := c.OutOrStdout()
-	say(out, "%s %s: %s\n", a.Verb, a.Object, a.Reason)
+	term.Say(out, "%s %s: %s\n", a.Verb, a.Object, a.Reason)
 	for i, line := range a.Diff {
 		if i == mostLines {
-			say(out, "    and %d lines more\n", len(a.Diff)-i)
+			term.Say(out, "    and %d lines more\n", len(a.Diff)-i)
 			return
 		}
-		say(out, "    %s\n", line)
+		term.Say(out, "    %s\n", line)
 	}
 }
 
@@ -234,7 +235,7 @@ func printHandOver(c *cobra.Command, actions []output.Action) {
 	if would[output.Update]+would[output.Delete] == 0 {
 		return
 	}
-	say(c.OutOrStdout(), "once they are handed over, it would update %d and delete %d of those that it leaves\n",
+	term.Say(c.OutOrStdout(), "once they are handed over, it would update %d and delete %d of those that it leaves\n",
 		would[output.Update], would[output.Delete])
 }
 
@@ -242,14 +243,14 @@ func printHandOver(c *cobra.Command, actions []output.Action) {
 func printRights(c *cobra.Command, r output.Rights) {
 	out := c.OutOrStdout()
 	if r.Reason != "" {
-		say(out, "%s\n", r.Reason)
+		term.Say(out, "%s\n", r.Reason)
 	}
 	if len(r.Missing) == 0 {
 		return
 	}
-	say(out, "the API server does not allow %s to\n", r.Subject)
+	term.Say(out, "the API server does not allow %s to\n", r.Subject)
 	for _, right := range r.Missing {
-		say(out, "    %s\n", right.String())
+		term.Say(out, "    %s\n", right.String())
 	}
 	fmt.Fprint(out, "apply this, and what is needed is allowed:\n"+plain.Lines(r.Manifest))
 }

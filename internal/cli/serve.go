@@ -9,14 +9,15 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/internal/memory"
 )
 
 func newServe(version string) *cobra.Command {
 	var file configFile
 	var dry bool
-	var f format
-	var limit timeout
+	var f term.Format
+	var limit term.Timeout
 	c := &cobra.Command{
 		Use:   "serve FILE",
 		Short: "Mirror the registries and serve the mesh",
@@ -57,7 +58,7 @@ required source or the API server in time; 2 wrong usage.`,
 			defer signal.Stop(hangup)
 			loaded, err := config.Load(path)
 			if err != nil {
-				return wrong{err}
+				return term.Wrong(err)
 			}
 			log, logging := newLog(loaded.Log, c.ErrOrStderr())
 			if dry {
@@ -65,7 +66,7 @@ required source or the API server in time; 2 wrong usage.`,
 				if err != nil {
 					return err
 				}
-				return printAs(c, f, r, func() error { printRehearsal(c, r); return nil })
+				return term.Print(c, f, r, func() error { printRehearsal(c, r); return nil })
 			}
 			memory.Limit(log)
 			err = stopWithin(c.Context(), log, func() error {
@@ -77,7 +78,7 @@ required source or the API server in time; 2 wrong usage.`,
 				return a.Run(c.Context())
 			})
 			if err != nil {
-				return wrong{err}
+				return term.Wrong(err)
 			}
 			return nil
 		},

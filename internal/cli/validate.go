@@ -12,6 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
@@ -35,8 +36,8 @@ type problem struct {
 func newValidate() *cobra.Command {
 	var named configFile
 	var connect bool
-	var f format
-	var limit timeout
+	var f term.Format
+	var limit term.Timeout
 	c := &cobra.Command{
 		Use:   "validate PATH...",
 		Short: "Check a configuration, or manifests, without acting on them",
@@ -82,27 +83,27 @@ with 'isthmus serve FILE'; one that runs applies a changed file by itself.`,
 }
 
 // validateConfig checks a configuration and the sources that may be read.
-func validateConfig(c *cobra.Command, path string, connect bool, f format, limit timeout) error {
+func validateConfig(c *cobra.Command, path string, connect bool, f term.Format, limit term.Timeout) error {
 	v := validation{File: path, Problems: []problem{}, rehearsal: shape(app.Rehearsal{})}
 	loaded, err := config.Check(path)
 	if err != nil {
-		if f == asTable {
-			return wrong{err}
+		if f == term.AsTable {
+			return term.Wrong(err)
 		}
 		v.Problems = problemsOf(err)
-		return errors.Join(printAs(c, f, v, nil), wrong{errors.New("the configuration is not valid")})
+		return errors.Join(term.Print(c, f, v, nil), term.Wrong(errors.New("the configuration is not valid")))
 	}
 	v.Warnings = append(v.Warnings, loaded.Warnings()...)
-	if f == asTable {
+	if f == term.AsTable {
 		for _, warning := range v.Warnings {
-			say(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)
+			term.Say(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)
 		}
-		say(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
+		term.Say(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
 	}
 	if !connect {
 		loaded = localPart(loaded)
 		if !c.Flags().Changed("timeout") {
-			limit = timeout(localTimeout)
+			limit = term.Timeout(localTimeout)
 		}
 	}
 	return validateSources(c, v, loaded, f, limit)
@@ -133,7 +134,7 @@ func localPart(loaded *config.Config) *config.Config {
 }
 
 // validateSources reads the sources of a configuration once, and prints the result.
-func validateSources(c *cobra.Command, v validation, loaded *config.Config, f format, limit timeout) error {
+func validateSources(c *cobra.Command, v validation, loaded *config.Config, f term.Format, limit term.Timeout) error {
 	if len(loaded.Sources) > 0 {
 		log := slog.New(slog.DiscardHandler) // the result says all of it
 		if len(loaded.Outputs) > 0 {
@@ -143,13 +144,13 @@ func validateSources(c *cobra.Command, v validation, loaded *config.Config, f fo
 		read.Warnings = append(v.Warnings, read.Warnings...)
 		v.rehearsal = read
 		if err != nil {
-			if f == asTable {
+			if f == term.AsTable {
 				printSourcesOf(c, read)
 			}
 			return err
 		}
 	}
-	err := printAs(c, f, v, func() error {
+	err := term.Print(c, f, v, func() error {
 		if len(loaded.Outputs) > 0 {
 			printRehearsal(c, v.rehearsal)
 		} else {
@@ -161,7 +162,7 @@ func validateSources(c *cobra.Command, v validation, loaded *config.Config, f fo
 		return err
 	}
 	if err := v.complaints(); err != nil {
-		return wrong{err}
+		return term.Wrong(err)
 	}
 	return nil
 }

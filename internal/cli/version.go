@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
 
 // programVersion is the description of the program itself.
@@ -24,7 +26,7 @@ func (v programVersion) text() string {
 }
 
 func newVersion(version string) *cobra.Command {
-	var f format
+	var f term.Format
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -36,12 +38,12 @@ Exit status: 0 it was printed, 2 wrong usage.`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := versionOf(version)
-			return printAs(c, f, v, func() error {
+			return term.Print(c, f, v, func() error {
 				_, err := io.WriteString(c.OutOrStdout(), v.text())
 				return err
 			})
 		},
 	}
-	formatFlag(c, &f)
+	term.FormatFlag(c, &f)
 	return c
 }

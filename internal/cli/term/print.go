@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"encoding/json"
@@ -14,30 +14,30 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
-// format is the format in which a command prints data. As a flag's value it is checked
+// Format is the format in which a command prints data. As a flag's value it is checked
 // before the command starts.
-type format string
+type Format string
 
 const (
-	asTable format = "table"
-	asJSON  format = "json"
-	asYAML  format = "yaml"
+	AsTable Format = "table"
+	AsJSON  Format = "json"
+	AsYAML  Format = "yaml"
 )
 
-// formatFlag adds -o to a command that prints data.
-func formatFlag(c *cobra.Command, f *format) {
-	*f = asTable
+// FormatFlag adds -o to a command that prints data.
+func FormatFlag(c *cobra.Command, f *Format) {
+	*f = AsTable
 	c.Flags().VarP(f, "output", "o", "how to print: table, json or yaml")
 }
 
 // String implements the flag's value, as Set and Type do.
-func (f *format) String() string { return string(*f) }
+func (f *Format) String() string { return string(*f) }
 
 // Set parses the format from the command line.
-func (f *format) Set(s string) error {
-	switch format(s) {
-	case asTable, asJSON, asYAML:
-		*f = format(s)
+func (f *Format) Set(s string) error {
+	switch Format(s) {
+	case AsTable, AsJSON, AsYAML:
+		*f = Format(s)
 		return nil
 	default:
 		return errors.New("use table, json or yaml")
@@ -45,18 +45,18 @@ func (f *format) Set(s string) error {
 }
 
 // Type is the value's type in the help text.
-func (f *format) Type() string { return "format" }
+func (f *Format) Type() string { return "format" }
 
-// printAs prints a value as JSON or YAML, or lets table print it.
-func printAs(c *cobra.Command, f format, v any, table func() error) error {
+// Print prints a value as JSON or YAML, or lets table print it.
+func Print(c *cobra.Command, f Format, v any, table func() error) error {
 	switch f {
-	case asJSON:
+	case AsJSON:
 		encoder := json.NewEncoder(plain.JSONWriter(c.OutOrStdout()))
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(v)
-	case asYAML:
+	case AsYAML:
 		return printYAML(c.OutOrStdout(), v)
-	case asTable:
+	case AsTable:
 	}
 	return table()
 }
@@ -75,9 +75,9 @@ func printYAML(w io.Writer, v any) error {
 	return err
 }
 
-// say prints formatted text. Its arguments, which may be foreign text, cannot break out of
+// Say prints formatted text. Its arguments, which may be foreign text, cannot break out of
 // their place in it.
-func say(w io.Writer, format string, args ...any) {
+func Say(w io.Writer, format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case string:
@@ -91,32 +91,32 @@ func say(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, format, args...)
 }
 
-// table writes rows under a heading, in columns.
-func table(c *cobra.Command, heading []string, rows [][]string) error {
+// Table writes rows under a heading, in columns.
+func Table(c *cobra.Command, heading []string, rows [][]string) error {
 	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, strings.ToUpper(strings.Join(heading, "\t")))
 	for _, row := range rows {
 		for i, cell := range row {
 			if i > 0 {
-				say(w, "\t")
+				Say(w, "\t")
 			}
-			say(w, "%s", cell)
+			Say(w, "%s", cell)
 		}
-		say(w, "\n")
+		Say(w, "\n")
 	}
 	return w.Flush()
 }
 
-// orDash replaces an empty text by a dash.
-func orDash(s string) string {
+// OrDash replaces an empty text by a dash.
+func OrDash(s string) string {
 	if s == "" {
 		return "-"
 	}
 	return s
 }
 
-// count returns a number with its noun.
-func count(n int, noun string) string {
+// Count returns a number with its noun.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

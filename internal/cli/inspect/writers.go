@@ -1,15 +1,16 @@
-package cli
+package inspect
 
 import (
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
 func newWriters() *cobra.Command {
-	var flags adminFlags
+	var flags Flags
 	c := &cobra.Command{
 		Use:   "writers",
 		Short: "Show the outputs that write into another system, and what they could not write",
@@ -27,13 +28,13 @@ Exit status: 0 they were printed, whatever their states; 1 no answer from the ad
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var writers []output.Writer
-			if err := flags.get(c.Context(), "/api/v1/writers", &writers); err != nil {
+			if err := flags.Get(c.Context(), "/api/v1/writers", &writers); err != nil {
 				return err
 			}
-			return printAs(c, flags.format, writers, func() error { return printWriters(c, writers) })
+			return term.Print(c, flags.Format, writers, func() error { return printWriters(c, writers) })
 		},
 	}
-	flags.add(c)
+	flags.Add(c)
 	return c
 }
 
@@ -41,11 +42,11 @@ func printWriters(c *cobra.Command, writers []output.Writer) error {
 	var rows [][]string
 	for _, w := range writers {
 		rows = append(rows, []string{
-			w.Name, w.State, orDash(w.Age), orDash(w.Leader), strconv.Itoa(w.Objects), strconv.Itoa(w.Pending),
-			strconv.Itoa(len(w.Failed)), strconv.Itoa(len(w.Held)), orDash(w.Reason),
+			w.Name, w.State, term.OrDash(w.Age), term.OrDash(w.Leader), strconv.Itoa(w.Objects), strconv.Itoa(w.Pending),
+			strconv.Itoa(len(w.Failed)), strconv.Itoa(len(w.Held)), term.OrDash(w.Reason),
 		})
 	}
-	if err := table(c, []string{"output", "state", "for", "leader", "objects", "pending", "failed", "held", "reason"}, rows); err != nil {
+	if err := term.Table(c, []string{"output", "state", "for", "leader", "objects", "pending", "failed", "held", "reason"}, rows); err != nil {
 		return err
 	}
 	for _, w := range writers {
@@ -69,9 +70,9 @@ func printWriters(c *cobra.Command, writers []output.Writer) error {
 // printObjects prints the first objects of a list, each with a reason.
 func printObjects(c *cobra.Command, title string, list [][2]string) {
 	for _, one := range list[:min(shownRejections, len(list))] {
-		say(c.OutOrStdout(), "\n%s %s\n  %s\n", title, one[0], one[1])
+		term.Say(c.OutOrStdout(), "\n%s %s\n  %s\n", title, one[0], one[1])
 	}
 	if more := len(list) - shownRejections; more > 0 {
-		say(c.OutOrStdout(), "\n%s %d more: -o json shows all of them\n", title, more)
+		term.Say(c.OutOrStdout(), "\n%s %d more: -o json shows all of them\n", title, more)
 	}
 }

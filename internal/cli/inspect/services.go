@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"fmt"
@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
 
 func newServices() *cobra.Command {
-	var flags adminFlags
+	var flags Flags
 	c := &cobra.Command{
 		Use:   "services [HOST]",
 		Short: "Show the merged services, or one with its endpoints and where each came from",
@@ -35,10 +36,10 @@ API; 2 wrong usage.`,
 				path += "/" + url.PathEscape(args[0])
 			}
 			var services []admin.Service
-			if err := flags.get(c.Context(), path, &services); err != nil {
+			if err := flags.Get(c.Context(), path, &services); err != nil {
 				return err
 			}
-			return printAs(c, flags.format, services, func() error {
+			return term.Print(c, flags.Format, services, func() error {
 				if len(args) == 1 {
 					return printService(c, services)
 				}
@@ -46,7 +47,7 @@ API; 2 wrong usage.`,
 			})
 		},
 	}
-	flags.add(c)
+	flags.Add(c)
 	return c
 }
 
@@ -67,7 +68,7 @@ func printServices(c *cobra.Command, services []admin.Service) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(c, heading, rows)
+	return term.Table(c, heading, rows)
 }
 
 // healthy counts the endpoints of a service for a cell of a table.
@@ -93,19 +94,19 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		say(out, "%s in namespace %s: %s, ports %s, %d of %d endpoints healthy, revision %d\n",
+		term.Say(out, "%s in namespace %s: %s, ports %s, %d of %d endpoints healthy, revision %d\n",
 			s.Host, s.Namespace, s.Resolution, ports(s), s.Endpoints.Healthy, s.Endpoints.Total, s.Revision)
 		for _, r := range s.Records {
-			say(out, "  from %s%s\n", r.Record, contribution(r))
+			term.Say(out, "  from %s%s\n", r.Record, contribution(r))
 		}
 		for _, f := range s.Conflicts {
-			say(out, "  conflict over %s: %s wins over %s: %s\n", f.Field, f.Kept, f.Lost, f.Reason)
+			term.Say(out, "  conflict over %s: %s wins over %s: %s\n", f.Field, f.Kept, f.Lost, f.Reason)
 		}
 		for _, n := range s.NotOffered {
-			say(out, "  not offered to %s clients: %s\n", n.Kind, n.Reason)
+			term.Say(out, "  not offered to %s clients: %s\n", n.Kind, n.Reason)
 		}
 		if n := s.Endpoints.Unserved; n > 0 {
-			say(out, "  %d healthy but given to no client: see the column UNSERVED\n", n)
+			term.Say(out, "  %d healthy but given to no client: see the column UNSERVED\n", n)
 		}
 		fmt.Fprintln(out)
 		if err := printInstances(c, s.Instances); err != nil {
@@ -151,11 +152,11 @@ func printInstances(c *cobra.Command, instances []admin.EndpointClaim) error {
 	for _, e := range instances {
 		row := instanceRow(e)
 		if left {
-			row = append(row, orDash(e.Unserved))
+			row = append(row, term.OrDash(e.Unserved))
 		}
 		rows = append(rows, row)
 	}
-	return table(c, header, rows)
+	return term.Table(c, header, rows)
 }
 
 func instanceRow(e admin.EndpointClaim) []string {
@@ -174,5 +175,5 @@ func instanceRow(e admin.EndpointClaim) []string {
 	if e.Held {
 		record += " (held)"
 	}
-	return []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, orDash(e.Locality), record}
+	return []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, term.OrDash(e.Locality), record}
 }

@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 )
 
@@ -17,7 +18,7 @@ import (
 const followPause = time.Second
 
 func newEvents() *cobra.Command {
-	var flags adminFlags
+	var flags Flags
 	var follow bool
 	var source, host string
 	var since time.Duration
@@ -36,7 +37,7 @@ Exit status: 0 they were printed; 1 no answer from the admin API; 2 wrong usage.
 		Example: "  isthmus events --since 10m\n  isthmus events --source legacy --follow\n  isthmus events --host reviews.example.com -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if follow && flags.format != asTable {
+			if follow && flags.Format != term.AsTable {
 				return errors.New("--follow prints tables only; leave out -o, or ask again for data")
 			}
 			query := url.Values{}
@@ -51,7 +52,7 @@ Exit status: 0 they were printed; 1 no answer from the admin API; 2 wrong usage.
 			return showEvents(c, &flags, query, follow)
 		},
 	}
-	flags.add(c)
+	flags.Add(c)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until interrupted")
 	c.Flags().StringVar(&source, "source", "", "only events of this source")
 	c.Flags().StringVar(&host, "host", "", "only events that name this host, among their first records")
@@ -60,13 +61,13 @@ Exit status: 0 they were printed; 1 no answer from the admin API; 2 wrong usage.
 }
 
 // showEvents prints the kept events, and with follow the later ones.
-func showEvents(c *cobra.Command, flags *adminFlags, query url.Values, follow bool) error {
+func showEvents(c *cobra.Command, flags *Flags, query url.Values, follow bool) error {
 	for {
 		var page admin.Events
-		if err := flags.get(c.Context(), "/api/v1/events?"+query.Encode(), &page); err != nil {
+		if err := flags.Get(c.Context(), "/api/v1/events?"+query.Encode(), &page); err != nil {
 			return err
 		}
-		err := printAs(c, flags.format, page, func() error { printEvents(c, page); return nil })
+		err := term.Print(c, flags.Format, page, func() error { printEvents(c, page); return nil })
 		if err != nil || !follow {
 			return err
 		}
@@ -74,7 +75,7 @@ func showEvents(c *cobra.Command, flags *adminFlags, query url.Values, follow bo
 		select {
 		case <-time.After(followPause):
 		case <-c.Context().Done():
-			return wrong{errors.New("interrupted")}
+			return term.Wrong(errors.New("interrupted"))
 		}
 	}
 }
@@ -82,12 +83,12 @@ func showEvents(c *cobra.Command, flags *adminFlags, query url.Values, follow bo
 func printEvents(c *cobra.Command, page admin.Events) {
 	out := c.OutOrStdout()
 	if page.Lost > 0 {
-		say(out, "%s not kept any more\n", count(int(page.Lost), "event")) //nolint:gosec // far fewer
+		term.Say(out, "%s not kept any more\n", term.Count(int(page.Lost), "event")) //nolint:gosec // far fewer
 	}
 	for _, e := range page.Events {
-		say(out, "%s  %s  %s: %s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), string(e.Kind), subjectOf(e), e.Text)
+		term.Say(out, "%s  %s  %s: %s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), string(e.Kind), subjectOf(e), e.Text)
 		if len(e.Names) > 0 {
-			say(out, "  %s\n", strings.Join(e.Names, ", "))
+			term.Say(out, "  %s\n", strings.Join(e.Names, ", "))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
 
 // waitTimeout is the default of --timeout with --wait, and waitPause the time between two
@@ -19,7 +20,7 @@ const (
 )
 
 func newStatus() *cobra.Command {
-	var flags adminFlags
+	var flags Flags
 	var wait bool
 	c := &cobra.Command{
 		Use:   "status [--wait]",
@@ -43,36 +44,36 @@ API; 2 wrong usage.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if wait && !c.Flags().Changed("timeout") {
-				flags.timeout = timeout(waitTimeout)
+				flags.timeout = term.Timeout(waitTimeout)
 			}
 			status, err := statusOf(c, &flags, wait)
 			if err != nil {
 				return err
 			}
-			if err := printAs(c, flags.format, status, func() error { printStatus(c.OutOrStdout(), status); return nil }); err != nil {
+			if err := term.Print(c, flags.Format, status, func() error { printStatus(c.OutOrStdout(), status); return nil }); err != nil {
 				return err
 			}
 			if status.Wrong || !status.Ready {
-				return wrong{errors.New(countsOf(status))}
+				return term.Wrong(errors.New(countsOf(status)))
 			}
 			return nil
 		},
 	}
-	flags.add(c)
+	flags.Add(c)
 	c.Flags().BoolVar(&wait, "wait", false, "ask until the instance is ready without errors or warnings")
 	return c
 }
 
 // statusOf asks for the status, once or until nothing is wrong. The last answer counts if
 // the time is over.
-func statusOf(c *cobra.Command, flags *adminFlags, wait bool) (admin.Status, error) {
+func statusOf(c *cobra.Command, flags *Flags, wait bool) (admin.Status, error) {
 	var last admin.Status
 	answered := false
 	once := *flags
 	for until := time.Now().Add(time.Duration(flags.timeout)); ; {
-		once.timeout = timeout(max(time.Until(until), time.Millisecond))
+		once.timeout = term.Timeout(max(time.Until(until), time.Millisecond))
 		var status admin.Status
-		err := once.get(c.Context(), "/api/v1/status", &status)
+		err := once.Get(c.Context(), "/api/v1/status", &status)
 		if err == nil {
 			last, answered = status, true
 		}
@@ -97,7 +98,7 @@ func countsOf(s admin.Status) string {
 	for _, f := range s.Findings {
 		n[f.Severity]++
 	}
-	return strings.Join([]string{count(n[admin.SeverityError], "error"), count(n[admin.SeverityWarning], "warning"), count(n[admin.SeverityNotice], "notice")}, ", ")
+	return strings.Join([]string{term.Count(n[admin.SeverityError], "error"), term.Count(n[admin.SeverityWarning], "warning"), term.Count(n[admin.SeverityNotice], "notice")}, ", ")
 }
 
 func printStatus(out io.Writer, s admin.Status) {
@@ -105,16 +106,16 @@ func printStatus(out io.Writer, s admin.Status) {
 	if !s.Ready {
 		ready = "not ready"
 	}
-	say(out, "%s, version %s, up for %s: %s, %s, %s, %s\n", ready, s.Version, s.Age,
-		count(s.Sources, "source"), count(s.Services, "service"), count(s.Endpoints, "endpoint"), count(s.Clients, "client"))
+	term.Say(out, "%s, version %s, up for %s: %s, %s, %s, %s\n", ready, s.Version, s.Age,
+		term.Count(s.Sources, "source"), term.Count(s.Services, "service"), term.Count(s.Endpoints, "endpoint"), term.Count(s.Clients, "client"))
 	for _, f := range s.Findings {
 		since := ""
 		if f.Age != "" {
 			since = " for " + f.Age
 		}
-		say(out, "\n%s: %s%s: %s\n  next: %s\n", string(f.Severity), f.About, since, f.Problem, f.Next)
+		term.Say(out, "\n%s: %s%s: %s\n  next: %s\n", string(f.Severity), f.About, since, f.Problem, f.Next)
 	}
 	if len(s.Findings) == 0 {
-		say(out, "no errors, warnings or notices\n")
+		term.Say(out, "no errors, warnings or notices\n")
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
 
 func newSources() *cobra.Command {
-	var flags adminFlags
+	var flags Flags
 	c := &cobra.Command{
 		Use:   "sources [NAME]",
 		Short: "Show the registries: state, since when, and what they rejected",
@@ -32,7 +33,7 @@ admin API, or an error; 2 wrong usage.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var sources []admin.Source
-			if err := flags.get(c.Context(), "/api/v1/sources", &sources); err != nil {
+			if err := flags.Get(c.Context(), "/api/v1/sources", &sources); err != nil {
 				return err
 			}
 			if len(args) == 1 {
@@ -41,16 +42,16 @@ admin API, or an error; 2 wrong usage.`,
 					return err
 				}
 			}
-			return printAs(c, flags.format, sources, func() error { return printSources(c, sources, len(args) == 1) })
+			return term.Print(c, flags.Format, sources, func() error { return printSources(c, sources, len(args) == 1) })
 		},
 	}
-	flags.add(c)
+	flags.Add(c)
 	c.AddCommand(newRelease())
 	return c
 }
 
 func newRelease() *cobra.Command {
-	var flags adminFlags
+	var flags Flags
 	c := &cobra.Command{
 		Use:   "release NAME",
 		Short: "Delete now what a source holds back because too much disappeared at once",
@@ -69,13 +70,13 @@ admin API did not do it; 2 wrong usage.`,
 			if err := flags.post(c.Context(), "/api/v1/sources/"+url.PathEscape(args[0])+"/release", &release); err != nil {
 				return err
 			}
-			return printAs(c, flags.format, release, func() error {
-				say(c.OutOrStdout(), "%s\n", confirmation(args[0], release.Released))
+			return term.Print(c, flags.Format, release, func() error {
+				term.Say(c.OutOrStdout(), "%s\n", confirmation(args[0], release.Released))
 				return nil
 			})
 		},
 	}
-	flags.add(c)
+	flags.Add(c)
 	return c
 }
 
@@ -99,7 +100,7 @@ func sourceOf(sources []admin.Source, name string) ([]admin.Source, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return nil, wrong{fmt.Errorf("no source %q; there are: %s", name, strings.Join(names, ", "))}
+	return nil, term.Wrong(fmt.Errorf("no source %q; there are: %s", name, strings.Join(names, ", ")))
 }
 
 // printSources prints sources, and with detail also the exchanges with registries that push.
@@ -112,11 +113,11 @@ func printSources(c *cobra.Command, sources []admin.Source, detail bool) error {
 		}
 		rows = append(rows, []string{
 			s.Name, s.Kind, s.State, s.Age, strconv.Itoa(s.Services), strconv.Itoa(s.Endpoints),
-			strconv.Itoa(s.Held), strconv.Itoa(len(s.Rejected)), strconv.Itoa(ignored), orDash(s.Reason),
+			strconv.Itoa(s.Held), strconv.Itoa(len(s.Rejected)), strconv.Itoa(ignored), term.OrDash(s.Reason),
 		})
 	}
 	heading := []string{"name", "kind", "state", "for", "services", "endpoints", "held", "rejected", "ignored", "reason"}
-	if err := table(c, heading, rows); err != nil {
+	if err := term.Table(c, heading, rows); err != nil {
 		return err
 	}
 	for _, s := range sources {
@@ -135,39 +136,32 @@ const shownRejections = 20
 
 func printRejected(c *cobra.Command, s admin.Source) {
 	for _, r := range s.Rejected[:min(shownRejections, len(s.Rejected))] {
-		say(c.OutOrStdout(), "\n%s rejected %s\n  at %s\n  %s\n", s.Name, orDash(r.Object), orDash(r.Where), complaint(r))
+		term.Say(c.OutOrStdout(), "\n%s rejected %s\n  at %s\n  %s\n", s.Name, term.OrDash(r.Object), term.OrDash(r.Where), r.Complaint())
 	}
 	if more := len(s.Rejected) - shownRejections; more > 0 {
-		say(c.OutOrStdout(), "\n%s rejected %d more: -o json shows all of them\n", s.Name, more)
+		term.Say(c.OutOrStdout(), "\n%s rejected %d more: -o json shows all of them\n", s.Name, more)
 	}
 }
 
 func printNotices(c *cobra.Command, s admin.Source) {
 	for _, n := range s.Notices[:min(shownRejections, len(s.Notices))] {
-		say(c.OutOrStdout(), "\n%s: notice of %s\n  at %s\n  %s\n", s.Name, orDash(n.Object), orDash(n.Where), n.Text)
+		term.Say(c.OutOrStdout(), "\n%s: notice of %s\n  at %s\n  %s\n", s.Name, term.OrDash(n.Object), term.OrDash(n.Where), n.Text)
 	}
 	if more := len(s.Notices) - shownRejections; more > 0 {
-		say(c.OutOrStdout(), "\n%s: %d notices more: -o json shows all of them\n", s.Name, more)
+		term.Say(c.OutOrStdout(), "\n%s: %d notices more: -o json shows all of them\n", s.Name, more)
 	}
 }
 
 // printExchanges shows the exchanges between a source and a registry that pushes.
 func printExchanges(c *cobra.Command, s admin.Source) {
 	for _, e := range s.Exchanges {
-		say(c.OutOrStdout(), "\n%s: %s: %d resources; %d answers, of which %d were ACKed and %d NACKed, the last %s ago\n",
-			s.Name, e.Type, e.Resources, e.Received, e.ACKed, e.NACKed, orDash(e.Age))
+		term.Say(c.OutOrStdout(), "\n%s: %s: %d resources; %d answers, of which %d were ACKed and %d NACKed, the last %s ago\n",
+			s.Name, e.Type, e.Resources, e.Received, e.ACKed, e.NACKed, term.OrDash(e.Age))
 		if e.Echoed > 0 {
-			say(c.OutOrStdout(), "  %d of the resources came in whole or in part through this Isthmus, and that is left out\n", e.Echoed)
+			term.Say(c.OutOrStdout(), "  %d of the resources came in whole or in part through this Isthmus, and that is left out\n", e.Echoed)
 		}
 		if e.Reason != "" {
-			say(c.OutOrStdout(), "  NACKed last: %s\n", e.Reason)
+			term.Say(c.OutOrStdout(), "  NACKed last: %s\n", e.Reason)
 		}
 	}
-}
-
-func complaint(r admin.Rejected) string {
-	if r.Field == "" {
-		return r.Reason
-	}
-	return r.Field + ": " + r.Reason
 }

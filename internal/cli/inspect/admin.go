@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"cmp"
@@ -19,40 +19,42 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/bounded"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
-// adminFlags are the flags of commands that use the admin API.
-type adminFlags struct {
-	url, tokenFile     string
+// Flags are the flags of commands that use the admin API.
+type Flags struct {
+	URL                string // where the admin API is
+	tokenFile          string
 	caFile, serverName string
-	format             format
-	timeout            timeout
+	Format             term.Format
+	timeout            term.Timeout
 }
 
-func (f *adminFlags) add(c *cobra.Command) {
+func (f *Flags) Add(c *cobra.Command) {
 	fromEnv := func(target *string, flag, variable, otherwise, usage string) {
 		c.Flags().StringVar(target, flag, cmp.Or(os.Getenv(variable), otherwise), usage+" [$"+variable+"]")
 	}
-	fromEnv(&f.url, "admin", "ISTHMUS_ADMIN", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is")
+	fromEnv(&f.URL, "admin", "ISTHMUS_ADMIN", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is")
 	fromEnv(&f.tokenFile, "token-file", "ISTHMUS_ADMIN_TOKEN_FILE", "", "the file with the token that the admin API wants")
 	fromEnv(&f.caFile, "ca-file", "ISTHMUS_ADMIN_CA_FILE", "", "the authorities of an https admin API, in PEM form; default: the system's")
 	fromEnv(&f.serverName, "server-name", "ISTHMUS_ADMIN_SERVER_NAME", "", "the name in the certificate of an https admin API; default: that in --admin")
-	timeoutFlag(c, &f.timeout, 10*time.Second, "how long to wait for its answer")
-	formatFlag(c, &f.format)
+	term.TimeoutFlag(c, &f.timeout, 10*time.Second, "how long to wait for its answer")
+	term.FormatFlag(c, &f.Format)
 }
 
-// get reads one address of the admin API into v.
-func (f *adminFlags) get(ctx context.Context, path string, v any) error {
+// Get reads one address of the admin API into v.
+func (f *Flags) Get(ctx context.Context, path string, v any) error {
 	return f.call(ctx, http.MethodGet, path, v)
 }
 
 // post sends a request for an action to the admin API, and reads the result into v.
-func (f *adminFlags) post(ctx context.Context, path string, v any) error {
+func (f *Flags) post(ctx context.Context, path string, v any) error {
 	return f.call(ctx, http.MethodPost, path, v)
 }
 
-func (f *adminFlags) call(ctx context.Context, method, path string, v any) error {
+func (f *Flags) call(ctx context.Context, method, path string, v any) error {
 	limited, cancel := context.WithTimeout(ctx, time.Duration(f.timeout))
 	defer cancel()
 	client, err := f.client()
@@ -67,48 +69,48 @@ func (f *adminFlags) call(ctx context.Context, method, path string, v any) error
 	response, err := client.Do(request)
 	switch {
 	case err != nil && limited.Err() != nil:
-		return wrong{f.cutShort(ctx, method)}
+		return term.Wrong(f.cutShort(ctx, method))
 	case err != nil:
-		return wrong{fmt.Errorf("no Isthmus answers at %s: %w; start one with 'isthmus serve', or give its admin address with --admin", f.url, err)}
+		return term.Wrong(fmt.Errorf("no Isthmus answers at %s: %w; start one with 'isthmus serve', or give its admin address with --admin", f.URL, err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
-		return wrong{errors.New(cmp.Or(strings.TrimSpace(string(text)), request.URL.String()+" answers "+response.Status))}
+		return term.Wrong(errors.New(cmp.Or(strings.TrimSpace(string(text)), request.URL.String()+" answers "+response.Status)))
 	}
 	if err := json.NewDecoder(bounded.Reader(response.Body, "the answer of "+request.URL.String())).Decode(v); err != nil {
 		if limited.Err() != nil {
-			return wrong{f.cutShort(ctx, method)}
+			return term.Wrong(f.cutShort(ctx, method))
 		}
 		if large, is := errors.AsType[*bounded.TooLarge](err); is {
-			return wrong{fmt.Errorf("%w; check that --admin names the admin address of an Isthmus, or ask for one client or service", large)}
+			return term.Wrong(fmt.Errorf("%w; check that --admin names the admin address of an Isthmus, or ask for one client or service", large))
 		}
-		return wrong{fmt.Errorf("%s is not the response of an Isthmus of this version; check that --admin is its admin address, and compare 'isthmus version'", request.URL)}
+		return term.Wrong(fmt.Errorf("%s is not the response of an Isthmus of this version; check that --admin is its admin address, and compare 'isthmus version'", request.URL))
 	}
 	return nil
 }
 
 // cutShort explains why the command stopped waiting for an answer, by the context of the
 // command: it was interrupted, or otherwise timed out.
-func (f *adminFlags) cutShort(ctx context.Context, method string) error {
+func (f *Flags) cutShort(ctx context.Context, method string) error {
 	undone := "nothing was changed"
 	if method != http.MethodGet {
 		undone = "the request may still take effect: check with 'isthmus sources'"
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted before %s responded; %s", f.url, undone)
+		return fmt.Errorf("interrupted before %s responded; %s", f.URL, undone)
 	}
 	return fmt.Errorf("%s did not respond within %s; %s; increase --timeout, or check %s/livez",
-		f.url, f.timeout.String(), undone, strings.TrimRight(f.url, "/"))
+		f.URL, f.timeout.String(), undone, strings.TrimRight(f.URL, "/"))
 }
 
 // request returns a request to a path of the admin API, with the token if there is one.
-func (f *adminFlags) request(ctx context.Context, method, path string) (*http.Request, error) {
-	base, err := url.Parse(f.url)
+func (f *Flags) request(ctx context.Context, method, path string) (*http.Request, error) {
+	base, err := url.Parse(f.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("--admin %q is not a URL such as http://127.0.0.1:8080", f.url)
+		return nil, fmt.Errorf("--admin %q is not a URL such as http://127.0.0.1:8080", f.URL)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(f.url, "/")+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(f.URL, "/")+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +121,7 @@ func (f *adminFlags) request(ctx context.Context, method, path string) (*http.Re
 		return request, nil
 	}
 	if base.Scheme == "http" && !loopback.IsHost(base.Hostname()) {
-		return nil, fmt.Errorf("--admin %q would receive the token of --token-file in plain text; use https, or kubectl port-forward and http://127.0.0.1:8080", f.url)
+		return nil, fmt.Errorf("--admin %q would receive the token of --token-file in plain text; use https, or kubectl port-forward and http://127.0.0.1:8080", f.URL)
 	}
 	token, err := config.ReadToken(f.tokenFile)
 	if err != nil {
@@ -131,7 +133,7 @@ func (f *adminFlags) request(ctx context.Context, method, path string) (*http.Re
 
 // client returns the HTTP client for the admin API. It follows no redirection, which could
 // send a token to an unknown host.
-func (f *adminFlags) client() (*http.Client, error) {
+func (f *Flags) client() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName}
 	if f.caFile != "" {

@@ -1,4 +1,4 @@
-package cli
+package inspect
 
 import (
 	"errors"
@@ -12,10 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
 
 func newClients() *cobra.Command {
-	var flags adminFlags
+	var flags Flags
 	var resources bool
 	c := &cobra.Command{
 		Use:   "clients [ID] [--resources]",
@@ -44,25 +45,25 @@ connected, or no answer from the admin API; 2 wrong usage.`,
 				return showResources(c, &flags, args)
 			}
 			var clients []admin.Client
-			if err := flags.get(c.Context(), "/api/v1/clients", &clients); err != nil {
+			if err := flags.Get(c.Context(), "/api/v1/clients", &clients); err != nil {
 				return err
 			}
 			if len(args) == 1 {
 				clients = slices.DeleteFunc(clients, func(client admin.Client) bool { return client.ID != args[0] })
 				if len(clients) == 0 {
-					return wrong{fmt.Errorf("no client %q is connected; 'isthmus clients' lists the connected ones", args[0])}
+					return term.Wrong(fmt.Errorf("no client %q is connected; 'isthmus clients' lists the connected ones", args[0]))
 				}
 			}
-			return printAs(c, flags.format, clients, func() error { return printClients(c, clients) })
+			return term.Print(c, flags.Format, clients, func() error { return printClients(c, clients) })
 		},
 	}
-	flags.add(c)
+	flags.Add(c)
 	c.Flags().BoolVar(&resources, "resources", false, "list what the client with this ID holds, resource by resource")
 	return c
 }
 
 // showResources prints a client's resources, which it reads page by page.
-func showResources(c *cobra.Command, flags *adminFlags, args []string) error {
+func showResources(c *cobra.Command, flags *Flags, args []string) error {
 	if len(args) == 0 {
 		return errors.New("--resources needs the ID of one client; 'isthmus clients' lists them")
 	}
@@ -73,12 +74,12 @@ func showResources(c *cobra.Command, flags *adminFlags, args []string) error {
 			path += "&from=" + from
 		}
 		var page admin.ResourcePage
-		if err := flags.get(c.Context(), path, &page); err != nil {
+		if err := flags.Get(c.Context(), path, &page); err != nil {
 			return err
 		}
 		list, from = append(list, page.Resources...), page.Next
 	}
-	return printAs(c, flags.format, list, func() error { return printResources(c, list) })
+	return term.Print(c, flags.Format, list, func() error { return printResources(c, list) })
 }
 
 func printResources(c *cobra.Command, list []admin.ClientResource) error {
@@ -89,10 +90,10 @@ func printResources(c *cobra.Command, list []admin.ClientResource) error {
 			pending = "yes"
 		}
 		rows = append(rows, []string{
-			r.Output, r.Protocol, shortType(r.Type), r.Name, orDash(r.Version), r.State, r.Age, pending, orDash(r.Reason),
+			r.Output, r.Protocol, shortType(r.Type), r.Name, term.OrDash(r.Version), r.State, r.Age, pending, term.OrDash(r.Reason),
 		})
 	}
-	return table(c, []string{"output", "protocol", "type", "name", "version", "state", "for", "pending", "reason"}, rows)
+	return term.Table(c, []string{"output", "protocol", "type", "name", "version", "state", "for", "pending", "reason"}, rows)
 }
 
 func printClients(c *cobra.Command, clients []admin.Client) error {
@@ -105,27 +106,27 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 				subscribed = "all"
 			}
 			rows = append(rows, []string{
-				client.ID, client.Protocol, client.Kind, orDash(client.Namespace), client.Age,
+				client.ID, client.Protocol, client.Kind, term.OrDash(client.Namespace), client.Age,
 				shortType(name), t.State, t.Age, subscribed,
-				strconv.Itoa(t.Held), strconv.Itoa(t.Pending), strconv.Itoa(t.NACKed), orDash(t.Reason),
+				strconv.Itoa(t.Held), strconv.Itoa(t.Pending), strconv.Itoa(t.NACKed), term.OrDash(t.Reason),
 			})
 		}
 		if len(client.Types) == 0 {
-			rows = append(rows, []string{client.ID, client.Protocol, client.Kind, orDash(client.Namespace), client.Age, "-", "idle", "", "", "", "", "", "it has asked for nothing"})
+			rows = append(rows, []string{client.ID, client.Protocol, client.Kind, term.OrDash(client.Namespace), client.Age, "-", "idle", "", "", "", "", "", "it has asked for nothing"})
 		}
 	}
 	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "held", "pending", "nacked", "reason"}
-	if err := table(c, heading, rows); err != nil {
+	if err := term.Table(c, heading, rows); err != nil {
 		return err
 	}
 	for _, client := range clients {
 		printNACKs(c, client)
 		for _, n := range client.Notices {
-			say(c.OutOrStdout(), "\n%s: notice of %s\n", client.ID, n.Object)
+			term.Say(c.OutOrStdout(), "\n%s: notice of %s\n", client.ID, n.Object)
 			if n.Where != "" {
-				say(c.OutOrStdout(), "  at %s\n", n.Where)
+				term.Say(c.OutOrStdout(), "  at %s\n", n.Where)
 			}
-			say(c.OutOrStdout(), "  %s\n", n.Text)
+			term.Say(c.OutOrStdout(), "  %s\n", n.Text)
 		}
 	}
 	return nil
@@ -141,8 +142,8 @@ func printNACKs(c *cobra.Command, client admin.Client) {
 		if t.LastNACK == nil {
 			continue
 		}
-		say(c.OutOrStdout(), "\n%s: %s: %d NACKed, the last %s ago: %s\n  %s\n",
-			client.ID, shortType(name), t.NACKed, t.LastNACK.Age, orDash(t.LastNACK.Reason), nackAdvice)
+		term.Say(c.OutOrStdout(), "\n%s: %s: %d NACKed, the last %s ago: %s\n  %s\n",
+			client.ID, shortType(name), t.NACKed, t.LastNACK.Age, term.OrDash(t.LastNACK.Reason), nackAdvice)
 	}
 }
 
