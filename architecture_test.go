@@ -83,6 +83,7 @@ var rooms = []room{
 	{"output/envoy/vhost", 2, anything},
 	{"output/envoy/conflict", 2, nil},
 	{"output/envoy/leds", 2, nil},
+	{"output/envoy/explain", 2, anything},
 	// Objects of other APIs, for whoever reads or writes them. It does no
 	// I/O, so it has the types of an API and nothing that could speak to one.
 	{"convert/istio", 2, []string{
@@ -155,6 +156,10 @@ var neighbours = []struct{ from, to string }{
 	{"output/envoy/leds", "output/envoy/lb"},
 	{"output/envoy/leds", "output/envoy/reach"},
 	{"output/envoy/leds", "output/envoy/wire"},
+	{"output/envoy/explain", "output"},
+	{"output/envoy/explain", "output/envoy/node"},
+	{"output/envoy/explain", "output/envoy/reach"},
+	{"output/envoy/explain", "output/envoy/wire"},
 	// The top floor is a short stair: main calls the commands, and the commands
 	// start the application, which alone knows every concrete type.
 	{"cmd/*", "internal/cli"},

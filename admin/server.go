@@ -113,6 +113,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/clients", a.clients)
 	mux.HandleFunc("GET /api/v1/clients/{id}/resources", a.resources)
 	mux.HandleFunc("GET /api/v1/writers", a.writers)
+	mux.HandleFunc("GET /api/v1/explain", a.explain)
 	// Prevent cross-site requests by a page in an operator's browser.
 	handler := &guard{
 		Access: parts.Access, exposed: s.exposed.Load, next: http.NewCrossOriginProtection().Handler(mux),

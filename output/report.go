@@ -42,6 +42,8 @@ type Clients struct {
 	// Notices returns, for a snapshot, the effects that a client's words about itself have on
 	// the services it can call. It is nil for an output without such effects.
 	Notices func(now *catalog.Snapshot) func(c push.Client) []Notice
+	// Explain follows a call of a client, connected or not, through its newest resources.
+	Explain func(now *catalog.Snapshot, call Call) Trace
 }
 
 // Notice is an effect that an operator may not expect although nothing is wrong.

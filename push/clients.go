@@ -38,7 +38,7 @@ type ClientStatus struct {
 func (e *Engine) Clients() []ClientStatus {
 	var list []ClientStatus
 	for s := range e.all() {
-		list = append(list, s.status())
+		list = append(list, s.Status())
 	}
 	slices.SortFunc(list, func(a, b ClientStatus) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), a.Since.Compare(b.Since), cmp.Compare(a.Protocol, b.Protocol))

@@ -42,7 +42,8 @@ func (s *Subscriber) NACKs(t Type) int {
 	return 0
 }
 
-func (s *Subscriber) status() ClientStatus {
+// Status returns the state of the subscriber.
+func (s *Subscriber) Status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := ClientStatus{Info: s.Info, Client: s.client}
@@ -83,6 +84,18 @@ func (s *Subscriber) TypeNames() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Resource returns the state of one resource for the subscriber; ok is false if it neither
+// holds the resource nor asks for it.
+func (s *Subscriber) Resource(typeName, name string) (status ResourceStatus, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.interestNamed(typeName)
+	if i == nil {
+		return ResourceStatus{}, false
+	}
+	return session.ResourceOf(i.state, name)
 }
 
 // Resources lists the resources that the subscriber holds of a type, and the names that it

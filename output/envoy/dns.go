@@ -80,13 +80,6 @@ func (l dnsListener) encode(table *vhost.Pieces) push.Encoded {
 // A host is answered only with an address at which a call of it reaches the service. All
 // other names are for the nameservers to answer.
 
-// Addresses of services that have none of their own, where connections are redirected.
-// They are in the ranges that Istio reserves for that.
-const (
-	unroutableIPv4 = "240.240.0.1"
-	unroutableIPv6 = "2001:2::f0f0:1"
-)
-
 // answering finds the addresses of services for a view.
 type answering struct {
 	client  reach.Client
@@ -133,9 +126,9 @@ func (a answering) instead() string {
 	case a.client.Proxy.Mode == node.None:
 		return a.client.Proxy.Shared()
 	case a.client.Proxy.Family == node.IPv6:
-		return unroutableIPv6
+		return names.UnroutableIPv6
 	default:
-		return unroutableIPv4
+		return names.UnroutableIPv4
 	}
 }
 

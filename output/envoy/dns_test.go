@@ -100,7 +100,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 		at("web.c.svc.cluster.local", static, nil, on(444, "TLS")), // no handshake for a short name is its own
 	})
 	u := answeringSettings().Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-	nowhere := []string{unroutableIPv4}
+	nowhere := []string{names.UnroutableIPv4}
 	redirected := map[string][]string{
 		"vip.com": {"10.1.0.1", "fd00::1"}, "web.com": nowhere, "any.com": nowhere, "tls.com": nowhere, "older.com": nowhere,
 		"udp-vip.com": {"10.1.0.2"}, "external-vip.com": {"10.1.0.3"}, "zero.com": nowhere, "*.wild.com": nowhere,
@@ -112,19 +112,19 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 	only := func(of map[string][]string, instead string, keep func(string) bool) map[string][]string {
 		list := map[string][]string{}
 		for host, addresses := range of {
-			if addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a != unroutableIPv4 && !keep(a) }); len(addresses) > 0 {
+			if addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a != names.UnroutableIPv4 && !keep(a) }); len(addresses) > 0 {
 				list[host] = addresses
-				if addresses[0] == unroutableIPv4 {
+				if addresses[0] == names.UnroutableIPv4 {
 					list[host] = []string{instead}
 				}
 			}
 		}
 		return list
 	}
-	ipv4 := only(redirected, unroutableIPv4, func(a string) bool { return !strings.Contains(a, ":") })
-	ipv6 := only(redirected, unroutableIPv6, func(a string) bool { return strings.Contains(a, ":") })
-	ipv6["a.b"] = []string{unroutableIPv6} // requests name the host
-	bound := map[string][]string{}         // newer.com and vip.com share a port with an older one
+	ipv4 := only(redirected, names.UnroutableIPv4, func(a string) bool { return !strings.Contains(a, ":") })
+	ipv6 := only(redirected, names.UnroutableIPv6, func(a string) bool { return strings.Contains(a, ":") })
+	ipv6["a.b"] = []string{names.UnroutableIPv6} // requests name the host
+	bound := map[string][]string{}               // newer.com and vip.com share a port with an older one
 	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "block.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b", "db.com", "web.c.svc.cluster.local"} {
 		bound[host] = []string{names.LocalIPv4}
 	}

@@ -8,7 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy/conflict"
+	"github.com/isthmus-mesh/isthmus/output/envoy/explain"
 	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
@@ -137,6 +139,11 @@ func (t *Translator) Conflicts(ctx context.Context, now *catalog.Snapshot) func(
 // [conflict.Loopback].
 func (t *Translator) LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
 	return conflict.Loopback(ctx, now)
+}
+
+// Explain follows a call of a client through its newest resources. See [explain.Follow].
+func (t *Translator) Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *push.Encoded, call output.Call) output.Trace {
+	return explain.Follow(explain.World{Snapshot: now, Root: root, Domain: t.ClusterDomain, Read: read}, call)
 }
 
 // slot tells a resource from every other through all its revisions. The form

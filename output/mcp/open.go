@@ -150,6 +150,9 @@ func (o *opened) Report() output.Report {
 	t := o.translation
 	r := output.Report{Certificates: o.keeper, Clients: &output.Clients{
 		Engine: o.engine, Kinds: []string{kind}, NotOffered: t.NotOffered,
+		Explain: func(now *catalog.Snapshot, call output.Call) output.Trace {
+			return output.ToControlPlane(now, call, t.NotOffered)
+		},
 		Unserved: func(*catalog.Service) iter.Seq2[catalog.EndpointID, string] { return none },
 	}}
 	if o.listener != nil {

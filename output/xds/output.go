@@ -116,7 +116,7 @@ func (o *opened) Run(ctx context.Context) error {
 func (o *opened) Report() output.Report {
 	t := o.translation
 	r := output.Report{Addr: o.listener.Addr(), Certificates: o.keeper, Clients: &output.Clients{
-		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts,
+		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts, Explain: o.explain,
 	}}
 	if t.Notices != nil {
 		r.Clients.Notices = func(now *catalog.Snapshot) func(push.Client) []output.Notice { return t.Notices(now, o.root) }
@@ -142,6 +142,15 @@ func (o *opened) conflicts(ctx context.Context, now *catalog.Snapshot) func(s *c
 		}
 		return list
 	}
+}
+
+// explain follows a call of a proxy. A control plane makes no calls.
+func (o *opened) explain(now *catalog.Snapshot, call output.Call) output.Trace {
+	if call.Client.Kind == o.translation.Kinds.ControlPlane {
+		return output.ToControlPlane(now, call, o.notOffered)
+	}
+	read := func(typeURL, name string) *push.Encoded { return o.engine.Read(call.Client, typeURL, name) }
+	return o.envoy.Explain(now, o.root, read, call)
 }
 
 func (o *opened) notOffered(s *catalog.Service, kind string) string {

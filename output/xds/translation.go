@@ -40,6 +40,9 @@ type Settings interface {
 	LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// NotOffered returns a function as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
+	// Explain is as in [output.Clients], given the root namespace and the newest resources of
+	// the client.
+	Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *push.Encoded, call output.Call) output.Trace
 }
 
 // Configuration makes the resources of MCP-over-xDS. It makes nothing before the first

@@ -8,5 +8,5 @@ import "github.com/spf13/cobra"
 
 // Commands returns new commands.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{newStatus(), newEvents(), newSources(), newServices(), newClients(), newWriters()}
+	return []*cobra.Command{newStatus(), newEvents(), newSources(), newServices(), newExplain(), newClients(), newWriters()}
 }

@@ -40,3 +40,10 @@ const (
 	LocalIPv4 = "127.0.0.1"
 	LocalIPv6 = "::1"
 )
+
+// Addresses in the answers to lookups of services without an address of their own, where
+// connections are redirected. They are in the ranges that Istio reserves for that.
+const (
+	UnroutableIPv4 = "240.240.0.1"
+	UnroutableIPv6 = "2001:2::f0f0:1"
+)
