@@ -181,7 +181,7 @@ func printRehearsal(c *cobra.Command, r rehearsal) {
 		say(out, "left out of %s: %d: %s\n", o.Object, o.Count, o.Reason)
 	}
 	if r.Writer == "" {
-		fmt.Fprintln(out, "no output writes anywhere")
+		fmt.Fprintln(out, "nothing to write: no output istio is configured")
 		return
 	}
 	say(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
