@@ -23,7 +23,7 @@ func Streams(listener string, server interface {
 		}
 	}
 	count("isthmus_streams_rejected_total", "Streams and connections that were not served, or not any longer.", server.Rejected())
-	count("isthmus_requests_delayed_total", "Requests that had to wait because their stream says too much.", server.Delayed())
+	count("isthmus_requests_delayed_total", "Requests that had to wait because their stream sends too many.", server.Delayed())
 	return list
 }
 

@@ -2,6 +2,7 @@ package push
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -205,6 +206,41 @@ func TestEncodedOnce(t *testing.T) {
 			first = r.Resources[0]
 		}
 		if r.Resources[0] != first {
+			t.Error("a subscriber was given a resource of its own")
+		}
+	}
+	if n := encoded.Load(); n != 1 {
+		t.Errorf("encoded %d times", n)
+	}
+}
+
+// A resource that many workers need at the same time is encoded by the first, and the
+// others wait for its bytes.
+func TestEncodedOnceByWorkersInParallel(t *testing.T) {
+	const workers = 8
+	e := run(t, Config{Workers: workers})
+	var encoded atomic.Int64
+	begun, release := make(chan struct{}), make(chan struct{})
+	subject := &fakeSubject{t: parts, name: "a", content: "0", encoded: &encoded, encode: func(string) {
+		if encoded.Load() == 1 {
+			close(begun)
+			<-release
+		}
+	}}
+	e.publish(fakeWorld{parts: {"a": subject}}, parts)
+	<-e.Primed()
+	subs := make([]*Subscriber, 6*workers)
+	for i := range subs {
+		subs[i] = connected(e, Delta, parts, "a")
+	}
+	<-begun
+	for range 100 { // the other workers reach the resource meanwhile, or come later
+		runtime.Gosched()
+	}
+	close(release)
+	first := subs[0].receive().Resources[0]
+	for _, s := range subs[1:] {
+		if s.receive().Resources[0] != first {
 			t.Error("a subscriber was given a resource of its own")
 		}
 	}

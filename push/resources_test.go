@@ -49,7 +49,7 @@ func TestResourcesShowHowEachStands(t *testing.T) {
 		<-e.Primed()
 		s := connected(e, Delta, parts, nameAt(0), nameAt(1), "absent")
 		typeName := e.table.Load().types[parts].Name
-		const unanswered, lacking = ": the client has not answered yet", "absent idle: there is nothing of this name for the client"
+		const unanswered, lacking = ": the client has not answered yet", "absent idle: no such resource for this client: it does not exist, or the client may not see it"
 		first := s.receive()
 		all, next := s.Resources(typeName, "", 100)
 		if next != "" {

@@ -1,4 +1,5 @@
-// Command isthmus joins every service registry to every mesh.
+// Command isthmus copies services from several registries into one catalog and serves
+// it to Envoy, gRPC clients and Istio.
 package main
 
 import (

@@ -182,7 +182,7 @@ func printRehearsal(c *cobra.Command, r rehearsal) {
 		term.Say(out, "left out of %s: %d: %s\n", o.Object, o.Count, o.Reason)
 	}
 	if r.Writer == "" {
-		fmt.Fprintln(out, "no output writes anywhere")
+		fmt.Fprintln(out, "nothing to write: no output istio is configured")
 		return
 	}
 	term.Say(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",

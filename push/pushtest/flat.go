@@ -16,8 +16,11 @@ type Step struct {
 	// First is the first update, and Next the update that changes one resource of the row for
 	// one client.
 	First, Next push.Update
-	// Client returns one of the clients, which all subscribe to every resource of the row.
+	// Client returns one of the clients.
 	Client func(n int) push.Client
+	// Names returns the names that a client subscribes to. Without it all clients subscribe
+	// to every resource of the row.
+	Names func(n int) []string
 	// Concerned is the number of the client that the change is for.
 	Concerned int
 }
@@ -25,6 +28,14 @@ type Step struct {
 // Looks bounds the look-ups that a change of one resource may take for the affected client:
 // the views and the resource in both worlds, by the dispatcher and by a worker.
 const Looks = 10
+
+// subscription is the first request of a client.
+func (s Step) subscription(t push.Type, n int) push.Request {
+	if s.Names == nil {
+		return push.Request{Type: t, Mode: push.Delta, Wildcard: push.WildcardOn}
+	}
+	return push.Request{Type: t, Mode: push.Delta, Subscribe: s.Names(n)}
+}
 
 // Flat checks that a change which affects one of many clients costs look-ups for that
 // client alone, and reaches no other client.
@@ -53,7 +64,7 @@ func Flat(t *testing.T, rows []push.TypeSpec, clients int, step Step) {
 		list := make([]*push.Subscriber, clients)
 		for n := range list {
 			list[n] = e.Connect(push.Info{}, step.Client(n))
-			if err := list[n].Request(push.Request{Type: p.Type(step.Row), Mode: push.Delta, Wildcard: push.WildcardOn}); err != nil {
+			if err := list[n].Request(step.subscription(p.Type(step.Row), n)); err != nil {
 				t.Fatal(err)
 			}
 		}

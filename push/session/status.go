@@ -112,7 +112,7 @@ func ResourceOf(s *State, name string) (status ResourceStatus, ok bool) {
 		return status, false
 	default:
 		status.State, status.Since = Idle, s.record.began
-		status.Reason = "there is nothing of this name for the client"
+		status.Reason = "no such resource for this client: it does not exist, or the client may not see it"
 		if status.Pending || len(s.fresh) > 0 {
 			status.Reason = "the name is not looked at yet"
 		}

@@ -2,6 +2,7 @@ package scale_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,11 +66,18 @@ func TestSmallBeside(t *testing.T) {
 }
 
 // TestSmallHeld is [BenchmarkHeld] likewise: an Envoy has the clusters that it may see,
-// and a few of its own, and one listener unless it asks for more.
+// and a few of its own, and one listener unless it asks for more. An Envoy that sees few
+// services has allocated less memory.
 func TestSmallHeld(t *testing.T) {
 	const services, few, own = 60, 5, 6
+	allocated := map[string]map[bool]float64{} // by the way, then for few services or all
 	for _, row := range measureHeld(t, size{services: services, instances: services, rounds: 1}, few) {
 		t.Log(row.name, row.figures)
+		way, seen, _ := strings.Cut(row.name, "/services=")
+		if allocated[way] == nil {
+			allocated[way] = map[bool]float64{}
+		}
+		allocated[way][seen == strconv.Itoa(few)] = row.figures["envoy-allocated-MB"]
 		want := float64(services)
 		if strings.HasSuffix(row.name, fmt.Sprintf("=%d", few)) {
 			want = few
@@ -80,6 +88,11 @@ func TestSmallHeld(t *testing.T) {
 		one := strings.Contains(row.name, "clustersOnly=true")
 		if got := row.figures["listeners"]; one != (got == 1) {
 			t.Errorf("%s: Envoy has %v listeners", row.name, got)
+		}
+	}
+	for way, mb := range allocated {
+		if mb[true] >= mb[false] {
+			t.Errorf("%s: Envoy has allocated %.2f MB for %d services and %.2f MB for %d", way, mb[true], few, mb[false], services)
 		}
 	}
 }
