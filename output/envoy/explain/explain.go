@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -272,7 +273,7 @@ func recordText(c catalog.Contributor) string {
 func portsText(ports []model.Port) string {
 	var list []string
 	for _, p := range ports {
-		list = append(list, fmt.Sprint(p.Number))
+		list = append(list, strconv.FormatUint(uint64(p.Number), 10))
 	}
 	return strings.Join(list, ", ")
 }
