@@ -114,10 +114,14 @@ func (a api) service(w http.ResponseWriter, r *http.Request) {
 		list = append(list, shape)
 	}
 	if len(list) == 0 {
-		fail(w, http.StatusNotFound, "no service %q; GET /api/v1/services lists all, and GET /api/v1/sources shows what was rejected", host)
+		unknownService(w, host)
 		return
 	}
 	reply(w, a.parts.Log, list)
+}
+
+func unknownService(w http.ResponseWriter, host string) {
+	fail(w, http.StatusNotFound, "no service %q; 'isthmus services' lists all, and 'isthmus sources' shows rejected objects", host)
 }
 
 // named lists the services of a host. As in DNS, case and a final dot do not matter, but a
@@ -144,6 +148,9 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 		Revision: service.Revision, Stale: stale(service), Conflicts: conflicts.of(service),
 	}
 	out.Addresses = service.Addresses.Slice()
+	if to := service.ExportTo.Slice(); !slices.Contains(to, "*") {
+		out.ExportTo = to
+	}
 	for _, p := range service.Ports {
 		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
 	}

@@ -151,7 +151,7 @@ func (a api) explained(query url.Values) (e explained, err error) {
 func (e *explained) connected(outputs []served, id string) error {
 	for _, o := range outputs {
 		if e.streams = o.Engine.Streams(id); len(e.streams) > 0 {
-			e.served, e.client.ID, e.call.Client = o, id, e.streams[0].Status().Client
+			e.served, e.client.ID, e.call.Client = o, id, e.streams[0].Client()
 			return nil
 		}
 	}
@@ -244,15 +244,12 @@ func (a api) unread() (steps []output.Step) {
 
 // resource returns a resource with its state at the client.
 func (e explained) resource(r output.ResourceName, now time.Time) ExplainedResource {
-	p := ExplainedResource{Type: r.Type, Name: r.Name, Version: r.Version}
 	for _, stream := range e.streams {
 		if status, ok := stream.Resource(r.Type, r.Name); ok {
-			p.Held, p.State, p.Reason, p.Pending = status.Version, string(status.State), status.Reason, status.Pending
-			p.Age = age(now, status.Since)
-			return p
+			return heldShape(r, status, now)
 		}
 	}
-	return p
+	return ExplainedResource{Type: r.Type, Name: r.Name, Version: r.Version}
 }
 
 // judge looks for resources that the client does not work with in their newest version.

@@ -10,6 +10,10 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -19,9 +23,13 @@ const (
 	mostResources   = 5000
 )
 
+// contentBytes bounds the content of a page, but for its first resource.
+const contentBytes = 4 << 20
+
 // stream is a subscriber, with the output that serves it.
 type stream struct {
 	output string
+	engine *push.Engine
 	*push.Subscriber
 }
 
@@ -52,13 +60,18 @@ func (a api) resources(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no client %q is connected; GET /api/v1/clients lists those that are", id)
 		return
 	}
+	content := r.URL.Query().Has("content")
 	page, now := ResourcePage{Resources: []ClientResource{}}, time.Now()
 	for _, one := range streams {
 		for _, typeName := range one.TypeNames() {
 			if want := r.URL.Query().Get("type"); want != "" && want != typeName {
 				continue
 			}
+			before := len(page.Resources)
 			page.fill(one, typeName, from, limit, now)
+			if content {
+				page.read(one, before)
+			}
 		}
 	}
 	reply(w, a.parts.Log, page)
@@ -68,7 +81,7 @@ func (a api) resources(w http.ResponseWriter, r *http.Request) {
 func (a api) streams(id string) (list []stream) {
 	for _, o := range a.parts.served() {
 		for _, subscriber := range o.Engine.Streams(id) {
-			list = append(list, stream{o.name, subscriber})
+			list = append(list, stream{o.name, o.Engine, subscriber})
 		}
 	}
 	return list
@@ -97,6 +110,37 @@ func (p *ResourcePage) fill(from stream, typeName string, begin place, limit int
 	if next != "" {
 		p.Next = place{from.output, from.Info.Protocol, from.Info.Since, typeName, next}.token()
 	}
+}
+
+// read adds the content of a stream's resources, from one on. The page ends where it would
+// become too large.
+func (p *ResourcePage) read(from stream, first int) {
+	client := from.Client()
+	for i := first; i < len(p.Resources); i++ {
+		r := &p.Resources[i]
+		newest := from.engine.Read(client, r.Type, r.Name)
+		if newest == nil || newest.Framed {
+			continue
+		}
+		r.ContentVersion, r.Content = newest.Version.String(), plainContent(newest.Body)
+		if p.content += len(r.Content); p.content > contentBytes && i > 0 && i+1 < len(p.Resources) {
+			p.Resources = p.Resources[:i+1]
+			p.Next = p.end()
+		}
+	}
+}
+
+// plainContent returns a message of the protocol as JSON, or as the base64 text of its bytes
+// if its type is unknown here.
+func plainContent(body []byte) json.RawMessage {
+	var packed anypb.Any
+	if proto.Unmarshal(body, &packed) == nil {
+		if text, err := protojson.Marshal(&packed); err == nil {
+			return text
+		}
+	}
+	text, _ := json.Marshal(body) // of bytes, which does not fail
+	return text
 }
 
 // end returns the place after the last resource.

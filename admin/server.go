@@ -110,6 +110,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("POST /api/v1/sources/{name}/release", onlyJSON(a.release))
 	mux.HandleFunc("GET /api/v1/services", a.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", a.service)
+	mux.HandleFunc("GET /api/v1/services/{host}/clients", a.holders)
 	mux.HandleFunc("GET /api/v1/clients", a.clients)
 	mux.HandleFunc("GET /api/v1/clients/{id}/resources", a.resources)
 	mux.HandleFunc("GET /api/v1/writers", a.writers)

@@ -1,6 +1,9 @@
 package admin
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Source is a source as GET /api/v1/sources shows it.
 type Source struct {
@@ -63,8 +66,9 @@ type Service struct {
 	Resolution string          `json:"resolution"`
 	Ports      []Port          `json:"ports"`
 	Addresses  []string        `json:"addresses,omitempty"`
-	Traffic    string          `json:"traffic,omitempty"` // clients' choice of endpoints, where it is not the default
-	Sources    []string        `json:"sources"`           // in merge order
+	ExportTo   []string        `json:"exportTo,omitempty"` // left out if it is exported to all namespaces
+	Traffic    string          `json:"traffic,omitempty"`  // clients' choice of endpoints, where it is not the default
+	Sources    []string        `json:"sources"`            // in merge order
 	Endpoints  Counts          `json:"endpoints"`
 	Revision   uint64          `json:"revision"`
 	Stale      int             `json:"stale,omitempty"` // records that are not their source's newest version
@@ -184,6 +188,8 @@ type ResourcePage struct {
 	Resources []ClientResource `json:"resources"` // by output, stream, type and name
 	// Next is the value of the parameter from for the next page; empty on the last.
 	Next string `json:"next,omitempty"`
+
+	content int // bytes of content so far
 }
 
 // ClientResource is a client's state of one resource.
@@ -198,4 +204,20 @@ type ClientResource struct {
 	Reason         string    `json:"reason"`  // of the state
 	Age            string    `json:"age"`     // of the state; for an ACKed resource, of the version
 	Pending        bool      `json:"pending"` // a newer version may exist, which is not considered yet
+
+	// With content: the newest resource of the name for the client, and its version. It is the
+	// resource that the client has if the versions are equal. Both are left out if there is
+	// none, and where resources are sent as increments.
+	ContentVersion string          `json:"contentVersion,omitempty"`
+	Content        json.RawMessage `json:"content,omitempty"`
+}
+
+// ServiceClient is a client that has resources of a service, as
+// GET /api/v1/services/HOST/clients shows it.
+type ServiceClient struct {
+	Output    string              `json:"output"`
+	ID        string              `json:"id"`
+	Kind      string              `json:"kind"`
+	Namespace string              `json:"namespace"`
+	Resources []ExplainedResource `json:"resources"` // of the service, as far as the client holds them or asks for them
 }

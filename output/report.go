@@ -42,6 +42,9 @@ type Clients struct {
 	// Notices returns, for a snapshot, the effects that a client's words about itself have on
 	// the services it can call. It is nil for an output without such effects.
 	Notices func(now *catalog.Snapshot) func(c push.Client) []Notice
+	// Named returns the resources that clients of a kind may have of a service alone. It is nil
+	// for an output whose resources are not of single services.
+	Named func(s *catalog.Service, kind string) []ResourceName
 	// Explain follows a call of a client, connected or not, through its newest resources.
 	Explain func(now *catalog.Snapshot, call Call) Trace
 }

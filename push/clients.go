@@ -2,6 +2,7 @@ package push
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -19,10 +20,20 @@ func (e *Engine) Streams(id string) []*Subscriber {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, b *Subscriber) int {
-		return cmp.Or(a.Info.Since.Compare(b.Info.Since), cmp.Compare(a.Info.Protocol, b.Info.Protocol))
-	})
+	slices.SortFunc(list, byIDAndAge)
 	return list
+}
+
+// All yields the subscribers, by identifier and age.
+func (e *Engine) All() iter.Seq[*Subscriber] {
+	list := slices.Collect(e.all())
+	slices.SortFunc(list, byIDAndAge)
+	return slices.Values(list)
+}
+
+// byIDAndAge orders subscribers by identifier, age and protocol.
+func byIDAndAge(a, b *Subscriber) int {
+	return cmp.Or(cmp.Compare(a.Info.ID, b.Info.ID), a.Info.Since.Compare(b.Info.Since), cmp.Compare(a.Info.Protocol, b.Info.Protocol))
 }
 
 // ClientStatus is one subscriber as the admin API shows it.
@@ -37,12 +48,9 @@ type ClientStatus struct {
 // Clients lists the subscribers, by identifier and age.
 func (e *Engine) Clients() []ClientStatus {
 	var list []ClientStatus
-	for s := range e.all() {
-		list = append(list, s.Status())
+	for s := range e.All() {
+		list = append(list, s.status())
 	}
-	slices.SortFunc(list, func(a, b ClientStatus) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), a.Since.Compare(b.Since), cmp.Compare(a.Protocol, b.Protocol))
-	})
 	return list
 }
 

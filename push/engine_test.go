@@ -56,11 +56,11 @@ func TestPatience(t *testing.T) {
 		if late := time.Since(start); late != 1 || contentsOf(second)[0] != "1" {
 			t.Errorf("%v came %v later", contentsOf(second), late)
 		}
-		if standing := s.Status().Types[0].State; standing != Waiting {
+		if standing := s.status().Types[0].State; standing != Waiting {
 			t.Errorf("the client is shown as %s", standing)
 		}
 		s.ack(second)
-		if standing := s.Status().Types[0].State; standing != ACKed {
+		if standing := s.status().Types[0].State; standing != ACKed {
 			t.Errorf("the client is shown as %s", standing)
 		}
 		time.Sleep(time.Hour)
@@ -106,7 +106,7 @@ func TestNACKOfTheOldestResponse(t *testing.T) {
 			sent = append(sent, s.receive())
 		}
 		s.nack(sent[0])
-		if n := s.Status().Types[0].NACKs; n != 1 {
+		if n := s.status().Types[0].NACKs; n != 1 {
 			t.Errorf("%d NACKs were counted", n)
 		}
 		s.ack(sent[responses-1])

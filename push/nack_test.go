@@ -97,7 +97,7 @@ func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cea
 			got = append(got, r)
 			s.ack(r)
 		}
-		if n := s.Status().Types[0].Held; n != 1 {
+		if n := s.status().Types[0].Held; n != 1 {
 			t.Errorf("it is shown to hold %d", n)
 		}
 	})
@@ -148,7 +148,7 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 				e.publish(w, parts, name)
 				nothingComes(t, s)
 			}
-			if n := s.Status().Types[0].Held; n != 1 {
+			if n := s.status().Types[0].Held; n != 1 {
 				t.Errorf("it is shown to hold %d", n)
 			}
 		}
@@ -173,7 +173,7 @@ func TestNACKedIsNotSentAgainAsItIs(t *testing.T) {
 					s.nack(s.receive())
 				}
 			}
-			if n := s.Status().Types[0].NACKs; n != 1 {
+			if n := s.status().Types[0].NACKs; n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
 		})
@@ -262,7 +262,7 @@ func TestNACKOfNothing(t *testing.T) {
 			if want := map[Type]int{wholes: 0, parts: 3}[typ]; again != want {
 				t.Errorf("%d came again, want %d: those that may not be at fault", again, want)
 			}
-			if n := s.Status().Types[0].NACKs; n != 1 {
+			if n := s.status().Types[0].NACKs; n != 1 {
 				t.Errorf("%d NACKs were counted", n)
 			}
 		})

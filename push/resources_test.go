@@ -69,7 +69,7 @@ func TestResourcesShowHowEachStands(t *testing.T) {
 		bad := s.receive()
 		mustShow(t, "before the answer", s, typeName, inOrder(lacking, nameAt(0)+" waiting has"+unanswered, nameAt(1)+" accepted has")...)
 		s.nack(bad)
-		reason := s.Status().Types[0].NACKReason
+		reason := s.status().Types[0].NACKReason
 		mustShow(t, "after the NACK", s, typeName, inOrder(lacking, nameAt(0)+" "+string(NACKed)+": "+reason, nameAt(1)+" accepted has")...)
 	})
 }

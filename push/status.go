@@ -42,8 +42,10 @@ func (s *Subscriber) NACKs(t Type) int {
 	return 0
 }
 
-// Status returns the state of the subscriber.
-func (s *Subscriber) Status() ClientStatus {
+// Client returns the description of the subscriber.
+func (s *Subscriber) Client() Client { return s.client }
+
+func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := ClientStatus{Info: s.Info, Client: s.client}

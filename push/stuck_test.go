@@ -165,14 +165,14 @@ func TestClientThatNeverAnswers(t *testing.T) {
 		if want := 1 + seconds/patience; responses > want || responses < want-1 {
 			t.Errorf("%d responses, want one in %d seconds", responses, patience)
 		}
-		status := s.Status().Types[0]
+		status := s.status().Types[0]
 		if status.State != Waiting || !status.Since.Equal(start) {
 			t.Errorf("the client is shown as %s for %v", status.State, time.Since(status.Since))
 		}
 		s.ack(newest)
 		synctest.Wait()
 		s.ack(newest)
-		if status := s.Status().Types[0]; status.State != ACKed {
+		if status := s.status().Types[0]; status.State != ACKed {
 			t.Errorf("the client is shown as %s", status.State)
 		}
 		s.Close()

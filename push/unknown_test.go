@@ -40,7 +40,7 @@ func TestUnknownNameIsCheap(t *testing.T) {
 						s.ack(r)
 					default:
 					}
-					shown := s.Status().Types[0]
+					shown := s.status().Types[0]
 					return shown.Pending == 0 && shown.State != Waiting
 				})
 				per := float64(liveHeap()-before) / float64(n)

@@ -204,7 +204,7 @@ func TestNameThatWaitsAndGoes(t *testing.T) {
 		if n := follow(s, links); n != 0 {
 			t.Errorf("%d resources came anew, and all of them are as they were", n)
 		}
-		if n := s.Status().Types[1].Pending; n != 0 {
+		if n := s.status().Types[1].Pending; n != 0 {
 			t.Errorf("%d names are shown as pending", n)
 		}
 	})

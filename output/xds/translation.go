@@ -17,6 +17,8 @@ type Translation struct {
 	Settings func() Settings
 	// Unserved is as in [output.Clients].
 	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+	// Named is as in [output.Clients], of proxies.
+	Named func(s *catalog.Service, kind string) []output.ResourceName
 	// Notices is as in [output.Clients], given the root namespace; nil if there are none.
 	Notices func(now *catalog.Snapshot, root string) func(c push.Client) []output.Notice
 	// Configuration makes the types that control planes read.

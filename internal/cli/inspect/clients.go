@@ -17,7 +17,7 @@ import (
 
 func newClients() *cobra.Command {
 	var flags Flags
-	var resources bool
+	var resources, content bool
 	c := &cobra.Command{
 		Use:   "clients [ID] [--resources]",
 		Short: "Show the connected clients and what each has ACKed",
@@ -33,16 +33,20 @@ because of its own metadata, such as listeners at ports that it does not list. N
 With --resources it lists every resource that the client holds or asks for by name, with
 its version. FOR is the age of the state, or of an ACKed version; PENDING says that
 there may be something newer. There can be tens of thousands, and while they are
-read they may change.
+read they may change. With --content it prints each resource as JSON, in its newest
+version for the client: it is what the client has if contentVersion equals version.
 
 Exit status: 0 they were printed, whatever their states; 1 no client with that ID is
 connected, or no answer from the admin API; 2 wrong usage.`,
 		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'\n" +
-			"  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local' --resources",
+			"  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local' --resources --content",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if content && !resources {
+				return errors.New("--content needs --resources")
+			}
 			if resources {
-				return showResources(c, &flags, args)
+				return showResources(c, &flags, args, content)
 			}
 			var clients []admin.Client
 			if err := flags.Get(c.Context(), "/api/v1/clients", &clients); err != nil {
@@ -58,18 +62,22 @@ connected, or no answer from the admin API; 2 wrong usage.`,
 		},
 	}
 	flags.Add(c)
+	c.Flags().BoolVar(&content, "content", false, "with --resources: print the content of each resource, as JSON")
 	c.Flags().BoolVar(&resources, "resources", false, "list what the client with this ID holds, resource by resource")
 	return c
 }
 
 // showResources prints a client's resources, which it reads page by page.
-func showResources(c *cobra.Command, flags *Flags, args []string) error {
+func showResources(c *cobra.Command, flags *Flags, args []string, content bool) error {
 	if len(args) == 0 {
 		return errors.New("--resources needs the ID of one client; 'isthmus clients' lists them")
 	}
 	list := []admin.ClientResource{}
 	for from := "-"; from != ""; {
 		path := "/api/v1/clients/" + url.PathEscape(args[0]) + "/resources?limit=5000"
+		if content {
+			path += "&content"
+		}
 		if from != "-" {
 			path += "&from=" + from
 		}
@@ -78,6 +86,9 @@ func showResources(c *cobra.Command, flags *Flags, args []string) error {
 			return err
 		}
 		list, from = append(list, page.Resources...), page.Next
+	}
+	if content && flags.Format == term.AsTable {
+		return term.Print(c, term.AsJSON, list, nil)
 	}
 	return term.Print(c, flags.Format, list, func() error { return printResources(c, list) })
 }

@@ -138,15 +138,32 @@ func printExplanation(c *cobra.Command, e admin.Explanation) error {
 		return nil
 	}
 	fmt.Fprintln(out)
+	if e.Client.ID == "" {
+		return printNames(c, e.Resources)
+	}
 	var rows [][]string
 	for _, r := range e.Resources {
-		state := r.State
-		if r.Pending {
-			state += ", newer pending"
-		}
-		rows = append(rows, []string{shortType(r.Type), r.Name, term.OrDash(r.Version), term.OrDash(r.Held), term.OrDash(state), term.OrDash(r.Age), term.OrDash(r.Reason)})
+		rows = append(rows, []string{shortType(r.Type), r.Name, term.OrDash(r.Version), term.OrDash(r.Held), stateOf(r), term.OrDash(r.Age), term.OrDash(r.Reason)})
 	}
 	return term.Table(c, []string{"type", "name", "newest", "client has", "state", "for", "reason"}, rows)
+}
+
+// printNames prints the resources of a client that is not connected.
+func printNames(c *cobra.Command, list []admin.ExplainedResource) error {
+	var rows [][]string
+	for _, r := range list {
+		rows = append(rows, []string{shortType(r.Type), r.Name, term.OrDash(r.Version)})
+	}
+	return term.Table(c, []string{"type", "name", "newest"}, rows)
+}
+
+// stateOf returns the state of a resource for a cell of a table.
+func stateOf(r admin.ExplainedResource) string {
+	state := term.OrDash(r.State)
+	if r.Pending {
+		state += ", newer pending"
+	}
+	return state
 }
 
 func clientOf(client admin.ExplainedClient) string {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -15,8 +16,9 @@ import (
 
 func newServices() *cobra.Command {
 	var flags Flags
+	var clients bool
 	c := &cobra.Command{
-		Use:   "services [HOST]",
+		Use:   "services [HOST] [--clients]",
 		Short: "Show the merged services, or one with its endpoints and where each came from",
 		Long: `Services lists the services of the catalog. With a host, in upper or lower case and
 with or without a final dot, it shows that service in each namespace that has it: every
@@ -24,13 +26,20 @@ record that speaks of it, and every endpoint. A record is stale while its newest
 is invalid, and held while its source has stopped listing it; the last good version
 is served, and the reason is shown. A conflict is between two records of the service, or
 with another service over what only one can have. Next, 'isthmus sources' says what was
-rejected, and 'isthmus clients' who has the newest version.
+rejected.
+
+With --clients it lists the clients that hold resources of the service or ask for them,
+each resource with its version and state. 'isthmus explain HOST' says why a client is
+missing there.
 
 Exit status: 0 it was printed; 1 there is no such service, or no answer from the admin
 API; 2 wrong usage.`,
-		Example: "  isthmus services\n  isthmus services reviews.example.com",
+		Example: "  isthmus services\n  isthmus services reviews.example.com\n  isthmus services reviews.example.com --clients",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if clients {
+				return showHolders(c, &flags, args)
+			}
 			path := "/api/v1/services"
 			if len(args) == 1 {
 				path += "/" + url.PathEscape(args[0])
@@ -48,7 +57,30 @@ API; 2 wrong usage.`,
 		},
 	}
 	flags.Add(c)
+	c.Flags().BoolVar(&clients, "clients", false, "list the clients that hold resources of the service")
 	return c
+}
+
+// showHolders prints the clients that hold resources of a host.
+func showHolders(c *cobra.Command, flags *Flags, args []string) error {
+	if len(args) == 0 {
+		return errors.New("--clients needs a host; 'isthmus services' lists them")
+	}
+	var holders []admin.ServiceClient
+	if err := flags.Get(c.Context(), "/api/v1/services/"+url.PathEscape(args[0])+"/clients", &holders); err != nil {
+		return err
+	}
+	return term.Print(c, flags.Format, holders, func() error {
+		var rows [][]string
+		for _, h := range holders {
+			for _, r := range h.Resources {
+				rows = append(rows, []string{
+					h.ID, h.Kind, term.OrDash(h.Namespace), shortType(r.Type), r.Name, term.OrDash(r.Held), stateOf(r), term.OrDash(r.Age), term.OrDash(r.Reason),
+				})
+			}
+		}
+		return term.Table(c, []string{"client", "kind", "namespace", "type", "name", "version", "state", "for", "reason"}, rows)
+	})
 }
 
 func printServices(c *cobra.Command, services []admin.Service) error {
@@ -96,6 +128,9 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		}
 		term.Say(out, "%s in namespace %s: %s, ports %s, %d of %d endpoints healthy, revision %d\n",
 			s.Host, s.Namespace, s.Resolution, ports(s), s.Endpoints.Healthy, s.Endpoints.Total, s.Revision)
+		if len(s.ExportTo) > 0 {
+			term.Say(out, "  exported to %s\n", strings.Join(s.ExportTo, ", "))
+		}
 		for _, r := range s.Records {
 			term.Say(out, "  from %s%s\n", r.Record, contribution(r))
 		}
