@@ -20,6 +20,9 @@
 // the program in the same run. TestSmallMesh takes a small mesh through the
 // same in seconds, and asks only whether all is well.
 //
+// BenchmarkWatched compares changes of that mesh while an operator asks for the status and the
+// events with changes while nobody asks.
+//
 // BenchmarkChain has that mesh pass from one program to another over MCP-over-xDS,
 // while -chain-pace services a second change for -chain-for.
 //
