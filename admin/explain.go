@@ -199,7 +199,11 @@ func (a api) explanation(ctx context.Context, asked explained, snapshot *catalog
 	}
 	if !asked.Engine.Serves() {
 		e.Reason, e.Next = "nothing is served yet, since this Isthmus is not ready", "isthmus status"
-		for _, o := range a.parts.Missing() {
+		missing := a.parts.Missing()
+		if len(missing) == 0 {
+			e.Reason, e.Next = "nothing is served yet: the first resources are being made", "ask again in some seconds"
+		}
+		for _, o := range missing {
 			e.Steps = append(e.Steps, output.Step{Stage: "readiness", Text: o.String()})
 		}
 		return e

@@ -226,7 +226,7 @@ func (f follower) serve(cluster string, port uint32) {
 		f.trace.Pass("endpoints", fmt.Sprintf("%d names, which the proxy resolves", at.n))
 		f.trace.Reason = fmt.Sprintf("calls reach the service, if the proxy can resolve its %s", count(at.n, "name"))
 	default:
-		f.trace.Pass("endpoints", fmt.Sprintf("%d healthy endpoints", at.n))
+		f.trace.Pass("endpoints", count(at.n, "healthy endpoint"))
 		f.trace.Reason = fmt.Sprintf("calls reach the service at %s", count(at.n, "endpoint"))
 	}
 	f.trace.Reaches = true
