@@ -29,6 +29,8 @@ func fill(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
 		case fd == nil:
 			strange = true
 			p.fail(here, "unknown field: %s", hint(key.Name, fieldNames(m.Descriptor())))
+		case !present(value) && fd.IsList() && !ruleOf(fd).required:
+			p.fail(here, "must be a list, is null: write its entries, or remove %s", key.Name)
 		case !present(value): // null means absent
 		case taken(m, fd):
 			p.fail(here, "only one of %s can be given: remove the others", strings.Join(alternatives(fd), ", "))
