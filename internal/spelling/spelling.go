@@ -12,42 +12,50 @@ const (
 	most    = 2  // edits between two spellings of one name
 )
 
+// The ranks of a candidate, beside 0 and 1 for that many edits.
+const (
+	begins = 2 // one name begins with the other
+	edited = 3 // by two edits
+	other  = 4 // another word
+)
+
 // Nearest returns the known name that differs least from a name: by case and underscores,
 // by at most two edited letters, or because one name begins with the other. An edit
 // inserts, deletes or replaces a letter. The result is empty if there is no such name; of
 // equally near names it is the first one.
 func Nearest(name string, known []string) string {
-	best, least := "", most+1
+	best, least := "", other
 	for _, candidate := range known {
-		if d := difference(name, candidate); d < least {
-			best, least = candidate, d
+		if r := rank(name, candidate); r < least {
+			best, least = candidate, r
 		}
 	}
 	return best
 }
 
-// difference returns the number of edits between two names, and more than most for two
-// different names.
-func difference(name, candidate string) int {
+// rank returns how near two names are.
+func rank(name, candidate string) int {
 	if len(name) > longest || len(candidate) > longest {
-		return most + 1
+		return other
 	}
 	a, b := fold(name), fold(candidate)
 	short, long := min(len(a), len(b)), max(len(a), len(b))
 	if short == 0 {
-		return most + 1
+		return other
 	}
-	d := most + 1
+	edits := most + 1
 	if long-short <= most {
-		d = distance(a, b)
+		edits = distance(a, b)
 	}
 	switch {
-	case d > 1 && short >= 3 && a[:short] == b[:short]:
-		return most // such as token for tokenFile
-	case d > 1 && (short <= 3 || a[0] != b[0]):
-		return most + 1 // another word
+	case edits <= 1:
+		return edits
+	case short >= 3 && a[:short] == b[:short]:
+		return begins // such as token for tokenFile
+	case edits == most && short > 3 && a[0] == b[0]:
+		return edited
 	}
-	return d
+	return other
 }
 
 func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }

@@ -19,6 +19,7 @@ func TestNearest(t *testing.T) {
 		{"host", "addresses hosts", "hosts"},
 		{"storage", "sources store", "store"},
 		{"token", "listen tokenFile", "tokenFile"},
+		{"host", "hold hostlist", "hostlist"},
 		{"minimum", "for min share", "min"},
 		{"ports", "port portNames", "port"},
 		{"htp", "http", "http"},

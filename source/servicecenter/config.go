@@ -195,13 +195,12 @@ func (c *Config) validateScopes() error {
 	if c.Scopes == nil {
 		return nil
 	}
+	var errs []error
 	if c.Dependencies.Poll == 0 {
-		return errors.New("scopes: need the dependency graph; add dependencies: {poll: 1m}")
+		errs = append(errs, errors.New("scopes: need the dependency graph; add dependencies: {poll: 1m}"))
 	}
-	if _, err := records.NewScoping(c.Scopes); err != nil {
-		return err
-	}
-	return records.CheckDotted(c.Host)
+	_, err := records.NewScoping(c.Scopes)
+	return errors.Join(append(errs, err, records.CheckDotted(c.Host))...)
 }
 
 // Resolve implements [source.Settings].
