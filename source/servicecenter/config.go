@@ -159,7 +159,9 @@ func (c *Config) validateTimes() error {
 	if c.Poll < shortestPoll {
 		errs = append(errs, fmt.Errorf("poll: %s is too short for the registry; give at least %s, such as 2s", c.Poll, shortestPoll))
 	}
-	if c.Audit < c.Poll {
+	if byDefault := DefaultConfig().Audit; c.Audit < c.Poll && c.Audit == byDefault {
+		errs = append(errs, fmt.Errorf("poll: %s is longer than audit (default %s); set a shorter poll, or audit as well", c.Poll, byDefault))
+	} else if c.Audit < c.Poll {
 		errs = append(errs, fmt.Errorf("audit: %s must not be shorter than poll, such as 10m", c.Audit))
 	}
 	if c.Timeout <= 0 {

@@ -259,8 +259,8 @@ func CheckDotted(text string) error {
 	}
 	plain, err := render(host, Identity{"p", "e", "a", "s", "1"})
 	if err != nil || !strings.Contains(strings.Trim(plain, "."), ".") {
-		return fmt.Errorf("host: %q gives names without a dot, which no Sidecar can name, so scopes cannot list them; "+
-			"write a domain, such as %q; or leave scopes out, and limit who sees a service by exportTo", text, text+".mesh")
+		return fmt.Errorf("scopes: host is %q, which gives names without a dot, and no Sidecar can name those; "+
+			"set host to a name with a domain, such as %q; or remove scopes, and limit who sees a service by exportTo", text, text+".mesh")
 	}
 	return nil
 }
