@@ -121,6 +121,9 @@ func printSources(c *cobra.Command, sources []admin.Source, detail bool) error {
 		return err
 	}
 	for _, s := range sources {
+		term.WithoutEffect(c.OutOrStdout(), s.Name+": ", s.Ignored)
+	}
+	for _, s := range sources {
 		printRejected(c, s)
 		printNotices(c, s)
 		if detail {
