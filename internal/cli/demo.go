@@ -46,8 +46,8 @@ configuration of your own and check it with 'isthmus validate FILE'.`,
 			ctx, stop := whileSeen(c)
 			defer stop()
 			show := demo.Config{Version: version, Out: c.OutOrStdout(), Once: once, Registry: string(registry)}
-			if screen, ok := terminal(show.Out); ok {
-				show.Terminal, show.Rows = true, rowsOf(screen)
+			if screen, ok := term.Terminal(show.Out); ok {
+				show.Terminal, show.Rows = true, func() int { return term.Rows(screen) }
 			}
 			if err := demo.Run(ctx, show); err != nil {
 				return term.Wrong(err)

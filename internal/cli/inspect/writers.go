@@ -27,14 +27,17 @@ Exit status: 0 they were printed, whatever their states; 1 no answer from the ad
 		Example: "  isthmus writers\n  isthmus writers -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var writers []output.Writer
-			if err := flags.Get(c.Context(), "/api/v1/writers", &writers); err != nil {
-				return err
-			}
-			return term.Print(c, flags.Format, writers, func() error { return printWriters(c, writers) })
+			return flags.run(c, func() error {
+				var writers []output.Writer
+				if err := flags.Get(c.Context(), "/api/v1/writers", &writers); err != nil {
+					return err
+				}
+				return term.Print(c, flags.Format, writers, func() error { return printWriters(c, writers) })
+			})
 		},
 	}
 	flags.Add(c)
+	flags.watchFlag(c)
 	return c
 }
 
