@@ -114,7 +114,7 @@ func (a api) service(w http.ResponseWriter, r *http.Request) {
 		list = append(list, shape)
 	}
 	if len(list) == 0 {
-		fail(w, http.StatusNotFound, "no service %q; GET /api/v1/services lists all, and GET /api/v1/sources shows what was rejected", host)
+		fail(w, http.StatusNotFound, "no service %q; 'isthmus services' lists all, and 'isthmus sources' shows rejected objects", host)
 		return
 	}
 	reply(w, a.parts.Log, list)

@@ -154,7 +154,7 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 }
 
 // nackAdvice is the fix for a NACK. Waiting does not help.
-const nackAdvice = "what is at fault is sent again once it changes: 'isthmus services HOST' shows where a service is from"
+const nackAdvice = "fix the object in its registry; it is resent when it changes: 'isthmus services HOST' shows where a service is from"
 
 // printNACKs shows the last NACK of each type, regardless of later ACKs.
 func printNACKs(c *cobra.Command, client admin.Client) {
