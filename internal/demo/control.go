@@ -80,7 +80,8 @@ func (c *control) close() {
 
 // sources are the registries as the admin API shows them.
 func (c *control) sources(ctx context.Context) (list []admin.Source, err error) {
-	return list, c.get(ctx, "/api/v1/sources", &list)
+	err = c.get(ctx, "/api/v1/sources", &list)
+	return list, err
 }
 
 // source is the first registry.

@@ -27,7 +27,7 @@ func (t *tour) secondSteps() []step {
 			t.outage,
 		},
 		{
-			"half of the endpoints vanish",
+			"half of the endpoints disappear",
 			fmt.Sprintf("The Service Center is back, but has lost %[1]s-5 and %[1]s-6, which still run.\n", name) +
 				"Watch: Isthmus holds the two, since a broken registry looks like this, and no call fails.",
 			t.halve,

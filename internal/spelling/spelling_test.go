@@ -13,7 +13,7 @@ func TestNearest(t *testing.T) {
 	for _, c := range []struct {
 		name, known, want string
 	}{
-		{"nmae", "namespace name", "name"},
+		{"nam", "namespace name", "name"},
 		{"datadir", "dataDir", "dataDir"},
 		{"target_port", "number targetPort", "targetPort"},
 		{"host", "addresses hosts", "hosts"},

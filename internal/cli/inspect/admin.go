@@ -32,6 +32,7 @@ type Flags struct {
 	watch              bool
 }
 
+// Add adds the flags to a command.
 func (f *Flags) Add(c *cobra.Command) {
 	fromEnv := func(target *string, flag, variable, otherwise, usage string) {
 		c.Flags().StringVar(target, flag, cmp.Or(os.Getenv(variable), otherwise), usage+" [$"+variable+"]")

@@ -30,10 +30,10 @@ client lacks because of its own metadata, such as listeners at ports that it doe
 list. Next, 'isthmus services HOST' shows the service that a reason names.
 
 STATE has the words of istioctl proxy-status, and -o json those in brackets:
-  SYNCED    it ACKed the newest response [accepted]
-  NOT SENT  nothing had to be sent [idle]
-  WAITING   it has not answered the newest response; istioctl shows STALE [waiting]
-  NACKED    it NACKed the newest response; REASON is its own [refused]
+  SYNCED    it ACKed the newest response ["accepted"]
+  NOT SENT  nothing had to be sent ["idle"]
+  WAITING   it has not answered the newest response; istioctl shows STALE ["waiting"]
+  NACKED    it NACKed the newest response; REASON is its own ["refused"]
 
 With --resources it lists every resource that the client was sent or asks for by name,
 with its version. FOR is the age of the state, or of an ACKed version; PENDING says that

@@ -20,6 +20,7 @@ import (
 // before the command starts.
 type Format string
 
+// The formats.
 const (
 	AsTable Format = "table"
 	AsJSON  Format = "json"
