@@ -98,7 +98,7 @@ var probes = []string{"/livez", "/readyz"}
 
 func busy(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
-	fail(w, http.StatusServiceUnavailable, "too many pages are asked for at a time, or are not taken by those who asked; try again, and look for who asks")
+	fail(w, http.StatusServiceUnavailable, "too many requests at a time, or their answers are not read; try again, and find the callers")
 }
 
 // acquire waits for a share, at most for chunkTime.

@@ -57,7 +57,7 @@ func (a api) resources(w http.ResponseWriter, r *http.Request) {
 	}
 	streams := a.streams(id)
 	if len(streams) == 0 {
-		fail(w, http.StatusNotFound, "no client %q is connected; GET /api/v1/clients lists those that are", id)
+		fail(w, http.StatusNotFound, "no client %q is connected; 'isthmus clients' lists the connected ones", id)
 		return
 	}
 	content := r.URL.Query().Has("content")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/spelling"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
@@ -78,11 +79,19 @@ func (d *decoder) structure(n *yamlpos.Node, field string, v reflect.Value) {
 		}
 		target, known := d.entryOf(v, key.Name)
 		if !known {
-			d.complain(n, key.Line, at, "unknown key; known here: %s", strings.Join(d.keysOf(v), ", "))
+			d.complain(n, key.Line, at, "%s", unknownKey(key.Name, d.keysOf(v)))
 			continue
 		}
 		d.value(node, at, target)
 	}
+}
+
+func unknownKey(key string, known []string) string {
+	question := ""
+	if near := spelling.Nearest(key, known); near != "" {
+		question = " did you mean " + near + "?"
+	}
+	return "unknown key;" + question + " known here: " + strings.Join(known, ", ")
 }
 
 func isExtensible(v reflect.Value) bool {

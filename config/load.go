@@ -97,7 +97,8 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 	for i := range c.Sources {
 		c.Sources[i].complete()
 	}
-	for _, find := range []func(*Config) []Problem{(*Config).validate, more} {
+	validate := func(c *Config) []Problem { return c.validate(root) }
+	for _, find := range []func(*Config) []Problem{validate, more} {
 		known := slices.Clone(problems)
 		for _, p := range placed(root, find(&c)) {
 			if !slices.ContainsFunc(known, func(o Problem) bool { return within(p.Field, o.Field) }) {

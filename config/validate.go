@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
@@ -40,14 +41,15 @@ func (f *findings) addAll(at string, err error) {
 	f.add(at+"."+field, "%s", reason)
 }
 
-// validate finds faults across the parts, and validates each part.
-func (c *Config) validate() []Problem {
+// validate finds faults across the parts, and validates each part. The document tells the
+// settings that it contains from defaults.
+func (c *Config) validate(root *yamlpos.Node) []Problem {
 	var f findings
 	c.validateInstance(&f)
 	c.validateSources(&f)
 	c.validateOutputs(&f)
 	c.validateFolders(&f)
-	c.validateAddresses(&f)
+	c.validateAddresses(root, &f)
 	f.addAll("admin", c.Admin.Validate())
 	if !oneOf(c.Log.Level, "debug", "info", "warn", "error") {
 		f.add("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
@@ -156,8 +158,9 @@ func inside(path, folder string) bool {
 	return folder != "" && err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
 }
 
-// validateAddresses finds two parts that listen on one address.
-func (c *Config) validateAddresses(f *findings) {
+// validateAddresses finds two parts that listen on one address. The fault is at the field
+// that the document contains: the later one of two.
+func (c *Config) validateAddresses(root *yamlpos.Node, f *findings) {
 	type listener struct{ field, address string }
 	var before []listener
 	for field, address := range c.listeners() {
@@ -165,11 +168,24 @@ func (c *Config) validateAddresses(f *findings) {
 	}
 	for i, l := range before {
 		for _, other := range before[:i] {
-			if sameAddress(l.address, other.address) {
-				f.add(l.field, "%q is also the address of %s; choose different ports", l.address, other.field)
+			if !sameAddress(l.address, other.address) {
+				continue
 			}
+			at, taken := l, other
+			if !root.Has(at.field) {
+				at, taken = taken, at
+			}
+			f.add(at.field, "%q conflicts with %s; choose different ports", at.address, described(root, taken.field, taken.address))
 		}
 	}
+}
+
+// described names a field and its value for an error at another field.
+func described(root *yamlpos.Node, field, value string) string {
+	if root.Has(field) {
+		return fmt.Sprintf("%s (%s)", field, value)
+	}
+	return fmt.Sprintf("%s (default %s)", field, value)
 }
 
 // listeners yields the fields with listen addresses, with the address of each.

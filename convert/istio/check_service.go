@@ -258,7 +258,7 @@ func (c *serviceCheck) endpoints(addressOf func(trail, string)) {
 		ports := here.field("ports")
 		for name := range endpoint.GetPorts() {
 			if !c.ports[name] && names.IsLabel(name) {
-				c.p.add(ports.field(name), "the service has no port named %q: %s", name, hint(name, c.portNames()))
+				c.p.add(ports.field(name), "the service has no port named %q: %s", name, hint{name, c.portNames()})
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/isthmus-mesh/isthmus/internal/spelling"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
@@ -28,7 +29,9 @@ func fill(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
 		switch {
 		case fd == nil:
 			strange = true
-			p.fail(here, "unknown field: %s", hint(key.Name, fieldNames(m.Descriptor())))
+			p.fail(here, "unknown field: %s", hint{key.Name, fieldNames(m.Descriptor())})
+		case !present(value) && fd.IsList() && !ruleOf(fd).required:
+			p.fail(here, "must be a list, is null: write its entries, or remove %s", key.Name)
 		case !present(value): // null means absent
 		case taken(m, fd):
 			p.fail(here, "only one of %s can be given: remove the others", strings.Join(alternatives(fd), ", "))
@@ -222,48 +225,16 @@ func fieldNames(md protoreflect.MessageDescriptor) []string {
 	return names
 }
 
-// hint suggests a fix for a name that is not a known one.
-func hint(name string, known []string) string {
-	best, least := "", 3
-	for _, candidate := range known {
-		a, b := fold(name), fold(candidate)
-		d := distance(a, b)
-		if d > 1 && (b == "" || !strings.HasPrefix(a, b[:1])) {
-			continue // another word with a similar spelling
-		}
-		if d < least {
-			best, least = candidate, d
-		}
-	}
-	if best != "" {
-		return "did you mean " + best + "?"
-	}
-	return "remove it, or use one of " + strings.Join(known, ", ")
+// hint is the fix for a name that is not a known one. Its text is only made for a problem
+// that is reported.
+type hint struct {
+	name  string
+	known []string
 }
 
-func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
-
-// distance returns the number of letters to insert, delete or replace to change a into b.
-// The distance of a far longer name is its length.
-func distance(a, b string) int {
-	if len(a) > 2*len(b)+2 {
-		return len(a)
+func (h hint) String() string {
+	if near := spelling.Nearest(h.name, h.known); near != "" {
+		return "did you mean " + near + "?"
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
+	return "remove it, or use one of " + strings.Join(h.known, ", ")
 }

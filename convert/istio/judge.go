@@ -38,7 +38,7 @@ func checkTop(object *yamlpos.Node, p *problems) {
 	known := []string{"apiVersion", "kind", "metadata", "spec", "status"}
 	for key := range object.Fields() {
 		if !slices.Contains(known, key.Name) {
-			p.add(top(key.Name), "unknown field: %s", hint(key.Name, known))
+			p.add(top(key.Name), "unknown field: %s", hint{key.Name, known})
 		}
 	}
 }

@@ -93,9 +93,14 @@ func metadataOf(ref model.Ref, m model.Meta) map[string]any {
 }
 
 func serviceSpec(s model.Service, owned []model.Record) map[string]any {
-	out := map[string]any{
-		"hosts": s.Hosts.Slice(), "addresses": s.Addresses.Slice(), "location": s.Location, "resolution": s.Resolution,
-		"exportTo": s.ExportTo.Slice(), "subjectAltNames": s.SubjectAltNames.Slice(), "ports": s.Ports.Slice(),
+	out := map[string]any{"hosts": s.Hosts.Slice(), "location": s.Location, "resolution": s.Resolution}
+	for name, list := range map[string]model.List[string]{"addresses": s.Addresses, "exportTo": s.ExportTo, "subjectAltNames": s.SubjectAltNames} {
+		if list.Len() > 0 {
+			out[name] = list.Slice()
+		}
+	}
+	if s.Ports.Len() > 0 {
+		out["ports"] = s.Ports.Slice()
 	}
 	if s.WorkloadSelector.Len() > 0 {
 		out["workloadSelector"] = map[string]any{"labels": s.WorkloadSelector.Map()}

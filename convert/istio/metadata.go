@@ -53,7 +53,7 @@ func readMeta(root *yamlpos.Node, p *problems) meta {
 	}
 	for key := range node.Fields() {
 		if !slices.Contains(metaFields, key.Name) {
-			p.add(at.field(key.Name), "unknown field: %s", hint(key.Name, metaFields))
+			p.add(at.field(key.Name), "unknown field: %s", hint{key.Name, metaFields})
 		}
 	}
 	m.readName(node, p)

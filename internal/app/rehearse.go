@@ -51,11 +51,11 @@ func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehear
 	parts, running := errgroup.WithContext(running)
 	a.read(running, parts)
 	r, err = a.rehearse(running, known)
-	for _, s := range a.fleet.supervisors() {
-		r.Sources = append(r.Sources, s.Status())
-	}
 	stop()
 	err = errors.Join(err, parts.Wait())
+	for _, s := range a.fleet.supervisors() { // a listing passes the gate before its source's status shows it
+		r.Sources = append(r.Sources, s.Status())
+	}
 	for _, b := range a.branches {
 		r.Warnings = append(r.Warnings, b.assumed...)
 	}

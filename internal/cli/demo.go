@@ -27,12 +27,16 @@ func newDemo(version string) *cobra.Command {
 of three services, the control plane, and a gRPC client that finds the backends
 over xDS and keeps calling them. It shows who answers, adds an instance, kills
 one, breaks a file and fixes it, and how long each took from the file to the
-client. Then it is yours: edit the folder and watch. Ctrl-C ends it, as closing the
-terminal does; nothing is left behind.
+client. A second registry, a stand-in for ServiceComb Service Center, then shares
+one service with the folder, fails, and comes back without half of its endpoints,
+which are held and released. If there is an envoy on the PATH, it gets the same
+endpoints. Then it is yours: edit the folder and watch. Ctrl-C ends it, as closing
+the terminal does; nothing is left behind. The second registry needs the addresses
+127.0.0.1 to 127.0.0.5, which Linux has.
 
-With --registry servicecenter the registry is no folder but a stand-in for
-ServiceComb Service Center, with its delays; what is broken and fixed then is a
-registration. It needs addresses from 127.0.0.1 to 127.0.0.3, which Linux has.
+With --registry servicecenter the only registry is the stand-in for Service Center,
+with its delays; what is broken and fixed then is a
+registration. It needs the addresses 127.0.0.1 to 127.0.0.3.
 
 Exit status: 0 it was ended with Ctrl-C, or with --once the client observed every step;
 1 it could not start, or the client missed a step; 2 wrong usage. Next, write a
@@ -46,8 +50,8 @@ configuration of your own and check it with 'isthmus validate FILE'.`,
 			ctx, stop := whileSeen(c)
 			defer stop()
 			show := demo.Config{Version: version, Out: c.OutOrStdout(), Once: once, Registry: string(registry)}
-			if screen, ok := terminal(show.Out); ok {
-				show.Terminal, show.Rows = true, rowsOf(screen)
+			if screen, ok := term.Terminal(show.Out); ok {
+				show.Terminal, show.Rows = true, func() int { return term.Rows(screen) }
 			}
 			if err := demo.Run(ctx, show); err != nil {
 				return term.Wrong(err)

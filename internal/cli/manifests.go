@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,16 +18,32 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
-// areManifests reports whether the first of some paths is a folder, or a file with an
-// object. A configuration has neither an apiVersion nor a kind.
+// areManifests reports whether the first of some paths is a folder, a pipe, or a file with
+// an object.
 func areManifests(paths []string) bool {
-	if info, err := os.Stat(paths[0]); err == nil && info.IsDir() {
+	if info, err := os.Stat(paths[0]); isPipe(paths[0]) || err == nil && info.IsDir() {
 		return true
 	}
 	text, err := bounded.File(paths[0])
-	if err != nil {
-		return false
+	return err == nil && hasObject(text)
+}
+
+// isPipe reports whether a path is the standard input, or another stream that can be read
+// only once.
+func isPipe(path string) bool {
+	if path == stdin || path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") {
+		return true
 	}
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
+}
+
+// stdin is the path that stands for the standard input.
+const stdin = "-"
+
+// hasObject reports whether a text contains an object. A configuration has neither an
+// apiVersion nor a kind.
+func hasObject(text []byte) bool {
 	for decoder := yaml.NewDecoder(strings.NewReader(string(text))); ; {
 		var object struct {
 			APIVersion string `yaml:"apiVersion"`
@@ -53,6 +71,11 @@ func validateManifests(c *cobra.Command, paths []string, f term.Format, limit te
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {
+		case isPipe(path):
+			files = true
+			if err := copyPipe(c, alone, path); err != nil {
+				return term.Wrong(err)
+			}
 		case err != nil:
 			return term.Wrong(fmt.Errorf("%s cannot be read: %w", path, err))
 		case info.IsDir():
@@ -105,6 +128,36 @@ func copyInto(folder, path string) error {
 	if err != nil {
 		return err
 	}
+	return writeInto(folder, path, text)
+}
+
+// copyPipe copies a stream of manifests into a folder, as stdin.yaml or under its path.
+func copyPipe(c *cobra.Command, folder, path string) error {
+	name, from := path, c.InOrStdin()
+	if path == stdin {
+		name = "stdin"
+	} else {
+		file, err := os.Open(path) //nolint:gosec // the caller chooses it
+		if err != nil {
+			return fmt.Errorf("%s cannot be read: %w", path, err)
+		}
+		defer file.Close()
+		from = file
+	}
+	text, err := io.ReadAll(bounded.Reader(from, name))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s cannot be read: %w", name, err)
+	case len(bytes.TrimSpace(text)) == 0:
+		return fmt.Errorf("%s is empty: pipe manifests into this command", name)
+	case !hasObject(text):
+		return fmt.Errorf("%s has no object with an apiVersion and a kind; check a configuration by its path, as other paths in it are relative to its folder", name)
+	}
+	return writeInto(folder, name+".yaml", text)
+}
+
+// writeInto writes a file below a folder.
+func writeInto(folder, path string, text []byte) error {
 	target := folder
 	for part := range strings.SplitSeq(filepath.Clean(path), string(filepath.Separator)) {
 		if strings.HasPrefix(part, ".") { // a file source reads no hidden folders

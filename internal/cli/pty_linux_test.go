@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -54,8 +57,8 @@ func TestDemoInAClosedTerminalLeavesNothingBehind(t *testing.T) {
 	}
 	defer func() { _ = c.Process.Kill() }() // it has ended, or the test has failed
 	_ = device.Close()
-	seen := readUntil(t, screen, "Step 2 of 5")
-	if !strings.Contains(seen, "\x1b[6A") || strings.Contains(seen, "LAST CHANGE") {
+	seen := readUntil(t, screen, "Step 2 of ")
+	if !strings.Contains(seen, "\x1b[7A") || strings.Contains(seen, "LAST CHANGE") {
 		t.Errorf("it is not drawn for 12 rows:\n%q", seen)
 	}
 	_ = screen.Close()
@@ -89,7 +92,7 @@ func TestDemoThatIsEndedLeavesNothingBehind(t *testing.T) {
 			}
 			defer func() { _ = c.Process.Kill() }()
 			_ = writer.Close()
-			readUntil(t, reader, "Step 1 of 5")
+			readUntil(t, reader, "Step 1 of ")
 			if err := end(c, reader); err != nil {
 				t.Fatal(err)
 			}
@@ -142,4 +145,37 @@ func awaitNothingIn(t *testing.T, c *exec.Cmd, folder string) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v behind, error %v", left, err)
 	}
+}
+
+// On a terminal a watched table is drawn over the one before, within the rows.
+func TestWatchedTableFitsATerminal(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		list := make([]string, 30)
+		for i := range list {
+			list[i] = fmt.Sprintf(`{"name": "source-%d", "kind": "file", "state": "live", "age": "%ds"}`, i, asked)
+		}
+		fmt.Fprintf(w, "[%s]", strings.Join(list, ","))
+	}))
+	defer admin.Close()
+	screen, device := newTerminal(t)
+	c := exec.Command("isthmus", "sources", "-w", "--admin", admin.URL) //nolint:noctx // it ends by a signal
+	c.Env = append(os.Environ(), "TERM=xterm")
+	c.Stdin, c.Stdout, c.Stderr = device, device, device
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill() }() // it has ended, or the test has failed
+	_ = device.Close()
+	seen := readUntil(t, screen, " 2s ")
+	if strings.Count(seen, "\x1b[H") != 2 || !strings.Contains(seen, "21 lines more: enlarge the terminal") || strings.Contains(seen, "source-9 ") || !strings.Contains(seen, "source-8 ") {
+		t.Errorf("it is not drawn for 12 rows:\n%q", seen)
+	}
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	_ = screen.Close()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -206,9 +205,7 @@ func printRehearsed(c *cobra.Command, s rehearsed) {
 		term.Say(out, ": %s", s.Reason)
 	}
 	fmt.Fprintln(out)
-	for _, kind := range slices.Sorted(maps.Keys(s.Ignored)) {
-		term.Say(out, "  without effect here: %s of kind %s\n", term.Count(s.Ignored[kind], "object"), kind)
-	}
+	term.WithoutEffect(out, "  ", s.Ignored)
 	for _, r := range s.Rejected {
 		term.Say(out, "  rejected %s at %s: %s\n", term.OrDash(r.Object), term.OrDash(r.Where), r.Complaint())
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -25,7 +26,8 @@ const patience = time.Minute
 // own commands there are
 //   - exits STATUS COMMAND...: the command ends with that exit status;
 //   - serve FILE: isthmus serve runs from here on, with the script's limits of
-//     memory, and $ADMIN is its admin API;
+//     memory, $ADMIN is its admin API, $ADDRESS that without http://, and $XDS the xDS
+//     output's address;
 //   - run FILE: the same, without waiting until it is ready and every source live;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID [FIELD=TEXT...]: a client with that node id and metadata has accepted all
@@ -108,6 +110,8 @@ func run(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(s.start(ts.MkAbs(args[0]), variables...))
 	ts.Defer(s.kill)
 	ts.Setenv("ADMIN", s.admin)
+	ts.Setenv("ADDRESS", strings.TrimPrefix(s.admin, "http://"))
+	ts.Setenv("XDS", s.xds)
 }
 
 func await(ts *testscript.TestScript, neg bool, args []string) {

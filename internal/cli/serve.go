@@ -23,8 +23,8 @@ func newServe(version string) *cobra.Command {
 		Short: "Mirror the registries and serve the mesh",
 		Long: `Serve mirrors every source of the configuration and delivers the catalog to the
 outputs, until SIGTERM or SIGINT; then it ends within five seconds. Nothing is served
-before every required source has been listed once; GET /readyz?verbose on the admin
-address says what is missing.
+before every required source has been listed once; 'isthmus status' names the missing
+ones.
 
 The file is reloaded when it changes and on SIGHUP, all of it or, if it is not
 valid, nothing. Clients stay connected.

@@ -47,7 +47,7 @@ reads the manifests of its file sources, prints the objects that would be reject
 counts the kinds that have no effect here. It has no side effects and uses no network.
 
 Files and folders of manifests are checked by themselves, without a configuration. A
-folder is checked as a file source would read it.
+folder is checked as a file source would read it, and '-' is the standard input.
 
 With --connect it also reads all other sources and the API server of the output istio,
 and prints what would be rejected of the sources, and what would be written and why. It
@@ -57,7 +57,7 @@ every line of every difference.
 Exit status: 0 everything is valid, warnings included, nothing would be rejected, and no
 right is missing; 1 something is wrong, and is printed; 2 wrong usage. Next, start it
 with 'isthmus serve FILE'; one that runs applies a changed file by itself.`,
-		Example: "  isthmus validate isthmus.yaml\n  isthmus validate registry/ more.yaml\n  isthmus validate --config isthmus.yaml --connect\n" +
+		Example: "  isthmus validate isthmus.yaml\n  isthmus validate registry/ more.yaml\n  kubectl get serviceentries -A -o yaml | isthmus validate -\n  isthmus validate --config isthmus.yaml --connect\n" +
 			"  isthmus validate --config isthmus.yaml --connect -o json",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && areManifests(args) {

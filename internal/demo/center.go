@@ -43,7 +43,7 @@ func (*center) place(n int, announced []instance) string {
 	return net.JoinHostPort("127.0.0."+strconv.Itoa(n), strconv.Itoa(port))
 }
 
-func (*center) port(announced []instance) int { return announced[0].port }
+func (*center) port(_ service, announced []instance) int { return announced[0].port }
 
 // write registers who is not registered as they are, and unregisters who is
 // gone.

@@ -36,8 +36,8 @@ type client struct {
 	calls sync.WaitGroup
 }
 
-// bootstrap tells gRPC where the control plane is and who asks.
-const bootstrap = `{
+// clientBootstrap tells gRPC where the control plane is and who asks.
+const clientBootstrap = `{
   "xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
   "node": {"id": %q, "metadata": {"NAMESPACE": %q}}
 }`
@@ -64,7 +64,7 @@ func startClient(ctx context.Context, xdsAddress string, target func(service) st
 func (c *client) dial(xdsAddress, target string, s service) (*grpc.ClientConn, error) {
 	// Outside tests a process has one bootstrap, from its environment. The demo
 	// has no business with that, so it gives its own to its channels only.
-	resolver, err := xds.NewXDSResolverWithConfigForTesting(fmt.Appendf(nil, bootstrap, xdsAddress, nodeID(s), namespace))
+	resolver, err := xds.NewXDSResolverWithConfigForTesting(fmt.Appendf(nil, clientBootstrap, xdsAddress, nodeID(s), namespace))
 	if err != nil {
 		return nil, err
 	}

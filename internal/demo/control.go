@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,7 +19,7 @@ import (
 )
 
 // configuration is the file that the demo writes and then serves from, but for
-// the entry of the source.
+// the entries of the sources.
 const configuration = `instance: demo
 sources:
 %soutputs:
@@ -77,16 +78,28 @@ func (c *control) close() {
 	_ = c.log.Close()
 }
 
-// source is the registry as the admin API shows it.
+// sources are the registries as the admin API shows them.
+func (c *control) sources(ctx context.Context) (list []admin.Source, err error) {
+	err = c.get(ctx, "/api/v1/sources", &list)
+	return list, err
+}
+
+// source is the first registry.
 func (c *control) source(ctx context.Context) (admin.Source, error) {
-	var list []admin.Source
-	if err := c.get(ctx, "/api/v1/sources", &list); err != nil {
+	list, err := c.sources(ctx)
+	if err != nil {
 		return admin.Source{}, err
 	}
-	if len(list) != 1 {
-		return admin.Source{}, fmt.Errorf("the admin API shows %d sources, not one", len(list))
+	if len(list) == 0 {
+		return admin.Source{}, errors.New("the admin API shows no sources")
 	}
 	return list[0], nil
+}
+
+// release releases the held endpoints of a source.
+func (c *control) release(ctx context.Context, source string) error {
+	var done admin.Release
+	return c.ask(ctx, http.MethodPost, "/api/v1/sources/"+url.PathEscape(source)+"/release", &done)
 }
 
 // endpoints are the places of a service as the admin API shows them.
@@ -122,10 +135,15 @@ func (c *control) assignments(ctx context.Context, s service) (admin.ClientType,
 }
 
 func (c *control) get(ctx context.Context, path string, v any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.admin()+path, http.NoBody)
+	return c.ask(ctx, http.MethodGet, path, v)
+}
+
+func (c *control) ask(ctx context.Context, method, path string, v any) error {
+	request, err := http.NewRequestWithContext(ctx, method, c.admin()+path, http.NoBody)
 	if err != nil {
 		return err
 	}
+	request.Header.Set("Content-Type", "application/json")
 	response, err := c.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("asking the admin API: %w", err)

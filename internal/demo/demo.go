@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type Config struct {
 	Deadline time.Duration // for the client to observe a step; default 10 s
 	Registry string        // an element of [Registries]; the first if empty
 
+	envoy string                       // program; default the one on the PATH, if any
 	write writer                       // of the registry; default [replaceFile]
 	pause time.Duration                // before and after each step; none if Once
 	limit func(step int) time.Duration // of a step; default Deadline
@@ -45,6 +47,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.write == nil {
 		c.write = replaceFile
+	}
+	if c.envoy == "" {
+		c.envoy, _ = exec.LookPath("envoy")
 	}
 	if c.Once {
 		c.pause = 0
@@ -98,21 +103,29 @@ type stage struct {
 	dir      string
 	fleet    *fleet
 	registry *registry
+	second   *second // nil if there is only one registry
+	lacking  error   // why there is no second one beside a folder
 	ledger   *ledger
 	control  *control
 	client   *client
+	envoy    *envoy // nil until its step
+
+	envoyProgram string // empty if there is none
 }
 
 // build starts the parts in the order of their dependencies. After an error, the stage has
 // the started parts, and is to be closed.
 func build(ctx context.Context, dir string, c Config) (*stage, error) {
-	s := &stage{dir: dir, fleet: &fleet{}}
+	s := &stage{dir: dir, fleet: &fleet{}, envoyProgram: c.envoy}
 	m, err := c.medium(dir)
 	if err != nil {
 		return s, err
 	}
 	s.registry = newRegistry(m)
-	s.ledger = newLedger(s.registry.changed)
+	s.ledger = newLedger(s.changed)
+	if f, is := m.(*files); is {
+		s.addSecond(ctx, f)
+	}
 	for _, service := range services {
 		for n := range 2 {
 			b, err := s.enlist(ctx, service, n+1)
@@ -125,11 +138,42 @@ func build(ctx context.Context, dir string, c Config) (*stage, error) {
 			return s, err
 		}
 	}
-	if s.control, err = startControl(ctx, dir, c.Version, s.registry.entry()); err != nil {
+	if s.control, err = startControl(ctx, dir, c.Version, s.sources()); err != nil {
 		return s, err
 	}
 	s.client, err = startClient(ctx, s.control.xds(), s.registry.target, s.ledger)
 	return s, err
+}
+
+// addSecond starts a second registry beside a folder, if the machine can have one.
+func (s *stage) addSecond(ctx context.Context, f *files) {
+	shared := services[1]
+	if s.second, s.lacking = newSecond(ctx, shared); s.lacking != nil {
+		return
+	}
+	f.ports[shared.name] = s.second.number()
+	for _, b := range s.second.waiting.running {
+		s.ledger.introduce(b.address(), shared.name, b.name)
+	}
+}
+
+// changed returns the time of the last change of a registry before a time.
+func (s *stage) changed(before time.Time) time.Time {
+	at := s.registry.changed(before)
+	if s.second != nil {
+		if second := s.second.changed(before); second.After(at) {
+			return second
+		}
+	}
+	return at
+}
+
+// sources are the entries of the sources in the configuration.
+func (s *stage) sources() string {
+	if s.second == nil {
+		return s.registry.entry()
+	}
+	return s.registry.entry() + s.second.sourceEntry()
 }
 
 // enlist starts a backend; the registry does not know it yet.
@@ -146,10 +190,16 @@ func (s *stage) close() {
 	if s.client != nil {
 		s.client.close()
 	}
+	if s.envoy != nil {
+		s.envoy.close()
+	}
 	if s.control != nil {
 		s.control.close()
 	}
 	s.fleet.close()
+	if s.second != nil {
+		s.second.close()
+	}
 	if s.registry != nil {
 		s.registry.close()
 	}

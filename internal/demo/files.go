@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,9 @@ import (
 type files struct {
 	dir  string
 	save writer
+	// ports are the ports of services that another registry has too, by name. Others have the
+	// usual one.
+	ports map[string]int
 }
 
 var _ medium = (*files)(nil)
@@ -24,16 +28,16 @@ func newFiles(dir string, save writer) (*files, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the registry: %w", err)
 	}
-	return &files{dir, save}, nil
+	return &files{dir, save, map[string]int{}}, nil
 }
 
 // place is any free port: a manifest says of each endpoint where it is.
 func (f *files) place(int, []instance) string { return "127.0.0.1:0" }
 
-func (f *files) port([]instance) int { return port }
+func (f *files) port(s service, _ []instance) int { return cmp.Or(f.ports[s.name], port) }
 
 func (f *files) write(s service, all []instance) (time.Time, error) {
-	text, at := manifest(s, all), time.Now()
+	text, at := manifest(s, f.port(s, all), all), time.Now()
 	if err := f.save(filepath.Join(f.dir, s.file()), text, at); err != nil {
 		return at, fmt.Errorf("writing to the registry: %w", err)
 	}
@@ -68,7 +72,7 @@ func (f *files) changed(before time.Time) time.Time {
 }
 
 func (f *files) where(s service, of instance, all []instance) string {
-	return fmt.Sprintf("%s:%d", s.file(), lineOf(manifest(s, all), of))
+	return fmt.Sprintf("%s:%d", s.file(), lineOf(manifest(s, f.port(s, all), all), of))
 }
 
 func (f *files) entry() string { return "- name: files\n  file: {path: ./registry}\n" }

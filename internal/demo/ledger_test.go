@@ -82,9 +82,9 @@ func TestTable(t *testing.T) {
 	h.answered("reviews", "reviews-1", h.at(10))
 	h.failed("reviews", errors.New("no route"))
 	v := h.look(h.at(2000))
-	v.source = admin.Source{State: "live", Services: 2, Endpoints: 3, Rejected: []admin.Rejected{
+	v.sources = []admin.Source{{State: "live", Services: 2, Endpoints: 3, Rejected: []admin.Rejected{
 		{Where: "cart.yaml:7", Field: "spec.hosts", Reason: "missing: name a host"}, {Where: "cart.yaml:9"},
-	}}
+	}}}
 	want := `SERVICE   BACKEND     ANSWERED   LAST SECOND        LAST CHANGE
 cart      cart-1             2   ■■■■■■■■■■ 100 %   cart-1 joined 1500 ms after the registry changed
           cart-2             1   lost, retrying

@@ -18,8 +18,8 @@ type view struct {
 	answers, failures int
 	failure           string   // the last one
 	changes           []change // since the last look, oldest first
-	source            admin.Source
-	trouble           error // instead of the source
+	sources           []admin.Source
+	trouble           error // instead of the sources
 }
 
 type serviceView struct {

@@ -48,8 +48,8 @@ spec:
   labels: {app: %[4]s}
 `
 
-// manifest is the file of a service.
-func manifest(s service, instances []instance) []byte {
+// manifest is the file of a service at a port.
+func manifest(s service, port int, instances []instance) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, serviceEntry, s.name, namespace, s.host(), port)
 	if s.selects {

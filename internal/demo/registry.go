@@ -19,7 +19,7 @@ type medium interface {
 	// instances.
 	place(n int, announced []instance) string
 	// port is the one under which a service is called.
-	port(announced []instance) int
+	port(s service, announced []instance) int
 	// write announces the instances of a service, and returns when it did.
 	write(s service, all []instance) (time.Time, error)
 	// changed returns the time of the last change before a time, by the demo or by its user.
@@ -58,10 +58,16 @@ func (r *registry) drop(s service, name string) {
 	r.instances[s.name] = slices.DeleteFunc(r.instances[s.name], func(i instance) bool { return i.name == name })
 }
 
+func (r *registry) has(s service, name string) bool { return hasName(r.instances[s.name], name) }
+
+func hasName(list []instance, name string) bool {
+	return slices.ContainsFunc(list, func(i instance) bool { return i.name == name })
+}
+
 // save announces the instances of a service, and returns when it did.
 func (r *registry) save(s service) (time.Time, error) { return r.write(s, r.instances[s.name]) }
 
 // target returns the address that a client of a service dials.
 func (r *registry) target(s service) string {
-	return s.host() + ":" + strconv.Itoa(r.port(r.instances[s.name]))
+	return s.host() + ":" + strconv.Itoa(r.port(s, r.instances[s.name]))
 }

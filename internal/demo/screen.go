@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
@@ -27,7 +28,7 @@ type screen struct {
 	live  bool       // out is a terminal
 	rows  func() int // the current number of rows; 0 if it is unknown
 	table []string   // as shown
-	state string     // the last printed state of the source
+	state []string   // the last printed states of the sources
 }
 
 // say prints lines that stay.
@@ -57,9 +58,12 @@ func (s *screen) showChanges(v view) {
 	for _, c := range v.changes {
 		fmt.Fprintf(&b, "  %s %s %s\n", c.at.Format("15:04:05.000"), plain.Text(c.backend), c.text())
 	}
-	if state := v.registry(); state != s.state {
-		s.state = state
-		fmt.Fprintf(&b, "  registry: %s\n", state)
+	before := s.state
+	s.state = v.registries()
+	for _, state := range s.state {
+		if !slices.Contains(before, state) {
+			fmt.Fprintf(&b, "  registry: %s\n", state)
+		}
 	}
 	s.flush(&b)
 }

@@ -119,6 +119,6 @@ func (s *stage) look(ctx context.Context) view {
 	v := s.ledger.look(time.Now())
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	v.source, v.trouble = s.control.source(ctx)
+	v.sources, v.trouble = s.control.sources(ctx)
 	return v
 }

@@ -21,7 +21,7 @@ const (
 func (t *tour) steps() []step {
 	cart, payments, reviews := services[0], services[1], services[2]
 	w := t.registry.words()
-	return []step{
+	steps := []step{
 		{
 			"all six instances answer",
 			"Isthmus " + w.read + ", and gRPC asks it where the services are.\n" +
@@ -53,6 +53,13 @@ func (t *tour) steps() []step {
 			func(ctx context.Context) (observed, error) { return t.fix(ctx, cart) },
 		},
 	}
+	if t.second != nil {
+		steps = append(steps, t.secondSteps()...)
+		if t.envoyProgram != "" {
+			steps = append(steps, t.envoyStep())
+		}
+	}
+	return steps
 }
 
 func (t *tour) everybody(ctx context.Context) (observed, error) {

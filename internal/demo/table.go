@@ -41,7 +41,9 @@ func (v view) table() string { return v.columns() + "\n" + v.footer() }
 
 func (v view) footer() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "registry   %s\n", v.registry())
+	for _, state := range v.registries() {
+		fmt.Fprintf(&b, "registry   %s\n", state)
+	}
 	fmt.Fprintf(&b, "calls      %d answered, %d failed", v.answers, v.failures)
 	if v.failures > 0 {
 		b.WriteString(", the last one: " + plain.Text(v.failure))
@@ -107,12 +109,20 @@ func (c change) text() string {
 	return fmt.Sprintf("%s %s after the registry changed", verb, ms(c.after))
 }
 
-// registry is the state of the source, in a line. It has words of the registry.
-func (v view) registry() string {
+// registries are the states of the sources, each in a line, with its name if there are
+// several. They have words of the registry.
+func (v view) registries() (list []string) {
 	if v.trouble != nil {
-		return plain.Text(v.trouble.Error())
+		return []string{plain.Text(v.trouble.Error())}
 	}
-	return plain.Text(describe(v.source))
+	for _, s := range v.sources {
+		text := describe(s)
+		if len(v.sources) > 1 {
+			text = s.Name + ": " + text
+		}
+		list = append(list, plain.Text(text))
+	}
+	return list
 }
 
 func describe(s admin.Source) string {

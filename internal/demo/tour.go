@@ -60,6 +60,12 @@ func (t *tour) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	if t.lacking != nil {
+		t.say("\nThe steps with a second registry are left out, since they need the addresses 127.0.0.1 to 127.0.0.5:\n" + indent(plain.Lines(t.lacking.Error())))
+	}
+	if t.envoyProgram == "" && t.second != nil {
+		t.say(noEnvoy)
+	}
 	t.say(fmt.Sprintf("\nThe client observed all %d steps, in %.1f s.", len(steps), time.Since(t.begun).Seconds()))
 	return nil
 }

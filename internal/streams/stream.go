@@ -231,6 +231,6 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 		if s.engine.Serves() {
 			return nil
 		}
-		return grpcstatus.Error(codes.Unavailable, "not primed yet: a required source has not been listed; GET /readyz?verbose on the admin address names it")
+		return grpcstatus.Error(codes.Unavailable, "not primed yet: a required source has not been listed; 'isthmus status' names it")
 	}
 }

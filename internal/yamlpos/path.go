@@ -59,6 +59,20 @@ func (n *Node) LineOf(path string) int {
 	return line
 }
 
+// Has reports whether the document contains the field that path names. A field that is
+// null is contained.
+func (n *Node) Has(path string) bool {
+	for path != "" {
+		name, index, rest, ok := cutStep(path)
+		if !ok || n == nil {
+			return false
+		}
+		n, _ = n.step(name, index, 0)
+		path = rest
+	}
+	return n != nil
+}
+
 // step goes one step down; the line is unchanged if there is no such field.
 func (n *Node) step(name string, index, line int) (*Node, int) {
 	if index >= 0 {

@@ -55,10 +55,17 @@ func (c *Config) validateListen() error {
 }
 
 func (c *Config) validateDebounce() error {
-	if d := c.Debounce; d.Quiet < 0 || d.Max < 0 || d.Events < 0 {
-		return errors.New("debounce: must not be below zero; give, for example, {quiet: 1s, max: 10s}, or {quiet: 0s} for no delay")
+	var errs []error
+	if c.Debounce.Quiet < 0 {
+		errs = append(errs, errors.New("debounce.quiet: must not be below zero; give a duration, such as 1s, or 0s for no delay"))
 	}
-	return nil
+	if c.Debounce.Max < 0 {
+		errs = append(errs, errors.New("debounce.max: must not be below zero; give a duration, such as 10s"))
+	}
+	if c.Debounce.Events < 0 {
+		errs = append(errs, errors.New("debounce.events: must not be below zero; give a number, such as 1000"))
+	}
+	return errors.Join(errs...)
 }
 
 // Check implements [output.Settings].

@@ -95,11 +95,18 @@ func (d Debounces) validate() error {
 }
 
 func check(field string, d push.Debounce) error {
-	switch {
-	case d.Quiet < 0 || d.Max < 0 || d.Events < 0:
-		return fmt.Errorf("%s: must not be below zero; give, for example, {quiet: 1s, max: 10s, events: 1000}", field)
-	case d.Quiet == 0 && (d.Max > 0 || d.Events > 0):
-		return fmt.Errorf("%s.quiet: missing; without it max and events have no effect", field)
+	var errs []error
+	if d.Quiet < 0 {
+		errs = append(errs, fmt.Errorf("%s.quiet: must not be below zero; give a duration, such as 1s", field))
 	}
-	return nil
+	if d.Max < 0 {
+		errs = append(errs, fmt.Errorf("%s.max: must not be below zero; give a duration, such as 10s", field))
+	}
+	if d.Events < 0 {
+		errs = append(errs, fmt.Errorf("%s.events: must not be below zero; give a number, such as 1000", field))
+	}
+	if d.Quiet == 0 && (d.Max > 0 || d.Events > 0) {
+		errs = append(errs, fmt.Errorf("%s.quiet: missing; without it max and events have no effect", field))
+	}
+	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -41,6 +42,9 @@ func (f *follower) commit(ctx context.Context, read map[string]*documents.Versio
 	affected := set.Miss(missing, now)
 	dirty = dirty || len(affected) > 0
 	affected = append(affected, set.Apply(changes)...)
+	if err := f.unreadable(); err != nil {
+		return err
+	}
 	if !dirty {
 		return nil
 	}
@@ -54,6 +58,17 @@ func (f *follower) commit(ctx context.Context, read map[string]*documents.Versio
 	listing.Observed = observed
 	f.listed = true
 	return f.sink.Replace(ctx, listing)
+}
+
+// unreadable returns why nothing can be read, if there are files and none of them could
+// be read. That is an error like the loss of the folder, and no listing. An empty file
+// that is about to be used was read.
+func (f *follower) unreadable() error {
+	err := f.documents.Trouble()
+	if err == nil || len(f.empty) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", f.root, err)
 }
 
 // waits reports whether it is too early to treat a file as gone. It may be about to

@@ -25,7 +25,8 @@
 //
 // The package does not decide which records to delete and keeps nothing between runs:
 // see package source. An unreadable part of a folder is rejected. The loss of the
-// folder itself is an error, never an empty listing.
+// folder itself is an error, never an empty listing. So is a folder of files that are all
+// unreadable.
 //
 // Package documents, inside, holds the documents of the files and decides who owns a
 // name, by pure functions. [Source.Run] is the one goroutine that owns all state, apart

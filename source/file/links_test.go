@@ -124,6 +124,29 @@ func TestUnreadableFile(t *testing.T) {
 	r.stored("a2@a.yaml", "b@b.yaml")
 }
 
+// Files of which none can be read say nothing about the registry, at the start and later.
+func TestNoFileCanBeRead(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "registry")
+	files := &run{t: t, dir: dir}
+	files.link("nowhere", "sub/b.yaml")
+	files.link("nowhere", "a.yaml")
+	const why = "none of its files can be read: a.yaml: cannot be read: no such file"
+	if err := launch(t, dir, patient(dir)).fail(); !strings.Contains(err.Error(), dir+": "+why) {
+		t.Errorf("error %v", err)
+	}
+	files.write("nowhere", entry("a", "a.example"))
+	r := launch(t, dir, patient(dir))
+	if l := r.next(); len(l.Objects) != 1 || len(l.Rejected) != 1 {
+		t.Errorf("listed:\n%s", listing.Dump(l))
+	}
+	r.remove("nowhere")
+	if err := r.fail(); !strings.Contains(err.Error(), why) {
+		t.Errorf("error %v", err)
+	}
+	r.stored("a@a.yaml")
+}
+
 func TestRootMissing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "registry")

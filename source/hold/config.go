@@ -26,17 +26,19 @@ const confirmations = 3
 // Default returns the settings of a source without configured ones.
 func Default() Config { return Config{Share: 0.5, Min: 10, For: time.Minute} }
 
-// Validate reports invalid values, with the field.
+// Validate reports all invalid values, each with its field.
 func (c Config) Validate() error {
-	switch {
-	case !(c.Share >= 0 && c.Share <= 1): // NaN fails both
-		return errors.New("share: must be between 0 and 1, such as 0.5 (half); 1 checks each service, but not the whole source")
-	case c.Min < 0:
-		return errors.New("min: must not be negative; it is a number of endpoints, such as 10; a large number with share: 1 disables holds")
-	case c.For <= 0:
-		return errors.New("for: must be more than 0, such as 60s")
+	var errs []error
+	if !(c.Share >= 0 && c.Share <= 1) { // NaN fails both
+		errs = append(errs, errors.New("share: must be between 0 and 1, such as 0.5 (half); 1 checks each service, but not the whole source"))
 	}
-	return nil
+	if c.Min < 0 {
+		errs = append(errs, errors.New("min: must not be negative; it is a number of endpoints, such as 10; a large number with share: 1 disables holds"))
+	}
+	if c.For <= 0 {
+		errs = append(errs, errors.New("for: must be more than 0, such as 60s"))
+	}
+	return errors.Join(errs...)
 }
 
 // Interval returns the time between a listing and the next requested one. Listings

@@ -159,7 +159,9 @@ func (c *Config) validateTimes() error {
 	if c.Poll < shortestPoll {
 		errs = append(errs, fmt.Errorf("poll: %s is too short for the registry; give at least %s, such as 2s", c.Poll, shortestPoll))
 	}
-	if c.Audit < c.Poll {
+	if byDefault := DefaultConfig().Audit; c.Audit < c.Poll && c.Audit == byDefault {
+		errs = append(errs, fmt.Errorf("poll: %s is longer than audit (default %s); set a shorter poll, or audit as well", c.Poll, byDefault))
+	} else if c.Audit < c.Poll {
 		errs = append(errs, fmt.Errorf("audit: %s must not be shorter than poll, such as 10m", c.Audit))
 	}
 	if c.Timeout <= 0 {
@@ -195,13 +197,12 @@ func (c *Config) validateScopes() error {
 	if c.Scopes == nil {
 		return nil
 	}
+	var errs []error
 	if c.Dependencies.Poll == 0 {
-		return errors.New("scopes: need the dependency graph; add dependencies: {poll: 1m}")
+		errs = append(errs, errors.New("scopes: need the dependency graph; add dependencies: {poll: 1m}"))
 	}
-	if _, err := records.NewScoping(c.Scopes); err != nil {
-		return err
-	}
-	return records.CheckDotted(c.Host)
+	_, err := records.NewScoping(c.Scopes)
+	return errors.Join(append(errs, err, records.CheckDotted(c.Host))...)
 }
 
 // Resolve implements [source.Settings].

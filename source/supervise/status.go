@@ -28,6 +28,7 @@ import (
 type status struct {
 	cfg     Config
 	repeats repeats // logged rejections; belongs to the writer
+	ignored ignoredKinds
 
 	mu     sync.Mutex // guards the rest; never held across a call
 	now    source.Status
@@ -36,7 +37,7 @@ type status struct {
 }
 
 func newStatus(name string, cfg Config) *status {
-	s := &status{cfg: cfg, now: source.Status{Name: name, Kind: cfg.Kind}}
+	s := &status{cfg: cfg, ignored: ignoredKinds{}, now: source.Status{Name: name, Kind: cfg.Kind}}
 	s.enter(source.StateListing, "waiting for its first complete listing", time.Now())
 	return s
 }
@@ -118,6 +119,9 @@ func (s *status) mirrored(r stored) {
 			attrs = append(attrs, "unlogged", silent)
 		}
 		log.Warn("objects rejected", attrs...)
+	}
+	if kinds := s.ignored.fresh(r.ignored); kinds != "" {
+		log.Warn("objects of these kinds have no effect here", "kinds", kinds)
 	}
 }
 

@@ -66,10 +66,13 @@ func emptySpec(kind string) proto.Message {
 }
 
 // saysTheSame reports whether a document says just what was written down of its
-// message, but for null, which says nothing.
+// message. Null says nothing, but where a list belongs it is an error.
 func saysTheSame(document []byte, said object) bool {
 	var want, got object
 	if json.Unmarshal(document, &want) != nil || json.Unmarshal(must(json.Marshal(said)), &got) != nil {
+		return false
+	}
+	if kind, _ := want["kind"].(string); len(nullLists(want, theirs[kind].schema, "")) > 0 {
 		return false
 	}
 	metadata, _ := want["metadata"].(object)

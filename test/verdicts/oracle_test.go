@@ -31,7 +31,8 @@ const group = "networking.istio.io"
 
 // judge judges documents as a cluster does when kubectl applies them: the API
 // server first, step by step in the order of its handler and strategy of
-// custom resources, then istiod's webhook.
+// custom resources, then istiod's webhook. Null in place of a list is judged as
+// by a server-side apply.
 type judge map[string]*definition
 
 // judge returns why a document is rejected; nil if it is admitted. Warnings
@@ -49,6 +50,9 @@ func (o judge) judge(text []byte) error {
 	if d == nil {
 		return fmt.Errorf("no definition of kind %q", u.GetKind())
 	}
+	if at := nullLists(u.Object, d.schema, ""); len(at) > 0 {
+		return fmt.Errorf("null, and not a list: %s", strings.Join(at, ", "))
+	}
 	if err := d.decode(&u); err != nil {
 		return fmt.Errorf("decoding: %w", err)
 	}
@@ -63,6 +67,34 @@ func (o judge) judge(text []byte) error {
 		return fmt.Errorf("webhook: %w", err)
 	}
 	return nil
+}
+
+// nullLists returns where a document has null and the schema has a list. An API server
+// drops such a null on creation, and rejects it in a server-side apply.
+func nullLists(v any, s *structural.Structural, path string) (found []string) {
+	switch v := v.(type) {
+	case nil:
+		if s.Items != nil {
+			found = append(found, path)
+		}
+	case object:
+		for _, name := range sortedKeys(v) {
+			child, known := s.Properties[name]
+			if !known && s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+				child, known = *s.AdditionalProperties.Structural, true
+			}
+			if known {
+				found = append(found, nullLists(v[name], &child, path+"."+name)...)
+			}
+		}
+	case list:
+		for i, item := range v {
+			if s.Items != nil {
+				found = append(found, nullLists(item, s.Items, fmt.Sprintf("%s[%d]", path, i))...)
+			}
+		}
+	}
+	return found
 }
 
 // decode is what the API server does before it validates, with the strict

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -25,11 +24,12 @@ import (
 
 // Flags are the flags of commands that use the admin API.
 type Flags struct {
-	URL                string // where the admin API is
+	URL                string // where the admin API is, or its host and port
 	tokenFile          string
 	caFile, serverName string
 	Format             term.Format
 	timeout            term.Timeout
+	watch              bool
 }
 
 // Add adds the flags to a command.
@@ -37,7 +37,7 @@ func (f *Flags) Add(c *cobra.Command) {
 	fromEnv := func(target *string, flag, variable, otherwise, usage string) {
 		c.Flags().StringVar(target, flag, cmp.Or(os.Getenv(variable), otherwise), usage+" [$"+variable+"]")
 	}
-	fromEnv(&f.URL, "admin", "ISTHMUS_ADMIN", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is")
+	fromEnv(&f.URL, "admin", "ISTHMUS_ADMIN", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is: a URL, or a host and port")
 	fromEnv(&f.tokenFile, "token-file", "ISTHMUS_ADMIN_TOKEN_FILE", "", "the file with the token that the admin API wants")
 	fromEnv(&f.caFile, "ca-file", "ISTHMUS_ADMIN_CA_FILE", "", "the authorities of an https admin API, in PEM form; default: the system's")
 	fromEnv(&f.serverName, "server-name", "ISTHMUS_ADMIN_SERVER_NAME", "", "the name in the certificate of an https admin API; default: that in --admin")
@@ -71,6 +71,11 @@ func (f *Flags) call(ctx context.Context, method, path string, v any) error {
 	switch {
 	case err != nil && limited.Err() != nil:
 		return term.Wrong(f.cutShort(ctx, method))
+	case isGRPC(response, err):
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return term.Wrong(fmt.Errorf("%s is not an admin API: %w", f.URL, errXDS))
 	case err != nil:
 		return term.Wrong(fmt.Errorf("no Isthmus answers at %s: %w; start one with 'isthmus serve', or give its admin address with --admin", f.URL, err))
 	}
@@ -107,11 +112,11 @@ func (f *Flags) cutShort(ctx context.Context, method string) error {
 
 // request returns a request to a path of the admin API, with the token if there is one.
 func (f *Flags) request(ctx context.Context, method, path string) (*http.Request, error) {
-	base, err := url.Parse(f.URL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("--admin %q is not a URL such as http://127.0.0.1:8080", f.URL)
+	base, err := f.base()
+	if err != nil {
+		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(f.URL, "/")+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(base.String(), "/")+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}

@@ -18,53 +18,74 @@ import (
 func newClients() *cobra.Command {
 	var flags Flags
 	var resources, content bool
+	var only clientFilter
 	c := &cobra.Command{
 		Use:   "clients [ID] [--resources]",
 		Short: "Show the connected clients and what each has ACKed",
 		Long: `Clients lists the clients that are connected, with a line for each type of resource
-that they ask for; with an ID only those of that id. HELD counts the resources that a
-client was sent, PENDING the names yet to be looked at, NACKED the responses it rejected.
-States: accepted (it ACKed the newest response), waiting (it owes an answer), "refused" (it
-NACKed the newest response; REASON is its own), idle (nothing had to be sent). Below the
-table is the last NACK of each client that ever sent one, and notices: what a client lacks
-because of its own metadata, such as listeners at ports that it does not list. Next,
-'isthmus services HOST' shows the service that a reason names.
+that they ask for; with an ID only those of that id. RESOURCES counts the resources that a
+client was sent, PENDING the names yet to be looked at, NACKED the responses it NACKed.
+Below the table is the last NACK of each client that ever sent one, and notices: what a
+client lacks because of its own metadata, such as listeners at ports that it does not
+list. Next, 'isthmus services HOST' shows the service that a reason names.
 
-With --resources it lists every resource that the client holds or asks for by name, with
-its version. FOR is the age of the state, or of an ACKed version; PENDING says that
+STATE has the words of istioctl proxy-status, and -o json those in brackets:
+  SYNCED    it ACKed the newest response ["accepted"]
+  NOT SENT  nothing had to be sent ["idle"]
+  WAITING   it has not answered the newest response; istioctl shows STALE ["waiting"]
+  NACKED    it NACKed the newest response; REASON is its own ["refused"]
+
+With --resources it lists every resource that the client was sent or asks for by name,
+with its version. FOR is the age of the state, or of an ACKed version; PENDING says that
 there may be something newer. There can be tens of thousands, and while they are
 read they may change. With --content it prints each resource as JSON, in its newest
 version for the client: it is what the client has if contentVersion equals version.
 
 Exit status: 0 they were printed, whatever their states; 1 no client with that ID is
 connected, or no answer from the admin API; 2 wrong usage.`,
-		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'\n" +
+		Example: "  isthmus clients\n  isthmus clients --state nacked --watch\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'\n" +
 			"  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local' --resources --content",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if content && !resources {
 				return errors.New("--content needs --resources")
 			}
-			if resources {
-				return showResources(c, &flags, args, content)
+			if resources && only.any() {
+				return errors.New("--resources lists those of one client; remove --served-by, --state and --namespace")
 			}
-			var clients []admin.Client
-			if err := flags.Get(c.Context(), "/api/v1/clients", &clients); err != nil {
-				return err
-			}
-			if len(args) == 1 {
-				clients = slices.DeleteFunc(clients, func(client admin.Client) bool { return client.ID != args[0] })
-				if len(clients) == 0 {
-					return term.Wrong(fmt.Errorf("no client %q is connected; 'isthmus clients' lists the connected ones", args[0]))
+			return flags.run(c, func() error {
+				if resources {
+					return showResources(c, &flags, args, content)
 				}
-			}
-			return term.Print(c, flags.Format, clients, func() error { return printClients(c, clients) })
+				return showClients(c, &flags, args, only)
+			})
 		},
 	}
 	flags.Add(c)
+	flags.watchFlag(c)
 	c.Flags().BoolVar(&content, "content", false, "with --resources: print the content of each resource, as JSON")
-	c.Flags().BoolVar(&resources, "resources", false, "list what the client with this ID holds, resource by resource")
+	c.Flags().BoolVar(&resources, "resources", false, "list what the client with this ID was sent, resource by resource")
+	only.addTo(c)
+	c.ValidArgsFunction = flags.completed(flags.clientIDs)
 	return c
+}
+
+// showClients prints the selected clients, or those of an ID.
+func showClients(c *cobra.Command, flags *Flags, args []string, only clientFilter) error {
+	var clients []admin.Client
+	if err := flags.Get(c.Context(), "/api/v1/clients", &clients); err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		clients = slices.DeleteFunc(clients, func(client admin.Client) bool { return client.ID != args[0] })
+		if len(clients) == 0 {
+			return term.Wrong(fmt.Errorf("no client %q is connected; 'isthmus clients' lists the connected ones", args[0]))
+		}
+	}
+	all := len(clients)
+	clients = only.of(clients)
+	noMatch(c, all, len(clients), "client")
+	return term.Print(c, flags.Format, clients, func() error { return printClients(c, clients) })
 }
 
 // showResources prints a client's resources, which it reads page by page.
@@ -101,7 +122,7 @@ func printResources(c *cobra.Command, list []admin.ClientResource) error {
 			pending = "yes"
 		}
 		rows = append(rows, []string{
-			r.Output, r.Protocol, shortType(r.Type), r.Name, term.OrDash(r.Version), r.State, r.Age, pending, term.OrDash(r.Reason),
+			r.Output, r.Protocol, shortType(r.Type), r.Name, term.OrDash(r.Version), shownState(r.State), r.Age, pending, term.OrDash(r.Reason),
 		})
 	}
 	return term.Table(c, []string{"output", "protocol", "type", "name", "version", "state", "for", "pending", "reason"}, rows)
@@ -118,15 +139,15 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 			}
 			rows = append(rows, []string{
 				client.ID, client.Protocol, client.Kind, term.OrDash(client.Namespace), client.Age,
-				shortType(name), t.State, t.Age, subscribed,
+				shortType(name), shownState(t.State), t.Age, subscribed,
 				strconv.Itoa(t.Held), strconv.Itoa(t.Pending), strconv.Itoa(t.NACKed), term.OrDash(t.Reason),
 			})
 		}
 		if len(client.Types) == 0 {
-			rows = append(rows, []string{client.ID, client.Protocol, client.Kind, term.OrDash(client.Namespace), client.Age, "-", "idle", "", "", "", "", "", "it has asked for nothing"})
+			rows = append(rows, []string{client.ID, client.Protocol, client.Kind, term.OrDash(client.Namespace), client.Age, "-", shownState(idle), "", "", "", "", "", "it has asked for nothing"})
 		}
 	}
-	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "held", "pending", "nacked", "reason"}
+	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "resources", "pending", "nacked", "reason"}
 	if err := term.Table(c, heading, rows); err != nil {
 		return err
 	}

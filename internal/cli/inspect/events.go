@@ -56,6 +56,8 @@ Exit status: 0 they were printed; 1 no answer from the admin API; 2 wrong usage.
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until interrupted")
 	c.Flags().StringVar(&source, "source", "", "only events of this source")
 	c.Flags().StringVar(&host, "host", "", "only events that name this host, among their first records")
+	completeFlag(c, "source", flags.completed(flags.sourceNames))
+	completeFlag(c, "host", flags.completed(flags.hosts))
 	c.Flags().DurationVar(&since, "since", 0, "only events of so long ago at most, such as 10m")
 	return c
 }

@@ -57,7 +57,9 @@ Exit status: 0 every call is reached; 1 one is not, or no answer from the admin 
 		},
 	}
 	flags.Add(c)
+	c.ValidArgsFunction = flags.completed(flags.hosts)
 	c.Flags().StringVar(&client, "client", "", "the id of a connected client")
+	completeFlag(c, "client", flags.completed(flags.clientIDs))
 	c.Flags().StringVar(&namespace, "namespace", "default", "the namespace of the workload")
 	c.Flags().StringToStringVar(&labels, "labels", nil, "the labels of the workload, by which Sidecars select it")
 	c.Flags().StringVar(&kind, "kind", "", "the kind of client, such as envoy or grpc; default: envoy")
@@ -159,7 +161,10 @@ func printNames(c *cobra.Command, list []admin.ExplainedResource) error {
 
 // stateOf returns the state of a resource for a cell of a table.
 func stateOf(r admin.ExplainedResource) string {
-	state := term.OrDash(r.State)
+	if r.State == "" {
+		return "-"
+	}
+	state := shownState(r.State)
 	if r.Pending {
 		state += ", newer pending"
 	}

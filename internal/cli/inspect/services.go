@@ -17,6 +17,7 @@ import (
 func newServices() *cobra.Command {
 	var flags Flags
 	var clients bool
+	var only serviceFilter
 	c := &cobra.Command{
 		Use:   "services [HOST] [--clients]",
 		Short: "Show the merged services, or one with its endpoints and where each came from",
@@ -25,7 +26,8 @@ with or without a final dot, it shows that service in each namespace that has it
 record that speaks of it, and every endpoint. A record is stale while its newest version
 is invalid, and held while its source has stopped listing it; the last good version
 is served, and the reason is shown. A conflict is between two records of the service, or
-with another service over what only one can have. Next, 'isthmus sources' says what was
+with another service over what only one can have. The filters keep services to which a
+source contributes, of a namespace, or with conflicts. Next, 'isthmus sources' says what was
 rejected.
 
 With --clients it lists the clients that hold resources of the service or ask for them,
@@ -34,52 +36,65 @@ missing there.
 
 Exit status: 0 it was printed; 1 there is no such service, or no answer from the admin
 API; 2 wrong usage.`,
-		Example: "  isthmus services\n  isthmus services reviews.example.com\n  isthmus services reviews.example.com --clients",
+		Example: "  isthmus services\n  isthmus services --source legacy --conflicts\n  isthmus services reviews.example.com\n  isthmus services reviews.example.com --clients",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if clients {
-				return showHolders(c, &flags, args)
+			if clients && len(args) == 0 {
+				return errors.New("--clients needs a host; 'isthmus services' lists them")
 			}
-			path := "/api/v1/services"
-			if len(args) == 1 {
-				path += "/" + url.PathEscape(args[0])
-			}
-			var services []admin.Service
-			if err := flags.Get(c.Context(), path, &services); err != nil {
-				return err
-			}
-			return term.Print(c, flags.Format, services, func() error {
-				if len(args) == 1 {
-					return printService(c, services)
+			return flags.run(c, func() error {
+				if clients {
+					return showHolders(c, &flags, args[0])
 				}
-				return printServices(c, services)
+				return showServices(c, &flags, args, only)
 			})
 		},
 	}
 	flags.Add(c)
+	flags.watchFlag(c)
 	c.Flags().BoolVar(&clients, "clients", false, "list the clients that hold resources of the service")
+	c.Flags().StringVar(&only.source, "source", "", "only services to which this source contributes")
+	c.Flags().StringVar(&only.namespace, "namespace", "", "only services of this namespace")
+	c.Flags().BoolVar(&only.conflicts, "conflicts", false, "only services with conflicts")
+	completeFlag(c, "source", flags.completed(flags.sourceNames))
+	c.ValidArgsFunction = flags.completed(flags.hosts)
 	return c
 }
 
-// showHolders prints the clients that hold resources of a host.
-func showHolders(c *cobra.Command, flags *Flags, args []string) error {
-	if len(args) == 0 {
-		return errors.New("--clients needs a host; 'isthmus services' lists them")
+// serviceFilter selects services. Its zero value selects all of them.
+type serviceFilter struct {
+	source, namespace string
+	conflicts         bool
+}
+
+func (f serviceFilter) selects(s admin.Service) bool {
+	return (f.source == "" || slices.Contains(s.Sources, f.source)) && (f.namespace == "" || s.Namespace == f.namespace) &&
+		(!f.conflicts || len(s.Conflicts) > 0)
+}
+
+// showServices prints the selected services, or those of a host with all details.
+func showServices(c *cobra.Command, flags *Flags, args []string, only serviceFilter) error {
+	path := "/api/v1/services"
+	if len(args) == 1 {
+		path += "/" + url.PathEscape(args[0])
 	}
-	var holders []admin.ServiceClient
-	if err := flags.Get(c.Context(), "/api/v1/services/"+url.PathEscape(args[0])+"/clients", &holders); err != nil {
+	var services []admin.Service
+	if err := flags.Get(c.Context(), path, &services); err != nil {
 		return err
 	}
-	return term.Print(c, flags.Format, holders, func() error {
-		var rows [][]string
-		for _, h := range holders {
-			for _, r := range h.Resources {
-				rows = append(rows, []string{
-					h.ID, h.Kind, term.OrDash(h.Namespace), shortType(r.Type), r.Name, term.OrDash(r.Held), stateOf(r), term.OrDash(r.Age), term.OrDash(r.Reason),
-				})
-			}
+	all := len(services)
+	services = slices.DeleteFunc(services, func(s admin.Service) bool { return !only.selects(s) })
+	if len(services) == 0 && only.source != "" {
+		if err := flags.unknownSource(c, only.source); err != nil {
+			return err
 		}
-		return term.Table(c, []string{"client", "kind", "namespace", "type", "name", "version", "state", "for", "reason"}, rows)
+	}
+	noMatch(c, all, len(services), "service")
+	return term.Print(c, flags.Format, services, func() error {
+		if len(args) == 1 {
+			return printService(c, services)
+		}
+		return printServices(c, services)
 	})
 }
 

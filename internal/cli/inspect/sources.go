@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,10 +11,12 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/internal/cli/term"
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 func newSources() *cobra.Command {
 	var flags Flags
+	var state oneOf
 	c := &cobra.Command{
 		Use:   "sources [NAME]",
 		Short: "Show the registries: state, since when, and what they rejected",
@@ -25,29 +28,41 @@ It prints a line for each source, with its state, how long it has had that, and 
 reason, and below them up to 20 rejected objects of each, with place and remedy. With a
 NAME it prints that source alone, and what a registry that pushes sent of each type.
 States: listing (never read completely), live, stale (cannot be read; the last known good
-is served), held. Next, 'isthmus services HOST' shows what is served of one service.
+is served), held. With --state it prints only sources in that state. Next, 'isthmus services HOST' shows what is served of one service.
 
 Exit status: 0 the sources were printed, whatever their states; 1 no answer from the
 admin API, or an error; 2 wrong usage.`,
-		Example: "  isthmus sources\n  isthmus sources legacy\n  isthmus sources -o json --admin http://127.0.0.1:8080\n  isthmus sources release legacy",
+		Example: "  isthmus sources\n  isthmus sources legacy\n  isthmus sources --state held --watch\n  isthmus sources -o json --admin 127.0.0.1:8080\n  isthmus sources release legacy",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			var sources []admin.Source
-			if err := flags.Get(c.Context(), "/api/v1/sources", &sources); err != nil {
-				return err
-			}
-			if len(args) == 1 {
-				var err error
-				if sources, err = sourceOf(sources, args[0]); err != nil {
-					return err
-				}
-			}
-			return term.Print(c, flags.Format, sources, func() error { return printSources(c, sources, len(args) == 1) })
+			return flags.run(c, func() error { return showSources(c, &flags, args, state.value) })
 		},
 	}
 	flags.Add(c)
+	flags.watchFlag(c)
+	state.addTo(c, "state", "only sources in this state",
+		string(source.StateListing), string(source.StateLive), string(source.StateStale), string(source.StateHeld))
+	c.ValidArgsFunction = flags.completed(flags.sourceNames)
 	c.AddCommand(newRelease())
 	return c
+}
+
+// showSources prints all sources, or the one of a name, in a state if one is given.
+func showSources(c *cobra.Command, flags *Flags, args []string, state string) error {
+	var sources []admin.Source
+	if err := flags.Get(c.Context(), "/api/v1/sources", &sources); err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		var err error
+		if sources, err = sourceOf(sources, args[0]); err != nil {
+			return err
+		}
+	}
+	all := len(sources)
+	sources = slices.DeleteFunc(sources, func(s admin.Source) bool { return state != "" && s.State != state })
+	noMatch(c, all, len(sources), "source")
+	return term.Print(c, flags.Format, sources, func() error { return printSources(c, sources, len(args) == 1) })
 }
 
 func newRelease() *cobra.Command {
@@ -77,6 +92,7 @@ admin API did not do it; 2 wrong usage.`,
 		},
 	}
 	flags.Add(c)
+	c.ValidArgsFunction = flags.completed(flags.sourceNames)
 	return c
 }
 
@@ -119,6 +135,9 @@ func printSources(c *cobra.Command, sources []admin.Source, detail bool) error {
 	heading := []string{"name", "kind", "state", "for", "services", "endpoints", "held", "rejected", "ignored", "reason"}
 	if err := term.Table(c, heading, rows); err != nil {
 		return err
+	}
+	for _, s := range sources {
+		term.WithoutEffect(c.OutOrStdout(), s.Name+": ", s.Ignored)
 	}
 	for _, s := range sources {
 		printRejected(c, s)

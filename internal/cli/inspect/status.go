@@ -43,25 +43,34 @@ API; 2 wrong usage.`,
 			"  kubectl -n isthmus exec deployment/isthmus -- isthmus status",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if wait && flags.watch {
+				return errors.New("--wait and --watch exclude each other; remove one of them")
+			}
 			if wait && !c.Flags().Changed("timeout") {
 				flags.timeout = term.Timeout(waitTimeout)
 			}
-			status, err := statusOf(c, &flags, wait)
-			if err != nil {
-				return err
-			}
-			if err := term.Print(c, flags.Format, status, func() error { printStatus(c.OutOrStdout(), status); return nil }); err != nil {
-				return err
-			}
-			if status.Wrong || !status.Ready {
-				return term.Wrong(errors.New(countsOf(status)))
-			}
-			return nil
+			return flags.run(c, func() error { return showStatus(c, &flags, wait) })
 		},
 	}
 	flags.Add(c)
+	flags.watchFlag(c)
 	c.Flags().BoolVar(&wait, "wait", false, "ask until the instance is ready without errors or warnings")
 	return c
+}
+
+// showStatus prints the status. The error counts what is wrong.
+func showStatus(c *cobra.Command, flags *Flags, wait bool) error {
+	status, err := statusOf(c, flags, wait)
+	if err != nil {
+		return err
+	}
+	if err := term.Print(c, flags.Format, status, func() error { printStatus(c.OutOrStdout(), status); return nil }); err != nil {
+		return err
+	}
+	if status.Wrong || !status.Ready {
+		return term.Wrong(errors.New(countsOf(status)))
+	}
+	return nil
 }
 
 // statusOf asks for the status, once or until nothing is wrong. The last answer counts if

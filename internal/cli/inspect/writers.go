@@ -19,22 +19,25 @@ leads among replicas, how many objects are there and how many are still to be wr
 States: writing, standby (another replica writes), waiting (a source has to be listed
 first), stale (the system cannot be reached; what is there stays).
 
-Below the table are up to 20 objects that could not be written, that are left as they are
-though they should change, and that could not be written in full, each with the reason.
+Below the table are up to 20 objects that could not be written, that are skipped (left as
+they are although they should change), and that were written in part, each with the reason.
 
 Exit status: 0 they were printed, whatever their states; 1 no answer from the admin API;
 2 wrong usage.`,
 		Example: "  isthmus writers\n  isthmus writers -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var writers []output.Writer
-			if err := flags.Get(c.Context(), "/api/v1/writers", &writers); err != nil {
-				return err
-			}
-			return term.Print(c, flags.Format, writers, func() error { return printWriters(c, writers) })
+			return flags.run(c, func() error {
+				var writers []output.Writer
+				if err := flags.Get(c.Context(), "/api/v1/writers", &writers); err != nil {
+					return err
+				}
+				return term.Print(c, flags.Format, writers, func() error { return printWriters(c, writers) })
+			})
 		},
 	}
 	flags.Add(c)
+	flags.watchFlag(c)
 	return c
 }
 
@@ -46,7 +49,7 @@ func printWriters(c *cobra.Command, writers []output.Writer) error {
 			strconv.Itoa(len(w.Failed)), strconv.Itoa(len(w.Held)), term.OrDash(w.Reason),
 		})
 	}
-	if err := term.Table(c, []string{"output", "state", "for", "leader", "objects", "pending", "failed", "held", "reason"}, rows); err != nil {
+	if err := term.Table(c, []string{"output", "state", "for", "leader", "objects", "pending", "failed", "skipped", "reason"}, rows); err != nil {
 		return err
 	}
 	for _, w := range writers {
@@ -61,7 +64,7 @@ func printWriters(c *cobra.Command, writers []output.Writer) error {
 			leftOut = append(leftOut, [2]string{o.Object, o.Reason})
 		}
 		printObjects(c, w.Name+" could not write", failed)
-		printObjects(c, w.Name+" leaves as it is", held)
+		printObjects(c, w.Name+" skips", held)
 		printObjects(c, w.Name+" writes a part of", leftOut)
 	}
 	return nil

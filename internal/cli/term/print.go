@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -122,4 +124,19 @@ func Count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// mostKinds bounds the printed kinds of objects.
+const mostKinds = 20
+
+// WithoutEffect prints a line for each kind of ignored objects, with their number. Each
+// line has the same beginning.
+func WithoutEffect(w io.Writer, beginning string, kinds map[string]int) {
+	names := slices.Sorted(maps.Keys(kinds))
+	for _, kind := range names[:min(mostKinds, len(names))] {
+		Say(w, "%swithout effect here: %s of kind %s\n", beginning, Count(kinds[kind], "object"), kind)
+	}
+	if more := len(names) - mostKinds; more > 0 {
+		Say(w, "%swithout effect here: objects of %d more kinds; -o json shows all of them\n", beginning, more)
+	}
 }

@@ -2,6 +2,7 @@ package documents
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ type Set struct {
 	files       map[string]*Version // by place
 	definitions map[model.Ref][]definition
 	ignored     map[string]int // over all files, by kind
+	unread      int            // files that could not be read
 	// missing has the time since when files are missing that may be back in a moment.
 	// Their documents stay until then, except for names that another file describes.
 	missing map[string]time.Time
@@ -63,6 +65,16 @@ func (s *Set) Unread() []string {
 		}
 	}
 	return sorted(places)
+}
+
+// Trouble returns why nothing can be read, if there are files and none of them could be
+// read: the first file and its reason.
+func (s *Set) Trouble() error {
+	if s.unread == 0 || s.unread < len(s.files) {
+		return nil
+	}
+	first := slices.Min(slices.Collect(maps.Keys(s.files)))
+	return fmt.Errorf("none of its files can be read: %s: %s", first, s.files[first].trouble)
 }
 
 // Version returns the newest version of a file; nil if there is none.
@@ -152,6 +164,9 @@ func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set))
 func (s *Set) count(v *Version, by int) {
 	if v == nil {
 		return
+	}
+	if v.trouble != "" {
+		s.unread += by
 	}
 	for kind, n := range v.ignored {
 		if s.ignored[kind] += by * n; s.ignored[kind] == 0 {

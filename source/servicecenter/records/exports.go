@@ -1,6 +1,7 @@
 package records
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,29 +29,25 @@ type exporting struct {
 // newExporting parses the templates. Each is tried on a sample, so that a template
 // that can never yield a namespace is rejected at once.
 func newExporting(exportTo []string, namespace *template.Template, perVersion bool) (exporting, error) {
-	if err := Unique("exportTo", exportTo); err != nil {
-		return exporting{}, err
-	}
-	if namespace == nil { // its own error is reported
-		return exporting{}, nil
-	}
+	errs := []error{Unique("exportTo", exportTo)}
 	out := exporting{namespace: namespace}
 	for i, text := range exportTo {
 		field := fmt.Sprintf("exportTo[%d]", i)
 		if strings.Contains(text, ".Version") && !perVersion {
-			return exporting{}, fmt.Errorf("%s: %q depends on the version, but all versions are one service; "+
-				"put .Version into host or namespace, too, or leave it out here", field, text)
+			errs = append(errs, fmt.Errorf("%s: %q depends on the version, but all versions are one service; "+
+				"put .Version into host or namespace, too, or leave it out here", field, text))
 		}
 		t, err := parseTemplate(field, text)
-		if err != nil {
-			return exporting{}, err
-		}
-		if !strings.Contains(text, "{{") {
-			if err := checkExport(strings.TrimSpace(text)); err != nil {
-				return exporting{}, fmt.Errorf("%s: %w", field, err)
+		if err == nil && !strings.Contains(text, "{{") {
+			if fault := checkExport(strings.TrimSpace(text)); fault != nil {
+				err = fmt.Errorf("%s: %w", field, fault)
 			}
 		}
+		errs = append(errs, err)
 		out.templates = append(out.templates, t)
+	}
+	if err := errors.Join(errs...); err != nil || namespace == nil { // the namespace's own error is reported
+		return exporting{}, err
 	}
 	if _, err := out.of(sample(), ""); err != nil {
 		return exporting{}, fmt.Errorf("exportTo: %w", err)

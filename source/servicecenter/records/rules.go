@@ -43,14 +43,11 @@ func NewRules(s Settings) (Rules, error) {
 		project: s.Project, order: newOrder(s.Environments, s.Apps),
 		perVersion: strings.Contains(s.Host+s.Namespace, ".Version"), portGrace: s.PortGrace, serveTesting: s.ServeTesting,
 	}
-	var err, namespaceErr error
-	r.host, err = parseTemplate("host", s.Host)
-	if r.namespace, namespaceErr = parseTemplate("namespace", s.Namespace); err == nil {
-		err = namespaceErr
-	}
-	exports, exportErr := newExporting(s.ExportTo, r.namespace, r.perVersion)
-	r.exports = exports
-	return r, errors.Join(err, exportErr)
+	var hostErr, namespaceErr, exportErr error
+	r.host, hostErr = parseTemplate("host", s.Host)
+	r.namespace, namespaceErr = parseTemplate("namespace", s.Namespace)
+	r.exports, exportErr = newExporting(s.ExportTo, r.namespace, r.perVersion)
+	return r, errors.Join(hostErr, namespaceErr, exportErr)
 }
 
 // Wants reports whether a key is selected for mirroring.

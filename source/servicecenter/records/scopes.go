@@ -51,30 +51,35 @@ func NewScoping(s *Scopes) (*Scoping, error) {
 	out := &Scoping{
 		selector: map[string]*template.Template{}, hosts: slices.Clone(s.Hosts), perVersion: strings.Contains(s.Namespace, ".Version"),
 	}
-	var err error
-	if s.Namespace == "" {
-		return nil, errors.New("scopes.namespace: missing; name where the consumers' workloads live, such as shop or {{.App}}")
+	var errs []error
+	template := func(field, text string) *template.Template {
+		parsed, err := parseTemplate(field, text)
+		errs = append(errs, err)
+		return parsed
 	}
-	if out.namespace, err = parseTemplate("scopes.namespace", s.Namespace); err != nil {
-		return nil, err
+	if s.Namespace == "" {
+		errs = append(errs, errors.New("scopes.namespace: missing; name where the consumers' workloads live, such as shop or {{.App}}"))
+	} else {
+		out.namespace = template("scopes.namespace", s.Namespace)
 	}
 	if len(s.WorkloadSelector) == 0 {
-		return nil, errors.New(`scopes.workloadSelector: missing; give the labels of a consumer's workloads, such as {app: "{{.Service}}"}`)
+		errs = append(errs, errors.New(`scopes.workloadSelector: missing; give the labels of a consumer's workloads, such as {app: "{{.Service}}"}`))
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.WorkloadSelector)) {
 		field := "scopes.workloadSelector." + key
 		if !isLabelKey(key) {
-			return nil, fmt.Errorf("%s: is not a label key, such as app", field)
+			errs = append(errs, fmt.Errorf("%s: is not a label key, such as app", field))
 		}
-		if out.selector[key], err = parseTemplate(field, s.WorkloadSelector[key]); err != nil {
-			return nil, err
-		}
+		out.selector[key] = template(field, s.WorkloadSelector[key])
 		out.perVersion = out.perVersion || strings.Contains(s.WorkloadSelector[key], ".Version")
 	}
 	for i, host := range s.Hosts {
 		if err := checkScopeHost(host); err != nil {
-			return nil, fmt.Errorf("scopes.hosts[%d]: %q %w", i, host, err)
+			errs = append(errs, fmt.Errorf("scopes.hosts[%d]: %q %w", i, host, err))
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -250,12 +255,12 @@ func mustJSON(v any) string {
 func CheckDotted(text string) error {
 	host, err := parseTemplate("host", text)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // [NewRules] reports it
 	}
 	plain, err := render(host, Identity{"p", "e", "a", "s", "1"})
 	if err != nil || !strings.Contains(strings.Trim(plain, "."), ".") {
-		return fmt.Errorf("host: %q gives names without a dot, which no Sidecar can name, so scopes cannot list them; "+
-			"write a domain, such as %q; or leave scopes out, and limit who sees a service by exportTo", text, text+".mesh")
+		return fmt.Errorf("scopes: host is %q, which gives names without a dot, and no Sidecar can name those; "+
+			"set host to a name with a domain, such as %q; or remove scopes, and limit who sees a service by exportTo", text, text+".mesh")
 	}
 	return nil
 }

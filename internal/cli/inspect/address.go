@@ -1,0 +1,38 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// base returns the URL of the admin API. A host and port alone is a URL of http.
+func (f *Flags) base() (*url.URL, error) {
+	text := f.URL
+	if _, _, err := net.SplitHostPort(text); err == nil && !strings.Contains(text, "/") {
+		text = "http://" + text
+	}
+	base, err := url.Parse(text)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("--admin %q is neither a URL nor a host and port, such as http://127.0.0.1:8080 or 127.0.0.1:8080", f.URL)
+	}
+	return base, nil
+}
+
+// errXDS is the error of an address that is no admin API but speaks gRPC.
+var errXDS = errors.New("this speaks gRPC, so it is probably the xDS port; the admin API has a port of its own: " +
+	"admin.listen in the configuration, by default 127.0.0.1:8080, and admin= in the log line \"serving\"")
+
+// isGRPC reports whether an answer, or the error in place of one, is that of a gRPC
+// server. Such a server begins with a settings frame of HTTP/2, which is no response of
+// HTTP/1, and does not accept other types of content.
+func isGRPC(response *http.Response, err error) bool {
+	if err != nil {
+		return strings.Contains(err.Error(), `malformed HTTP response "\x00\x00`)
+	}
+	return strings.HasPrefix(response.Header.Get("Content-Type"), "application/grpc") ||
+		response.ProtoMajor == 2 && response.StatusCode == http.StatusUnsupportedMediaType
+}
