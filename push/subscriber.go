@@ -122,7 +122,9 @@ func (s *Subscriber) begin(t Type, m Mode) *interest {
 	if n := int(t) + 1; n > len(s.types) {
 		s.types = append(s.types, make([]*interest, n-len(s.types))...)
 	}
-	types, now := s.engine.table.Load().Types, time.Now()
+	table, now := s.engine.table.Load(), time.Now()
+	types := table.Types
+	table.types[t].counts.asked.Store(true)
 	i := &interest{subscriber: s, state: s.stream.Begin(types, t, m, now)}
 	i.Entry = index.Entry[*interest]{Owner: i, Type: t, Audience: types.All[t].AudienceOf(s.client)}
 	s.types[t] = i

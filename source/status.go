@@ -30,6 +30,10 @@ type Status struct {
 	// Held counts records that are stored although the registry no longer lists them:
 	// the store's Hold records name them.
 	Held int
+	// HeldEndpoints counts the endpoints among the held records.
+	HeldEndpoints int
+	// Changes counts the records that this process has written for the source.
+	Changes Changes
 	// Ignored counts objects of other kinds, as the source last counted them.
 	Ignored map[string]int
 	// Notices are the last notices of the source.
@@ -40,3 +44,6 @@ type Status struct {
 	// merely repeats is not counted again.
 	RejectedTotal uint64
 }
+
+// Changes counts records by how they changed in the store.
+type Changes struct{ Added, Changed, Removed uint64 }

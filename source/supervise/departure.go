@@ -25,6 +25,7 @@ type HeldStatus struct {
 func (d *HeldStatus) shown(st source.Status) source.Status {
 	if d != nil {
 		st.State, st.Reason, st.Since, st.Held = d.State, d.Reason, d.Since, d.Held
+		st.HeldEndpoints = min(d.Held, st.Endpoints)
 	}
 	return st
 }

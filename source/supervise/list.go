@@ -35,7 +35,7 @@ func (m *mirror) list(ctx context.Context, r *reading.Reading, rejected []source
 		}
 		if err = m.commit(ctx, r, writes); err == nil {
 			m.ledger.Committed(r, p, time.Now())
-			report(m.cfg, m.source, p.Writes)
+			m.report(p.Writes)
 			m.decided(baselines, r.Whole)
 			return p, nil
 		}

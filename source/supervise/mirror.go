@@ -35,6 +35,7 @@ type mirror struct {
 	writing chan struct{}
 
 	ledger    *hold.Ledger
+	changes   source.Changes             // since the start
 	baselines baseline.Set               // of other systems
 	listed    bool                       // completely, since the start
 	unsure    bool                       // the store may differ from the registry, until it lists
@@ -142,6 +143,14 @@ func (m *mirror) commit(ctx context.Context, r *reading.Reading, writes []model.
 	return err
 }
 
+// report reports and counts committed writes.
+func (m *mirror) report(writes []model.Write) {
+	n := report(m.cfg, m.source, writes)
+	m.changes.Added += n.Added
+	m.changes.Changed += n.Changed
+	m.changes.Removed += n.Removed
+}
+
 // decided keeps the baselines as they were judged by a stored reading or order.
 func (m *mirror) decided(baselines baseline.Set, listed bool) {
 	m.baselines, m.listed = baselines, m.listed || listed
@@ -149,7 +158,7 @@ func (m *mirror) decided(baselines baseline.Set, listed bool) {
 
 // inherit takes over the baselines and the marks of an earlier mirror of the source.
 func (m *mirror) inherit(before *mirror) {
-	m.baselines, m.listed = before.baselines, before.listed
+	m.baselines, m.listed, m.changes = before.baselines, before.listed, before.changes
 	m.ledger.Inherit(before.ledger)
 	m.baselines.Confine(m.cfg.Only)
 }
@@ -174,6 +183,7 @@ func (m *mirror) release(ctx context.Context, kept int) (released int, err error
 			}
 		}
 		m.decided(baselines, false)
+		m.report(writes)
 		if released > 0 {
 			m.ledger.Forget()
 			m.cfg.Events.Add(events.Event{Kind: events.Hold, Source: m.source, Text: fmt.Sprintf("an operator released %d held records, which are deleted", released)})
@@ -224,13 +234,15 @@ func (m *mirror) asked(listed bool) {
 
 // counts are the numbers of a source's status.
 type counts struct {
-	services, endpoints, held int
-	marked                    bool // it is known to have listed completely
+	services, endpoints int
+	held, heldEndpoints int
+	changes             source.Changes
+	marked              bool // it is known to have listed completely
 }
 
 func (m *mirror) counts() counts {
-	x := m.ledger.Index
-	return counts{x.Services(), x.Endpoints(), m.ledger.Holds.Stock.Stored, x.Marked()}
+	x, held := m.ledger.Index, m.ledger.Holds.Stock
+	return counts{x.Services(), x.Endpoints(), held.Stored, held.Endpoints, m.changes, x.Marked()}
 }
 
 // state returns the state after a stored reading.
