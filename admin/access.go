@@ -94,6 +94,19 @@ func (g *guard) checkConnection(r *http.Request) error {
 	}
 }
 
+// operator describes the sender of an admitted request, for events: a token has no name, and
+// forwarding headers count for nothing.
+func (a *Access) operator(r *http.Request) string {
+	from := "at a socket of this machine"
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		from = "at " + peer.Addr().Unmap().String()
+	}
+	if a.Token != nil {
+		return "an operator with the admin token, " + from + ","
+	}
+	return "an operator " + from
+}
+
 func onlyHere(missing string) error {
 	return fmt.Errorf("beyond loopback only %s are answered: for the rest set %s, or admin.insecure: true if the network is trusted; "+
 		"or ask from where Isthmus runs, such as by kubectl exec or kubectl port-forward", strings.Join(open, ", "), missing)

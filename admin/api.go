@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -82,6 +84,9 @@ func (a api) release(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			fail(w, http.StatusServiceUnavailable, "%v; nothing was released, try again", err)
 			return
+		}
+		if released > 0 {
+			a.parts.Events.Add(events.Event{Kind: events.Hold, Source: name, Text: fmt.Sprintf("%s released %s, which are deleted", a.parts.Access.operator(r), count(released, "held record"))})
 		}
 		reply(w, a.parts.Log, Release{released})
 		return

@@ -21,7 +21,7 @@ type Events struct {
 }
 
 // events answers with the kept events that the parameters select: after=SERIAL, since=10m,
-// source=NAME, host=TEXT (a part of a record's name or of the text).
+// source=NAME, client=ID, host=TEXT (a part of a record's name or of the text).
 func (a api) events(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	after, err := strconv.ParseUint(orZero(query, "after"), 10, 64)
@@ -40,7 +40,8 @@ func (a api) events(w http.ResponseWriter, r *http.Request) {
 	}
 	list, last, lost := a.parts.Events.After(after)
 	list = slices.DeleteFunc(list, func(e events.Event) bool {
-		return e.Time.Before(oldest) || query.Get("source") != "" && e.Source != query.Get("source") || !mentions(e, query.Get("host"))
+		return e.Time.Before(oldest) || query.Get("source") != "" && e.Source != query.Get("source") ||
+			query.Get("client") != "" && e.Client != events.ClientID(query.Get("client")) || !mentions(e, query.Get("host"))
 	})
 	reply(w, a.parts.Log, Events{Events: append([]events.Event{}, list...), Last: last, Lost: lost})
 }

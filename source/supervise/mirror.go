@@ -6,7 +6,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/baseline"
@@ -186,7 +185,6 @@ func (m *mirror) release(ctx context.Context, kept int) (released int, err error
 		m.report(writes)
 		if released > 0 {
 			m.ledger.Forget()
-			m.cfg.Events.Add(events.Event{Kind: events.Hold, Source: m.source, Text: fmt.Sprintf("an operator released %d held records, which are deleted", released)})
 		}
 		m.ledger.Restore(m.all())
 		return released, nil
