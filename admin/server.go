@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -97,7 +98,7 @@ func New(parts Parts) *Server {
 	if parts.Log == nil {
 		parts.Log = slog.New(slog.DiscardHandler)
 	}
-	s, a := &Server{access: parts.Access}, api{parts}
+	s, a := &Server{access: parts.Access}, api{parts, newFollowers()}
 	parts.Metrics.MustRegister(&collector{parts}, measures{parts})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", a.livez)
@@ -123,6 +124,7 @@ func New(parts Parts) *Server {
 	s.http = &http.Server{
 		Handler: newPacer(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: faults,
 	}
+	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(a.followers.stopping) }))
 	return s
 }
 

@@ -54,6 +54,7 @@ type Log struct {
 	records ring
 	clients ring
 	rest    ring
+	changed chan struct{}   // closed by the next event; nil unless a reader waits
 	storms  map[storm]*gust // of the last second; see [Clients.Add]
 }
 
@@ -77,6 +78,10 @@ func (l *Log) Add(e Event) {
 }
 
 func (l *Log) append(e Event, now time.Time) {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
 	l.last++
 	e.Serial, e.Time = l.last, now
 	switch e.Kind {
@@ -104,6 +109,19 @@ func (l *Log) After(serial uint64) (list []Event, last, lost uint64) {
 	list = slices.Concat(l.records.after(serial), l.clients.after(serial), l.rest.after(serial))
 	slices.SortFunc(list, func(a, b Event) int { return cmp.Compare(a.Serial, b.Serial) })
 	return list, l.last, l.last - serial - uint64(len(list))
+}
+
+// Next returns a channel that is closed with the next event.
+func (l *Log) Next() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.changed
 }
 
 // ring is a bounded number of events, the newest ones.
