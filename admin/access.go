@@ -199,7 +199,7 @@ func onlyJSON(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if err != nil || kind != "application/json" {
-			http.Error(w, fmt.Sprintf("the content type %q is not application/json: send the header Content-Type: application/json, or use 'isthmus sources release NAME'",
+			http.Error(w, fmt.Sprintf("the content type %q is not application/json: send the header Content-Type: application/json, or use 'isthmus sources'",
 				r.Header.Get("Content-Type")), http.StatusUnsupportedMediaType)
 			return
 		}

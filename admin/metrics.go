@@ -79,7 +79,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(sourceListed, listed, s.Name)
 		up := 0.0
-		if s.State == source.StateLive {
+		if s.State == source.StateLive || s.State == source.StateHeld && s.Held == 0 && !s.HeldUntil.IsZero() { // an operator's hold alone is no fault
 			up = 1
 		}
 		gauge(sourceUp, up, s.Name, s.Kind)

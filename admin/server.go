@@ -109,6 +109,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/config", a.config)
 	mux.HandleFunc("GET /api/v1/sources", a.sources)
 	mux.HandleFunc("POST /api/v1/sources/{name}/release", onlyJSON(a.release))
+	mux.HandleFunc("POST /api/v1/sources/{name}/hold", onlyJSON(a.hold))
 	mux.HandleFunc("GET /api/v1/services", a.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", a.service)
 	mux.HandleFunc("GET /api/v1/clients", a.clients)

@@ -14,7 +14,8 @@ type Source struct {
 	Services    int            `json:"services"`
 	Endpoints   int            `json:"endpoints"`
 	Held        int            `json:"held"`
-	Ignored     map[string]int `json:"ignored"` // objects of other kinds, by kind
+	HeldUntil   time.Time      `json:"heldUntil,omitzero"` // end of an operator's hold
+	Ignored     map[string]int `json:"ignored"`            // objects of other kinds, by kind
 	Rejected    []Rejected     `json:"refused"`
 	Notices     []Notice       `json:"notices,omitempty"`
 	Exchanges   []Exchange     `json:"types,omitempty"` // of a registry that pushes

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/baseline"
@@ -35,6 +37,8 @@ type mirror struct {
 
 	ledger    *hold.Ledger
 	changes   source.Changes             // since the start
+	order     atomic.Pointer[order]      // of an operator; nil without one
+	lacked    bool                       // the last complete listing came under an order, which keeps what it lacked
 	baselines baseline.Set               // of other systems
 	listed    bool                       // completely, since the start
 	unsure    bool                       // the store may differ from the registry, until it lists
@@ -70,6 +74,9 @@ func (m *mirror) lock(ctx context.Context) (done func(), err error) {
 func (m *mirror) restore(ctx context.Context) (err error) {
 	if err := m.confine(ctx); err != nil {
 		return err
+	}
+	if m.order.Load() == nil {
+		m.order.Store(orderOf(m.store, m.source, time.Now()))
 	}
 	for range commitTries {
 		writes := m.ledger.Restore(m.all())
@@ -150,6 +157,14 @@ func (m *mirror) report(writes []model.Write) {
 	m.changes.Removed += n.Removed
 }
 
+// obey starts an operator's order, or ends it with nil. The registry is asked to list when it
+// ends.
+func (m *mirror) obey(o *order) {
+	m.unsure = m.unsure || o == nil && m.order.Load() != nil
+	m.order.Store(o)
+	m.asked(false)
+}
+
 // decided keeps the baselines as they were judged by a stored reading or order.
 func (m *mirror) decided(baselines baseline.Set, listed bool) {
 	m.baselines, m.listed = baselines, m.listed || listed
@@ -159,6 +174,7 @@ func (m *mirror) decided(baselines baseline.Set, listed bool) {
 func (m *mirror) inherit(before *mirror) {
 	m.baselines, m.listed, m.changes = before.baselines, before.listed, before.changes
 	m.ledger.Inherit(before.ledger)
+	m.order.Store(before.order.Load())
 	m.baselines.Confine(m.cfg.Only)
 }
 
@@ -209,6 +225,16 @@ func (m *mirror) remark(ctx context.Context, rejected []source.Rejection) (err e
 	return fmt.Errorf("store the decision about source %s: %w", m.source, err)
 }
 
+// obeyed notes whether a stored listing came under an order.
+func (m *mirror) obeyed(whole, obeys bool) {
+	if whole || obeys {
+		m.lacked = obeys
+	}
+	if whole && !obeys && m.order.Swap(nil) != nil {
+		m.cfg.Events.Add(events.Event{Kind: events.Hold, Source: m.source, Text: "the operator's hold has ended"})
+	}
+}
+
 // asked requests listings, counted from the last complete one, while a record is held
 // or a rejected object may fit now. The first one comes soon if only a listing can
 // show the registry's state.
@@ -220,6 +246,8 @@ func (m *mirror) asked(listed bool) {
 		every = min(askWait, interval)
 	case !m.ledger.Holds.Empty(), m.baselines.Holds(), m.hasRoom():
 		every = interval
+	case m.lacked:
+		every = max(interval, m.order.Load().left(time.Now()))
 	}
 	switch {
 	case every == 0:

@@ -29,7 +29,7 @@ is served), held. Next, 'isthmus services HOST' shows what is served of one serv
 
 Exit status: 0 the sources were printed, whatever their states; 1 no answer from the
 admin API, or an error; 2 wrong usage.`,
-		Example: "  isthmus sources\n  isthmus sources legacy\n  isthmus sources -o json --admin http://127.0.0.1:8080\n  isthmus sources release legacy",
+		Example: "  isthmus sources\n  isthmus sources legacy\n  isthmus sources -o json --admin http://127.0.0.1:8080\n  isthmus sources release legacy\n  isthmus sources hold legacy --for 30m",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var sources []admin.Source
@@ -46,7 +46,7 @@ admin API, or an error; 2 wrong usage.`,
 		},
 	}
 	flags.Add(c)
-	c.AddCommand(newRelease())
+	c.AddCommand(newRelease(), newHold())
 	return c
 }
 
