@@ -118,6 +118,7 @@ func (a api) service(w http.ResponseWriter, r *http.Request) {
 	for _, service := range named(snapshot, host) {
 		unserved, held := unservedOf(service, outputs), snapshot.Holds(speakers(service)...)
 		shape := serviceShape(service, outputs, unserved, conflicts)
+		shape.LastChanged, shape.LastChangedAge = service.Changed, age(now, service.Changed)
 		shape.Records = contributors(service, held, now)
 		shape.Instances = instances(service, unserved, held)
 		list = append(list, shape)

@@ -59,20 +59,24 @@ type Notice struct {
 
 // Service is a service as GET /api/v1/services shows it.
 type Service struct {
-	Host       string          `json:"host"`
-	Namespace  string          `json:"namespace"`
-	Resolution string          `json:"resolution"`
-	Ports      []Port          `json:"ports"`
-	Addresses  []string        `json:"addresses,omitempty"`
-	Traffic    string          `json:"traffic,omitempty"` // clients' choice of endpoints, where it is not the default
-	Sources    []string        `json:"sources"`           // in merge order
-	Endpoints  Counts          `json:"endpoints"`
-	Revision   uint64          `json:"revision"`
-	Stale      int             `json:"stale,omitempty"` // records that are not their source's newest version
-	Conflicts  []Conflict      `json:"conflicts"`
-	NotOffered []NotOffered    `json:"notOffered,omitempty"`
-	Records    []Contributor   `json:"records,omitempty"` // with one host only
-	Instances  []EndpointClaim `json:"instances,omitempty"`
+	Host       string   `json:"host"`
+	Namespace  string   `json:"namespace"`
+	Resolution string   `json:"resolution"`
+	Ports      []Port   `json:"ports"`
+	Addresses  []string `json:"addresses,omitempty"`
+	Traffic    string   `json:"traffic,omitempty"` // clients' choice of endpoints, where it is not the default
+	Sources    []string `json:"sources"`           // in merge order
+	Endpoints  Counts   `json:"endpoints"`
+	Revision   uint64   `json:"revision"`
+	// LastChanged is when the service or an endpoint last changed, with one host only. It is
+	// missing if that was before the start of this process.
+	LastChanged    time.Time       `json:"lastChanged,omitzero"`
+	LastChangedAge string          `json:"lastChangedAge,omitempty"` // since then
+	Stale          int             `json:"stale,omitempty"`          // records that are not their source's newest version
+	Conflicts      []Conflict      `json:"conflicts"`
+	NotOffered     []NotOffered    `json:"notOffered,omitempty"`
+	Records        []Contributor   `json:"records,omitempty"` // with one host only
+	Instances      []EndpointClaim `json:"instances,omitempty"`
 }
 
 // Port is a port of a service.
