@@ -94,6 +94,19 @@ func (g *guard) checkConnection(r *http.Request) error {
 	}
 }
 
+// operator describes the sender of an admitted request, for events: a token has no name, and
+// forwarding headers count for nothing.
+func (a *Access) operator(r *http.Request) string {
+	from := "at a socket of this machine"
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		from = "at " + peer.Addr().Unmap().String()
+	}
+	if a.Token != nil {
+		return "an operator with the admin token, " + from + ","
+	}
+	return "an operator " + from
+}
+
 func onlyHere(missing string) error {
 	return fmt.Errorf("beyond loopback only %s are answered: for the rest set %s, or admin.insecure: true if the network is trusted; "+
 		"or ask from where Isthmus runs, such as by kubectl exec or kubectl port-forward", strings.Join(open, ", "), missing)
@@ -186,7 +199,7 @@ func onlyJSON(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if err != nil || kind != "application/json" {
-			http.Error(w, fmt.Sprintf("the content type %q is not application/json: send the header Content-Type: application/json, or use 'isthmus sources release NAME'",
+			http.Error(w, fmt.Sprintf("the content type %q is not application/json: send the header Content-Type: application/json, or use 'isthmus sources'",
 				r.Header.Get("Content-Type")), http.StatusUnsupportedMediaType)
 			return
 		}

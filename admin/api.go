@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -15,7 +17,10 @@ import (
 )
 
 // api answers requests from the parts.
-type api struct{ parts Parts }
+type api struct {
+	parts     Parts
+	followers *followers
+}
 
 func (a api) config(w http.ResponseWriter, _ *http.Request) {
 	c := a.parts.Config()
@@ -48,7 +53,7 @@ func sourceShape(status source.Status, exchanges []source.Exchange, now time.Tim
 	out := Source{
 		Name: status.Name, Kind: status.Kind, State: string(status.State), Reason: status.Reason,
 		Since: status.Since, Age: age(now, status.Since), LastListing: status.LastListing,
-		Services: status.Services, Endpoints: status.Endpoints, Held: status.Held,
+		Services: status.Services, Endpoints: status.Endpoints, Held: status.Held, HeldUntil: status.HeldUntil,
 		Ignored: map[string]int{}, Rejected: []Rejected{},
 	}
 	maps.Copy(out.Ignored, status.Ignored)
@@ -68,25 +73,29 @@ func sourceShape(status source.Status, exchanges []source.Exchange, now time.Tim
 	return out
 }
 
-// release makes a source drop its held records.
+// release makes a source drop its held records, and ends an operator's hold of it.
 func (a api) release(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	var names []string
-	for _, supervisor := range a.parts.Sources() {
-		status := supervisor.Status()
-		if status.Name != name {
-			names = append(names, status.Name)
-			continue
-		}
-		released, err := supervisor.Release(r.Context())
-		if err != nil {
-			fail(w, http.StatusServiceUnavailable, "%v; nothing was released, try again", err)
-			return
-		}
-		reply(w, a.parts.Log, Release{released})
+	supervisor := a.supervisor(w, r)
+	if supervisor == nil {
 		return
 	}
-	fail(w, http.StatusNotFound, "no source %q; there are: %s", name, strings.Join(names, ", "))
+	before := supervisor.Status()
+	released, err := supervisor.Release(r.Context())
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, "%v; nothing was released, try again", err)
+		return
+	}
+	who, text := a.parts.Access.operator(r), ""
+	switch {
+	case released > 0:
+		text = fmt.Sprintf("%s released %s, which are deleted", who, count(released, "held record"))
+	case !before.HeldUntil.IsZero():
+		text = who + " ended the hold of the source"
+	}
+	if text != "" {
+		a.parts.Events.Add(events.Event{Kind: events.Hold, Source: before.Name, Text: text})
+	}
+	reply(w, a.parts.Log, Release{released})
 }
 
 func (a api) services(w http.ResponseWriter, r *http.Request) {
@@ -109,6 +118,7 @@ func (a api) service(w http.ResponseWriter, r *http.Request) {
 	for _, service := range named(snapshot, host) {
 		unserved, held := unservedOf(service, outputs), snapshot.Holds(speakers(service)...)
 		shape := serviceShape(service, outputs, unserved, conflicts)
+		shape.LastChanged, shape.LastChangedAge = service.Changed, age(now, service.Changed)
 		shape.Records = contributors(service, held, now)
 		shape.Instances = instances(service, unserved, held)
 		list = append(list, shape)

@@ -1,8 +1,8 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,12 +21,17 @@ type Events struct {
 }
 
 // events answers with the kept events that the parameters select: after=SERIAL, since=10m,
-// source=NAME, host=TEXT (a part of a record's name or of the text).
+// source=NAME, client=ID, host=TEXT (a part of a record's name or of the text). For a client
+// that accepts text/event-stream it goes on with each new event.
 func (a api) events(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	after, err := strconv.ParseUint(orZero(query, "after"), 10, 64)
+	serial := cmp.Or(query.Get("after"), "0")
+	if wantsStream(r) {
+		serial = cmp.Or(r.Header.Get("Last-Event-ID"), serial)
+	}
+	after, err := strconv.ParseUint(serial, 10, 64)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "after %q is not the serial of an event, such as 12", query.Get("after"))
+		fail(w, http.StatusBadRequest, "after %q is not the serial of an event, such as 12", serial)
 		return
 	}
 	var oldest time.Time
@@ -38,18 +43,17 @@ func (a api) events(w http.ResponseWriter, r *http.Request) {
 		}
 		oldest = time.Now().Add(-d)
 	}
-	list, last, lost := a.parts.Events.After(after)
-	list = slices.DeleteFunc(list, func(e events.Event) bool {
-		return e.Time.Before(oldest) || query.Get("source") != "" && e.Source != query.Get("source") || !mentions(e, query.Get("host"))
-	})
-	reply(w, a.parts.Log, Events{Events: append([]events.Event{}, list...), Last: last, Lost: lost})
-}
-
-func orZero(query url.Values, name string) string {
-	if value := query.Get(name); value != "" {
-		return value
+	selects := func(e events.Event) bool {
+		return !e.Time.Before(oldest) && (query.Get("source") == "" || e.Source == query.Get("source")) &&
+			(query.Get("client") == "" || e.Client == events.ClientID(query.Get("client"))) && mentions(e, query.Get("host"))
 	}
-	return "0"
+	if wantsStream(r) {
+		a.follow(w, r, after, selects)
+		return
+	}
+	list, last, lost := a.parts.Events.After(after)
+	list = slices.DeleteFunc(list, func(e events.Event) bool { return !selects(e) })
+	reply(w, a.parts.Log, Events{Events: append([]events.Event{}, list...), Last: last, Lost: lost})
 }
 
 // mentions reports whether the text or a name of an event contains a host; true for none.

@@ -105,6 +105,9 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 	for _, supervisor := range p.Sources() {
 		s := supervisor.Status()
 		about, look := "source "+s.Name, "isthmus sources "+s.Name
+		if !s.HeldUntil.IsZero() {
+			f.add(SeverityNotice, about, time.Time{}, "held by an operator until "+s.HeldUntil.Format(time.RFC3339)+": nothing that its listings lack is removed", "to end it: isthmus sources release "+s.Name)
+		}
 		switch s.State {
 		case source.StateLive:
 		case source.StateListing:
@@ -122,6 +125,9 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 			f.add(SeverityError, about, s.Since, fmt.Sprintf("the registry cannot be read; %s and %s of its last listing are served: %s",
 				count(s.Services, "service"), count(s.Endpoints, "endpoint"), s.Reason), "fix the registry or the network to it; reading is tried again")
 		case source.StateHeld:
+			if s.Held == 0 && !s.HeldUntil.IsZero() {
+				break // the notice above is all
+			}
 			f.add(SeverityWarning, about, s.Since, fmt.Sprintf("%s held: %s", count(s.Held, "record"), s.Reason),
 				"fix the registry; if the records are really gone, isthmus sources release "+s.Name)
 		}

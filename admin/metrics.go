@@ -28,6 +28,8 @@ var (
 	sourceRecords  = desc("source_records", "Records stored for the source.", "source", "type")
 	sourceRejected = desc("source_refused_total", "Objects the source has rejected.", "source")
 	sourceHeld     = desc("source_held", "Records kept although the source no longer lists them.", "source")
+	heldEndpoints  = desc("source_held_endpoints", "Endpoints among the held records.", "source")
+	sourceChanges  = desc("source_record_changes_total", "Records that were added, changed or removed.", "source", "change")
 	sourceBad      = desc("source_refused", "Objects that are rejected now.", "source")
 	sourceAnswers  = desc("source_answers_total", "Answers of a registry that pushes.", "source", "type")
 	sourceNACKs    = desc("source_nacks_total", "Answers of a registry that pushes that were NACKed.", "source", "type")
@@ -48,7 +50,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildInfo, ready, sourceListed, sourceUp, sourceRecords, sourceHeld, sourceRejected, sourceBad, sourceAnswers, sourceNACKs, sourceStreams, catalogServices, catalogEndpoints, catalogRevision,
+		buildInfo, ready, sourceListed, sourceUp, sourceRecords, sourceHeld, heldEndpoints, sourceChanges, sourceRejected, sourceBad, sourceAnswers, sourceNACKs, sourceStreams, catalogServices, catalogEndpoints, catalogRevision,
 		clients, pushResponses, pushResources, pushBytes, nacks, panics, reloadSuccess, reloadTime,
 	} {
 		ch <- d
@@ -77,13 +79,17 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(sourceListed, listed, s.Name)
 		up := 0.0
-		if s.State == source.StateLive {
+		if s.State == source.StateLive || s.State == source.StateHeld && s.Held == 0 && !s.HeldUntil.IsZero() { // an operator's hold alone is no fault
 			up = 1
 		}
 		gauge(sourceUp, up, s.Name, s.Kind)
 		gauge(sourceRecords, float64(s.Services), s.Name, "service")
 		gauge(sourceRecords, float64(s.Endpoints), s.Name, "endpoint")
 		gauge(sourceHeld, float64(s.Held), s.Name)
+		gauge(heldEndpoints, float64(s.HeldEndpoints), s.Name)
+		counter(sourceChanges, s.Changes.Added, s.Name, "added")
+		counter(sourceChanges, s.Changes.Changed, s.Name, "changed")
+		counter(sourceChanges, s.Changes.Removed, s.Name, "removed")
 		gauge(sourceBad, float64(len(s.Rejected)), s.Name)
 		counter(sourceRejected, s.RejectedTotal, s.Name)
 		for _, e := range supervisor.Exchanges() {

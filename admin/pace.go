@@ -193,6 +193,16 @@ func (one *response) Write(b []byte) (int, error) {
 	return sent, nil
 }
 
+// rest runs a wait in the midst of a response. Meanwhile others may make pages.
+func rest(w http.ResponseWriter, wait func()) {
+	if one, paced := w.(*response); paced {
+		making := one.pacer.making
+		making.Release(1)
+		defer func() { _ = making.Acquire(context.Background(), 1) }() // as in Write
+	}
+	wait()
+}
+
 // await starts waiting for the reader, unless the response was ended for others.
 func (one *response) await() bool {
 	p := one.pacer

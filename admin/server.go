@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -97,7 +98,7 @@ func New(parts Parts) *Server {
 	if parts.Log == nil {
 		parts.Log = slog.New(slog.DiscardHandler)
 	}
-	s, a := &Server{access: parts.Access}, api{parts}
+	s, a := &Server{access: parts.Access}, api{parts, newFollowers()}
 	parts.Metrics.MustRegister(&collector{parts}, measures{parts})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", a.livez)
@@ -108,6 +109,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/config", a.config)
 	mux.HandleFunc("GET /api/v1/sources", a.sources)
 	mux.HandleFunc("POST /api/v1/sources/{name}/release", onlyJSON(a.release))
+	mux.HandleFunc("POST /api/v1/sources/{name}/hold", onlyJSON(a.hold))
 	mux.HandleFunc("GET /api/v1/services", a.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", a.service)
 	mux.HandleFunc("GET /api/v1/services/{host}/clients", a.holders)
@@ -125,6 +127,7 @@ func New(parts Parts) *Server {
 	s.http = &http.Server{
 		Handler: newPacer(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: faults,
 	}
+	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(a.followers.stopping) }))
 	return s
 }
 

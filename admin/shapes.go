@@ -17,7 +17,8 @@ type Source struct {
 	Services    int            `json:"services"`
 	Endpoints   int            `json:"endpoints"`
 	Held        int            `json:"held"`
-	Ignored     map[string]int `json:"ignored"` // objects of other kinds, by kind
+	HeldUntil   time.Time      `json:"heldUntil,omitzero"` // end of an operator's hold
+	Ignored     map[string]int `json:"ignored"`            // objects of other kinds, by kind
 	Rejected    []Rejected     `json:"refused"`
 	Notices     []Notice       `json:"notices,omitempty"`
 	Exchanges   []Exchange     `json:"types,omitempty"` // of a registry that pushes
@@ -61,21 +62,25 @@ type Notice struct {
 
 // Service is a service as GET /api/v1/services shows it.
 type Service struct {
-	Host       string          `json:"host"`
-	Namespace  string          `json:"namespace"`
-	Resolution string          `json:"resolution"`
-	Ports      []Port          `json:"ports"`
-	Addresses  []string        `json:"addresses,omitempty"`
-	ExportTo   []string        `json:"exportTo,omitempty"` // left out if it is exported to all namespaces
-	Traffic    string          `json:"traffic,omitempty"`  // clients' choice of endpoints, where it is not the default
-	Sources    []string        `json:"sources"`            // in merge order
-	Endpoints  Counts          `json:"endpoints"`
-	Revision   uint64          `json:"revision"`
-	Stale      int             `json:"stale,omitempty"` // records that are not their source's newest version
-	Conflicts  []Conflict      `json:"conflicts"`
-	NotOffered []NotOffered    `json:"notOffered,omitempty"`
-	Records    []Contributor   `json:"records,omitempty"` // with one host only
-	Instances  []EndpointClaim `json:"instances,omitempty"`
+	Host       string   `json:"host"`
+	Namespace  string   `json:"namespace"`
+	Resolution string   `json:"resolution"`
+	Ports      []Port   `json:"ports"`
+	Addresses  []string `json:"addresses,omitempty"`
+	ExportTo   []string `json:"exportTo,omitempty"` // left out if it is exported to all namespaces
+	Traffic    string   `json:"traffic,omitempty"`  // clients' choice of endpoints, where it is not the default
+	Sources    []string `json:"sources"`            // in merge order
+	Endpoints  Counts   `json:"endpoints"`
+	Revision   uint64   `json:"revision"`
+	// LastChanged is when the service or an endpoint last changed, with one host only. It is
+	// missing if that was before the start of this process.
+	LastChanged    time.Time       `json:"lastChanged,omitzero"`
+	LastChangedAge string          `json:"lastChangedAge,omitempty"` // since then
+	Stale          int             `json:"stale,omitempty"`          // records that are not their source's newest version
+	Conflicts      []Conflict      `json:"conflicts"`
+	NotOffered     []NotOffered    `json:"notOffered,omitempty"`
+	Records        []Contributor   `json:"records,omitempty"` // with one host only
+	Instances      []EndpointClaim `json:"instances,omitempty"`
 }
 
 // Port is a port of a service.

@@ -15,7 +15,7 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 		delete(s.services, key)
 		return s.dissolve(old)
 	}
-	now := &Service{ServiceDefinition: ServiceDefinition{Key: key}, Revision: revision}
+	now := &Service{ServiceDefinition: ServiceDefinition{Key: key}, Revision: revision, Changed: s.committed}
 	if !t.define && old != nil {
 		now.Definition = old.Definition
 		endpoints, changed := s.swapAll(old.endpoints, a.taken, t.swaps)

@@ -3,6 +3,7 @@ package catalog
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -14,6 +15,8 @@ type Builder struct {
 	order    merging
 	sources  map[string]struct{} // sources that had a record since the builder was made
 	snapshot *Snapshot
+	// committed is when the store took the step that is applied; zero in a snapshot of the store.
+	committed time.Time
 
 	records  map[model.Ref]*serviceRecord
 	owned    map[model.Ref]map[string]*Instance // endpoint records, by owner and name

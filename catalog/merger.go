@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -115,7 +116,7 @@ type run struct {
 
 func (r *run) take(batch model.Batch) error {
 	return r.step(func() Change {
-		change := r.apply(batch.Events)
+		change := r.apply(batch.Events, batch.Committed)
 		if !r.live && endsSnapshot(batch.Events) {
 			r.live, change = true, r.builder.rejoin(r.published)
 		}
@@ -124,7 +125,7 @@ func (r *run) take(batch model.Batch) error {
 	})
 }
 
-func (r *run) apply(events []model.Event) Change {
+func (r *run) apply(events []model.Event, committed time.Time) Change {
 	revision := r.builder.Snapshot().Revision
 	for _, event := range events {
 		switch e := event.(type) {
@@ -138,6 +139,7 @@ func (r *run) apply(events []model.Event) Change {
 			revision = e.Revision
 		}
 	}
+	r.builder.committed = committed
 	return r.builder.Apply(revision, events)
 }
 

@@ -230,3 +230,38 @@ func TestRunIsExact(t *testing.T) {
 		mustEqual(t, "the last snapshot", seen(t, old), seen(t, build(order, now)))
 	})
 }
+
+// A service has the time of the commit that last changed it. Services of a snapshot of the
+// store have none, and a commit about another service gives them none.
+func TestServicesHaveTheTimeOfTheirLastChange(t *testing.T) {
+	t.Parallel()
+	commit := func(second int64, record model.Record) model.Batch {
+		b := batch(upserts(at(record, uint64(second))))
+		b.Committed = time.Unix(second, 0)
+		return b
+	}
+	p := run(t, nil, batch(upserts(shopRecord, barRecord), end(7)), commit(8, one), commit(9, barOne))
+	changed := func(s *catalog.Snapshot, host string) (at time.Time) {
+		for service := range s.ByHost(host) {
+			at = service.Changed
+		}
+		return at
+	}
+	for i, want := range []map[string]time.Time{
+		{"shop": {}, "bar": {}},
+		{"shop": time.Unix(8, 0), "bar": {}},
+		{"shop": time.Unix(8, 0), "bar": time.Unix(9, 0)},
+	} {
+		for host, when := range want {
+			if got := changed(p.snapshots[i], host); !got.Equal(when) {
+				t.Errorf("snapshot %d: %s changed at %s, want %s", i, host, got, when)
+			}
+		}
+	}
+	// After a reset the store's snapshot says what there is, and not since when.
+	again := run(t, nil, batch(upserts(shopRecord), end(7)), commit(8, one), reset(), batch(upserts(shopRecord, at(one, 8), barRecord), end(9)))
+	last := again.snapshots[len(again.snapshots)-1]
+	if at := changed(last, "bar"); !at.IsZero() {
+		t.Errorf("a service that a snapshot brought changed at %s", at)
+	}
+}

@@ -36,6 +36,9 @@ type Service struct {
 	ServiceDefinition
 	// Revision is the revision of the commit that last changed the service.
 	Revision uint64
+	// Changed is the time of that commit. It is zero for a service that has not changed since
+	// its snapshot of the store, such as one restored from disk.
+	Changed time.Time
 
 	endpoints map[uint32]*Endpoints // by service port number; never written once shared
 }

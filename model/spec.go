@@ -205,17 +205,19 @@ func (c Consumption) EqualSpec(spec Spec) bool {
 
 // SourceMark marks that a source has delivered a complete listing. A record of the commit
 // that made the mark, or of an earlier one, is part of the listing. The mark changes only
-// with judgements about the source's objects in other systems, and when the source leaves
-// the configuration.
+// with judgements about the source's objects in other systems, when the source leaves the
+// configuration, and when an operator holds the source.
 type SourceMark struct {
 	Judgements Judgements `json:"judgements,omitzero"`
 	Departure  Departure  `json:"departure,omitzero"`
+	// HoldUntil is when an operator's hold of the source ends; zero without one.
+	HoldUntil time.Time `json:"holdUntil,omitzero"`
 }
 
 // EqualSpec implements [Spec].
 func (s SourceMark) EqualSpec(spec Spec) bool {
 	o, ok := spec.(SourceMark)
-	return ok && s.Judgements.Equal(o.Judgements) && s.Departure.Equal(o.Departure)
+	return ok && s.Judgements.Equal(o.Judgements) && s.Departure.Equal(o.Departure) && s.HoldUntil.Equal(o.HoldUntil)
 }
 
 // Departure is the progress of a source that leaves the configuration while others take its

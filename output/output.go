@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -103,6 +104,8 @@ type Env struct {
 	// Sent and ACKed are called with how long after its commit a change had been handed
 	// to a client's connection, and been ACKed or written.
 	Sent, ACKed func(took time.Duration)
+	// Events takes what happens at the output.
+	Events *events.Log
 	// Listen binds what the output listens on.
 	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 	Log    *slog.Logger

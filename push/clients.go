@@ -62,7 +62,10 @@ func (e *Engine) Len() int {
 }
 
 // typeCounters count the sent responses, resources and bytes of a type, and its NACKs.
-type typeCounters struct{ responses, resources, bytes, nacks atomic.Uint64 }
+type typeCounters struct {
+	responses, resources, bytes, nacks atomic.Uint64
+	asked                              atomic.Bool // a subscriber has asked for the type
+}
 
 func (c *typeCounters) sent(resources, bytes int) {
 	c.responses.Add(1)
@@ -76,8 +79,8 @@ type Count struct {
 	Responses, Resources, Bytes, NACKs uint64
 }
 
-// Counts returns the counts by type, in the order of delivery. The counts of an admitted
-// type end some time after its release.
+// Counts returns the counts of the types that subscribers have asked for since the start, in
+// the order of delivery. The counts of an admitted type end some time after its release.
 func (e *Engine) Counts() []Count {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,7 +88,7 @@ func (e *Engine) Counts() []Count {
 	counts := make([]Count, 0, len(table.Order))
 	for _, t := range table.Order {
 		info := table.types[t]
-		if info.admitted.expired(now) {
+		if !info.counts.asked.Load() || info.admitted.expired(now) {
 			continue
 		}
 		c := info.counts

@@ -32,6 +32,17 @@ type core struct {
 	stopped     bool
 }
 
+// enter adds a subscriber, unless the engine has stopped.
+func (e *core) enter(s *Subscriber) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		return false
+	}
+	e.subscribers[s] = struct{}{}
+	return true
+}
+
 // all yields the subscribers there are now.
 func (e *core) all() iter.Seq[*Subscriber] {
 	e.mu.Lock()

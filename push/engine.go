@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/push/index"
 	"github.com/isthmus-mesh/isthmus/push/queue"
 	"github.com/isthmus-mesh/isthmus/push/session"
@@ -43,6 +44,8 @@ type Config struct {
 	// ACKed it; both may be nil. They get the time since the oldest change in the response was
 	// committed. They must not block.
 	Sent, ACKed func(t Type, took time.Duration)
+	// Events takes the acts of clients; nil keeps nothing.
+	Events *events.Clients
 	// Log receives the panics that the engine survived.
 	Log *slog.Logger
 }
@@ -123,12 +126,10 @@ func (e *Engine) Connect(info Info, client Client) *Subscriber {
 	// a review again.
 	s.review.Store(true)
 	s.place.Owner = s
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stopped {
+	if !e.enter(s) {
 		return nil
 	}
-	e.subscribers[s] = struct{}{}
+	e.config.Events.Add(events.Connected, info.ID, "by "+info.Protocol+info.claim())
 	return s
 }
 

@@ -99,6 +99,7 @@ func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 		return t, true
 	}
 	info, part := world.Info{TypeSpec: spec, Producer: -1}, &typeInfo{counts: &typeCounters{}, admitted: &admission{users: 1}}
+	part.counts.asked.Store(true) // a client admits it
 	t, admitted, now := Type(len(before.types)), 0, time.Now()
 	for at, other := range before.types {
 		if other.admitted.expired(now) {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/events"
 )
 
 // ErrTypes is returned for a request of one type more than [MaxTypes].
@@ -18,6 +20,9 @@ func (s *Subscriber) Request(r Request) error {
 	if o.turn {
 		s.engine.queue.Add(&s.place, o.urgent)
 	}
+	if o.nacked {
+		s.engine.config.Events.Add(events.NACKed, s.Info.ID, s.engine.table.Load().types[r.Type].Name+": "+r.Answer.Reason)
+	}
 	if o.acked && s.engine.config.ACKed != nil {
 		s.engine.config.ACKed(r.Type, o.took)
 	}
@@ -28,6 +33,7 @@ func (s *Subscriber) Request(r Request) error {
 type outcome struct {
 	turn, urgent bool          // a turn of a worker is needed
 	acked        bool          // a response with a known age was ACKed
+	nacked       bool          // an awaited response was NACKed
 	took         time.Duration // since the oldest change in that response
 }
 
@@ -48,7 +54,7 @@ func (s *Subscriber) take(r Request) (o outcome, err error) {
 	}
 	now := time.Now()
 	answered := s.stream.Request(i.state, &r, now)
-	if answered.NACKed {
+	if o.nacked = answered.NACKed; o.nacked {
 		s.engine.table.Load().types[i.Type].counts.nacks.Add(1)
 	}
 	if o.acked = answered.ACKed && !answered.Since.IsZero(); o.acked {

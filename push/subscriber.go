@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/push/index"
 	"github.com/isthmus-mesh/isthmus/push/queue"
 	"github.com/isthmus-mesh/isthmus/push/session"
@@ -24,6 +25,17 @@ type Info struct {
 	// Ignored lists the client's invalid self-descriptions, and how to write them; empty if
 	// all are valid.
 	Ignored string
+}
+
+// claim describes the identity, for an event.
+func (i *Info) claim() string {
+	switch {
+	case i.Identity == "":
+		return ""
+	case i.Proven:
+		return " as " + i.Identity
+	}
+	return " as " + i.Identity + " (not proven)"
 }
 
 // Subscriber is one stream of one client. Its methods may be called from any
@@ -77,10 +89,17 @@ func (s *Subscriber) Out() <-chan *Response { return s.out }
 
 // Close ends the subscriber and releases its resources and its room.
 func (s *Subscriber) Close() {
+	if s.close() {
+		s.engine.config.Events.Add(events.Left, s.Info.ID, "after "+max(time.Since(s.Info.Since), 0).Round(time.Millisecond).String())
+	}
+}
+
+// close reports whether the subscriber was open.
+func (s *Subscriber) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return
+		return false
 	}
 	s.closed = true
 	close(s.out)
@@ -98,6 +117,7 @@ func (s *Subscriber) Close() {
 	s.engine.mu.Lock()
 	delete(s.engine.subscribers, s)
 	s.engine.mu.Unlock()
+	return true
 }
 
 // interest returns the state of a type; nil if it was not asked for.
@@ -122,7 +142,9 @@ func (s *Subscriber) begin(t Type, m Mode) *interest {
 	if n := int(t) + 1; n > len(s.types) {
 		s.types = append(s.types, make([]*interest, n-len(s.types))...)
 	}
-	types, now := s.engine.table.Load().Types, time.Now()
+	table, now := s.engine.table.Load(), time.Now()
+	types := table.Types
+	table.types[t].counts.asked.Store(true)
 	i := &interest{subscriber: s, state: s.stream.Begin(types, t, m, now)}
 	i.Entry = index.Entry[*interest]{Owner: i, Type: t, Audience: types.All[t].AudienceOf(s.client)}
 	s.types[t] = i

@@ -10,7 +10,7 @@ const (
 	StateListing State = "listing" // has never listed completely
 	StateLive    State = "live"    // the stored records match the registry
 	StateStale   State = "stale"   // cannot be read: the last known good is served
-	StateHeld    State = "held"    // a suspicious drop waits
+	StateHeld    State = "held"    // a suspicious drop waits, or an operator's hold is in force
 )
 
 // Status is the public state of a source. It is a copy; only the map and the slices
@@ -30,6 +30,12 @@ type Status struct {
 	// Held counts records that are stored although the registry no longer lists them:
 	// the store's Hold records name them.
 	Held int
+	// HeldEndpoints counts the endpoints among the held records.
+	HeldEndpoints int
+	// HeldUntil is when an operator's hold ends; zero without one.
+	HeldUntil time.Time
+	// Changes counts the records that this process has written for the source.
+	Changes Changes
 	// Ignored counts objects of other kinds, as the source last counted them.
 	Ignored map[string]int
 	// Notices are the last notices of the source.
@@ -40,3 +46,6 @@ type Status struct {
 	// merely repeats is not counted again.
 	RejectedTotal uint64
 }
+
+// Changes counts records by how they changed in the store.
+type Changes struct{ Added, Changed, Removed uint64 }

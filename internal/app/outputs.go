@@ -33,7 +33,7 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 			Sources:  func() []string { return b.those(a.fleet.names()) },
 			Restored: b.those(a.restored()), Judge: a.fleet,
 			Sent: observing(timed.commitToSend.WithLabelValues(o.Kind)), ACKed: observing(timed.commitToAccept.WithLabelValues(o.Kind)),
-			Listen: a.listen, Log: a.log,
+			Listen: a.listen, Events: a.events, Log: a.log,
 		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("outputs.%s.%w", o.Kind, err))

@@ -38,25 +38,28 @@ type Event struct {
 
 // The bounds of a log.
 const (
-	kept      = 4096 // events about records, and as many others
+	kept      = 4096 // events about records, as many about clients, and as many others
 	textBytes = 1024 // of a text
 	nameBytes = 256  // of a name
 	// MostNames bounds the names of an event.
 	MostNames = 8
 )
 
-// Log is the newest events of a process. Changes of records, which may be many in a second,
-// have a bound of their own: they drop no other events. All methods may be called from any
+// Log is the newest events of a process. Changes of records and acts of clients, which may be
+// many in a second, each have a bound of their own: they drop no other events. All methods may be called from any
 // goroutine, and on a nil Log, which keeps nothing.
 type Log struct {
 	mu      sync.Mutex // guards all fields; never held across a call
 	last    uint64     // the newest serial; zero before the first event
 	records ring
+	clients ring
 	rest    ring
+	changed chan struct{}   // closed by the next event; nil unless a reader waits
+	storms  map[storm]*gust // of the last second; see [Clients.Add]
 }
 
 // New returns an empty log.
-func New() *Log { return &Log{} }
+func New() *Log { return &Log{storms: map[storm]*gust{}} }
 
 // Add appends an event, and sets its serial and time. The oldest event of its bound is
 // dropped beyond it.
@@ -69,16 +72,26 @@ func (l *Log) Add(e Event) {
 	for i, name := range e.Names {
 		e.Names[i] = cut(name, nameBytes)
 	}
-	e.Time = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last++
-	e.Serial = l.last
-	if e.Kind == Records {
-		l.records.add(e)
-		return
+	l.append(e, time.Now())
+}
+
+func (l *Log) append(e Event, now time.Time) {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
 	}
-	l.rest.add(e)
+	l.last++
+	e.Serial, e.Time = l.last, now
+	switch e.Kind {
+	case Records:
+		l.records.add(e)
+	case Client:
+		l.clients.add(e)
+	default:
+		l.rest.add(e)
+	}
 }
 
 // After returns the kept events after a serial, oldest first, and the newest serial.
@@ -89,12 +102,26 @@ func (l *Log) After(serial uint64) (list []Event, last, lost uint64) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.calm(time.Now())
 	if serial > l.last { // of an earlier process
 		serial = 0
 	}
-	list = append(l.records.after(serial), l.rest.after(serial)...)
+	list = slices.Concat(l.records.after(serial), l.clients.after(serial), l.rest.after(serial))
 	slices.SortFunc(list, func(a, b Event) int { return cmp.Compare(a.Serial, b.Serial) })
 	return list, l.last, l.last - serial - uint64(len(list))
+}
+
+// Next returns a channel that is closed with the next event.
+func (l *Log) Next() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.changed
 }
 
 // ring is a bounded number of events, the newest ones.

@@ -18,6 +18,7 @@ type Cause int
 const (
 	NotWho             Cause = iota // the peer's identity is missing, not proven or another than required
 	tooMany                         // streams
+	unready                         // a required source has not been listed
 	TooMuch                         // in one request or subscription
 	tooSilent                       // a stream has no first request
 	stalled                         // a request was begun and not completed
@@ -33,15 +34,16 @@ const (
 )
 
 var causeNames = [causes]string{
-	NotWho: "identity", tooMany: "streams", TooMuch: "size", tooSilent: "silent", stalled: "stalled", NotHere: "service", untrusted: "certificate",
+	NotWho: "identity", tooMany: "streams", unready: "unready", TooMuch: "size", tooSilent: "silent", stalled: "stalled", NotHere: "service", untrusted: "certificate",
 	tooManyConnections: "connections", tooManyPing: "pings", badConnection: "handshake", panicked: "panic",
 	slowRequests: "requests", slowNACKs: "refusals",
 }
 
 // rejections count and log rejected streams and requests.
 type rejections struct {
-	counts [causes]atomic.Uint64
-	log    *slog.Logger // limited
+	counts  [causes]atomic.Uint64
+	waiting atomic.Int64 // streams that wait for the first complete listing
+	log     *slog.Logger // limited
 }
 
 // Reject counts and logs the reason why a stream ends, and returns it.
@@ -57,6 +59,9 @@ func (r *rejections) Rejected() iter.Seq2[string, uint64] { return r.tally(0, sl
 // Delayed yields the number of requests that had to wait because of their stream's rate, by
 // cause.
 func (r *rejections) Delayed() iter.Seq2[string, uint64] { return r.tally(slowRequests, causes) }
+
+// Waiting returns the number of streams that wait for the first complete listing.
+func (r *rejections) Waiting() int { return int(r.waiting.Load()) }
 
 func (r *rejections) tally(from, to Cause) iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {

@@ -218,6 +218,8 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 		return nil
 	default:
 	}
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
 	timer := time.NewTimer(s.options.PrimedWithin)
 	defer timer.Stop()
 	select {
@@ -231,6 +233,6 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 		if s.engine.Serves() {
 			return nil
 		}
-		return grpcstatus.Error(codes.Unavailable, "not primed yet: a required source has not been listed; 'isthmus status' names it")
+		return s.Reject(unready, grpcstatus.Error(codes.Unavailable, "not primed yet: a required source has not been listed; 'isthmus status' names it"))
 	}
 }

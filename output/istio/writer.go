@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/controller"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
 	"github.com/isthmus-mesh/isthmus/output/istio/baseline"
@@ -45,7 +46,9 @@ type Options struct {
 	Judge source.Judge
 	// Written is called with the time from a change's commit to its write; may be nil.
 	Written func(took time.Duration)
-	Log     *slog.Logger // may be nil
+	// Events takes the changes of the leading replica; may be nil.
+	Events *events.Log
+	Log    *slog.Logger // may be nil
 
 	settle time.Duration // see settleFor, which zero means
 }
@@ -96,7 +99,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	var err error
 	if l := c.LeaderElection; l.Enabled {
 		needs.Namespace, needs.Lease = l.Namespace, l.Name
-		if w.leader, err = lease.New(l.Namespace, l.Name, target, w.log); err != nil {
+		if w.leader, err = lease.New(l.Namespace, l.Name, target, o.Events, w.log); err != nil {
 			return nil, err
 		}
 		open = w.leader.Open

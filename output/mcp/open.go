@@ -90,6 +90,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	o := &opened{translation: c.translation, translator: c.translation.New(env.Self), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	engine := EngineConfig()
 	engine.Sent, engine.ACKed, engine.Log = output.Observing(env.Sent), output.Observing(env.ACKed), log
+	engine.Events = env.Events.Of("mcp")
 	o.engine = push.New(engine)
 	o.resources = o.engine.Produce(c.translation.Types(c.debounce))
 	options := Options{RootNamespace: env.RootNamespace, Options: streams.Options{Log: log}}

@@ -58,7 +58,8 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all lines that clients cause
 	step, withheld := c.Envoy.Begin(), c.Envoy.NotOffered()
 	engine := push.New(push.Config{
-		Order: Order(), Frame: Frame, Turn: c.Turn, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
+		Order: Order(), Frame: Frame, Turn: c.Turn, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed),
+		Events: env.Events.Of("xds"), Log: log,
 	})
 	services := engine.Produce(c.Envoy.Types(c.Debounce.Of))
 	configuration := newConfiguration(engine, &c.translation.Configuration, c.Debounce.Of, env, log)

@@ -127,6 +127,9 @@ func TestPoint64_UnprimedIsRejected(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+	if n := r.rejectedFor("unready"); n != 2 {
+		t.Errorf("%d streams are counted as rejected because Isthmus is not ready, want 2", n)
+	}
 }
 
 func TestPoint64_PrimedWhileWaiting(t *testing.T) {
@@ -134,9 +137,13 @@ func TestPoint64_PrimedWhileWaiting(t *testing.T) {
 	sotw, delta := r.sotw("sotw", "shop"), r.delta("delta", "shop")
 	sotw.Subscribe(cds)
 	delta.Subscribe(cds)
+	r.await("stream that waits", func() bool { return r.server.Waiting() == 2 })
 	r.put(service("shop", "a.example"))
 	sotw.AwaitHeld(cds, clusterOf("a.example"))
 	delta.AwaitHeld(cds, clusterOf("a.example"))
+	if n := r.server.Waiting(); n != 0 {
+		t.Errorf("%d streams wait though Isthmus is ready", n)
+	}
 }
 
 // A producer beside the catalog's that has nothing to say yet keeps nobody from

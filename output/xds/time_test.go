@@ -124,7 +124,7 @@ func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if shown := r.onlyStatus(); shown.State != push.ACKed || r.engine.Counts()[1].Responses != most {
+		if shown := r.onlyStatus(); shown.State != push.ACKed || r.engine.Counts()[0].Responses != most {
 			t.Errorf("then shown as %+v, after %+v", shown, r.engine.Counts())
 		}
 	})

@@ -27,7 +27,7 @@ func (m *mirror) change(ctx context.Context, read *reading.Reading, rejected []s
 		writes, undo := m.stage(p)
 		if err = m.commit(ctx, r, writes); err == nil {
 			m.ledger.Reported(r, p)
-			report(m.cfg, m.source, p.Writes)
+			m.report(p.Writes)
 			return p, ask, nil
 		}
 		undo()

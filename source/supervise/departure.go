@@ -25,6 +25,7 @@ type HeldStatus struct {
 func (d *HeldStatus) shown(st source.Status) source.Status {
 	if d != nil {
 		st.State, st.Reason, st.Since, st.Held = d.State, d.Reason, d.Since, d.Held
+		st.HeldEndpoints = min(d.Held, st.Endpoints)
 	}
 	return st
 }
@@ -40,19 +41,14 @@ func StoredDeparture(stored Lister, name string) model.Departure {
 // process can continue it. It returns false if the source was never listed, and so
 // has no mark.
 func StoreDeparture(ctx context.Context, store Store, name string, d model.Departure) (stored bool, err error) {
-	for range commitTries {
-		rec := markOf(store, name)
-		mark, marked := rec.Spec.(model.SourceMark)
-		if !marked || mark.Departure.Equal(d) {
-			return marked || d.Equal(model.Departure{}), nil
-		}
+	stored, err = editMark(ctx, store, name, func(mark model.SourceMark) model.SourceMark {
 		mark.Departure = d
-		rec.Spec = mark
-		if _, err = store.Commit(ctx, model.Commit{Writes: []model.Write{{Record: rec}}}); err == nil {
-			return true, nil
-		}
+		return mark
+	})
+	if err != nil {
+		return false, fmt.Errorf("store the removal of source %s from the configuration: %w", name, err)
 	}
-	return false, fmt.Errorf("store the removal of source %s from the configuration: %w", name, err)
+	return stored || d.Equal(model.Departure{}), nil
 }
 
 // markOf returns the mark of a source; its specification is nil if there is none.

@@ -23,20 +23,28 @@ func (m *mirror) list(ctx context.Context, r *reading.Reading, rejected []source
 		if ctx.Err() != nil { // a reading taken while stopping may be cut short
 			return hold.Decision{}, context.Cause(ctx)
 		}
-		p := m.judge(r, m.compare(r))
+		obeys := m.order.Load().holds(time.Now())
+		d := m.compare(r)
+		if obeys {
+			d.Missing = nil // as if the listing had these records
+		}
+		p := m.judge(r, d)
 		writes, undo := m.stage(p)
 		baselines := m.baselines
 		if r.Whole {
-			standing, _ := reading.Standing(r, rejected)
-			baselines = m.judged(overlay(m.store, p.Writes), baseline.Facts{Listing: true, Unread: reading.Unread(standing), Edited: m.cfg.Edited, Now: time.Now()})
+			if !obeys {
+				standing, _ := reading.Standing(r, rejected)
+				baselines = m.judged(overlay(m.store, p.Writes), baseline.Facts{Listing: true, Unread: reading.Unread(standing), Edited: m.cfg.Edited, Now: time.Now()})
+			}
 			marks := m.markWrites(baselines, true)
 			m.ledger.Index.Commit(marks)
 			writes = append(writes, marks...)
 		}
 		if err = m.commit(ctx, r, writes); err == nil {
 			m.ledger.Committed(r, p, time.Now())
-			report(m.cfg, m.source, p.Writes)
+			m.report(p.Writes)
 			m.decided(baselines, r.Whole)
+			m.obeyed(r.Whole, obeys)
 			return p, nil
 		}
 		undo()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/events"
@@ -35,6 +36,9 @@ type mirror struct {
 	writing chan struct{}
 
 	ledger    *hold.Ledger
+	changes   source.Changes             // since the start
+	order     atomic.Pointer[order]      // of an operator; nil without one
+	lacked    bool                       // the last complete listing came under an order, which keeps what it lacked
 	baselines baseline.Set               // of other systems
 	listed    bool                       // completely, since the start
 	unsure    bool                       // the store may differ from the registry, until it lists
@@ -70,6 +74,9 @@ func (m *mirror) lock(ctx context.Context) (done func(), err error) {
 func (m *mirror) restore(ctx context.Context) (err error) {
 	if err := m.confine(ctx); err != nil {
 		return err
+	}
+	if m.order.Load() == nil {
+		m.order.Store(orderOf(m.store, m.source, time.Now()))
 	}
 	for range commitTries {
 		writes := m.ledger.Restore(m.all())
@@ -142,6 +149,22 @@ func (m *mirror) commit(ctx context.Context, r *reading.Reading, writes []model.
 	return err
 }
 
+// report reports and counts committed writes.
+func (m *mirror) report(writes []model.Write) {
+	n := report(m.cfg, m.source, writes)
+	m.changes.Added += n.Added
+	m.changes.Changed += n.Changed
+	m.changes.Removed += n.Removed
+}
+
+// obey starts an operator's order, or ends it with nil. The registry is asked to list when it
+// ends.
+func (m *mirror) obey(o *order) {
+	m.unsure = m.unsure || o == nil && m.order.Load() != nil
+	m.order.Store(o)
+	m.asked(false)
+}
+
 // decided keeps the baselines as they were judged by a stored reading or order.
 func (m *mirror) decided(baselines baseline.Set, listed bool) {
 	m.baselines, m.listed = baselines, m.listed || listed
@@ -149,8 +172,9 @@ func (m *mirror) decided(baselines baseline.Set, listed bool) {
 
 // inherit takes over the baselines and the marks of an earlier mirror of the source.
 func (m *mirror) inherit(before *mirror) {
-	m.baselines, m.listed = before.baselines, before.listed
+	m.baselines, m.listed, m.changes = before.baselines, before.listed, before.changes
 	m.ledger.Inherit(before.ledger)
+	m.order.Store(before.order.Load())
 	m.baselines.Confine(m.cfg.Only)
 }
 
@@ -174,9 +198,9 @@ func (m *mirror) release(ctx context.Context, kept int) (released int, err error
 			}
 		}
 		m.decided(baselines, false)
+		m.report(writes)
 		if released > 0 {
 			m.ledger.Forget()
-			m.cfg.Events.Add(events.Event{Kind: events.Hold, Source: m.source, Text: fmt.Sprintf("an operator released %d held records, which are deleted", released)})
 		}
 		m.ledger.Restore(m.all())
 		return released, nil
@@ -201,6 +225,16 @@ func (m *mirror) remark(ctx context.Context, rejected []source.Rejection) (err e
 	return fmt.Errorf("store the decision about source %s: %w", m.source, err)
 }
 
+// obeyed notes whether a stored listing came under an order.
+func (m *mirror) obeyed(whole, obeys bool) {
+	if whole || obeys {
+		m.lacked = obeys
+	}
+	if whole && !obeys && m.order.Swap(nil) != nil {
+		m.cfg.Events.Add(events.Event{Kind: events.Hold, Source: m.source, Text: "the operator's hold has ended"})
+	}
+}
+
 // asked requests listings, counted from the last complete one, while a record is held
 // or a rejected object may fit now. The first one comes soon if only a listing can
 // show the registry's state.
@@ -212,6 +246,8 @@ func (m *mirror) asked(listed bool) {
 		every = min(askWait, interval)
 	case !m.ledger.Holds.Empty(), m.baselines.Holds(), m.hasRoom():
 		every = interval
+	case m.lacked:
+		every = max(interval, m.order.Load().left(time.Now()))
 	}
 	switch {
 	case every == 0:
@@ -224,13 +260,15 @@ func (m *mirror) asked(listed bool) {
 
 // counts are the numbers of a source's status.
 type counts struct {
-	services, endpoints, held int
-	marked                    bool // it is known to have listed completely
+	services, endpoints int
+	held, heldEndpoints int
+	changes             source.Changes
+	marked              bool // it is known to have listed completely
 }
 
 func (m *mirror) counts() counts {
-	x := m.ledger.Index
-	return counts{x.Services(), x.Endpoints(), m.ledger.Holds.Stock.Stored, x.Marked()}
+	x, held := m.ledger.Index, m.ledger.Holds.Stock
+	return counts{x.Services(), x.Endpoints(), held.Stored, held.Endpoints, m.changes, x.Marked()}
 }
 
 // state returns the state after a stored reading.

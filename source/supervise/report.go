@@ -6,11 +6,12 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// report adds an event about the committed writes of a reading, and logs removals. Records
-// about the source itself do not count.
-func report(cfg Config, source string, writes []model.Write) {
+// report adds an event about the committed writes of a reading or order, logs removals, and
+// returns the numbers. Records about the source itself do not count.
+func report(cfg Config, name string, writes []model.Write) source.Changes {
 	var added, changed, removed []model.Ref
 	for _, w := range writes {
 		switch r := w.Record; {
@@ -23,6 +24,7 @@ func report(cfg Config, source string, writes []model.Write) {
 			changed = append(changed, r.Ref)
 		}
 	}
+	numbers := source.Changes{Added: uint64(len(added)), Changed: uint64(len(changed)), Removed: uint64(len(removed))}
 	var parts, names []string
 	for _, group := range []struct {
 		verb string
@@ -37,12 +39,13 @@ func report(cfg Config, source string, writes []model.Write) {
 		}
 	}
 	if len(parts) == 0 {
-		return
+		return numbers
 	}
-	cfg.Events.Add(events.Event{Kind: events.Records, Source: source, Text: strings.Join(parts, ", "), Names: names})
+	cfg.Events.Add(events.Event{Kind: events.Records, Source: name, Text: strings.Join(parts, ", "), Names: names})
 	if len(removed) > 0 {
-		cfg.Log.Info("records removed", "source", source, "count", countKinds(removed), "first", names[0])
+		cfg.Log.Info("records removed", "source", name, "count", countKinds(removed), "first", names[0])
 	}
+	return numbers
 }
 
 // countKinds counts references by kind: "2 Services and 3 Endpoints".

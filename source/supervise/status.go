@@ -64,7 +64,8 @@ func (s *status) enter(state source.State, reason string, now time.Time) {
 
 // count sets the counts of stored records.
 func (s *status) count(c counts) {
-	s.now.Services, s.now.Endpoints, s.now.Held = c.services, c.endpoints, c.held
+	s.now.Services, s.now.Endpoints, s.now.Held, s.now.HeldEndpoints = c.services, c.endpoints, c.held, c.heldEndpoints
+	s.now.Changes = c.changes
 }
 
 // restored reports the stored records before the source is run. Records that an

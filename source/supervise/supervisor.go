@@ -80,7 +80,9 @@ func New(name string, src source.Source, store Store, cfg Config) *Supervisor {
 }
 
 // Status returns the state of the source. It may be called from anywhere.
-func (s *Supervisor) Status() source.Status { return s.departure.Load().shown(s.status.get()) }
+func (s *Supervisor) Status() source.Status {
+	return s.departure.Load().shown(s.mirror.order.Load().shown(s.status.get(), time.Now()))
+}
 
 // Run runs the source until ctx ends and then returns nil. A source that fails,
 // panics or ends is run again after a wait; its stored records stay. Run fails only

@@ -3,6 +3,7 @@ module github.com/isthmus-mesh/isthmus/test/deploy
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/isthmus-mesh/isthmus v0.0.0
 	helm.sh/helm/v3 v3.21.4
 	k8s.io/api v0.36.3

@@ -58,7 +58,7 @@ func (o objects) add(t *testing.T, file, document string) {
 		"ServiceAccount": &corev1.ServiceAccount{}, "ClusterRole": &rbacv1.ClusterRole{}, "Role": &rbacv1.Role{},
 		"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{}, "RoleBinding": &rbacv1.RoleBinding{},
 		"PodDisruptionBudget": &policyv1.PodDisruptionBudget{}, "NetworkPolicy": &networkingv1.NetworkPolicy{},
-		"ServiceMonitor": &map[string]any{},
+		"ServiceMonitor": &map[string]any{}, "PrometheusRule": &map[string]any{},
 	}[head.Kind]
 	if into == nil {
 		t.Fatalf("%s: unknown kind %q", file, head.Kind)

@@ -76,6 +76,8 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			instances.servicePort number
 			instances.unserved string
 			instances.weight number
+			lastChanged string
+			lastChangedAge string
 			namespace string
 			ports.name string
 			ports.number number

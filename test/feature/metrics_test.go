@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // TestMetricsAreThoseOfTheReference compares names, types and labels of what is
@@ -80,4 +82,39 @@ func labelNames(text string) (names []string) {
 		}
 	}
 	return names
+}
+
+// TestSeriesOfATypeComeWithItsFirstSubscription: a type that no client has asked for has no
+// series, and one that a client has asked for has all of them, at 0 too.
+func TestSeriesOfATypeComeWithItsFirstSubscription(t *testing.T) {
+	t.Parallel()
+	files := newRegistry(t, "files")
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: []string{"{address: 10.0.0.1}"}})
+	isthmus := start(t, files)
+	series := func(typeURL string) (list []string) {
+		t.Helper()
+		_, text, err := isthmus.get("/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(text) {
+			if name, labels, _ := strings.Cut(line, "{"); strings.Contains(labels, `"`+typeURL+`"`) {
+				list = append(list, name)
+			}
+		}
+		return list
+	}
+	if got := series(xdsclient.EDS); len(got) > 0 {
+		t.Errorf("before the first subscription: %q", got)
+	}
+	client := xdsclient.NewDelta(t, channel(t, isthmus), xdsclient.Config{Node: xdsclient.Node("one", "shop", "envoy"), Deadline: patience})
+	client.Subscribe(xdsclient.EDS, cluster(reviews))
+	client.AwaitHeld(xdsclient.EDS, cluster(reviews))
+	want := []string{"isthmus_push_bytes_total", "isthmus_push_resources_total", "isthmus_push_responses_total", "isthmus_refusals_total"}
+	if diff := cmp.Diff(want, series(xdsclient.EDS)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := series(xdsclient.CDS); len(got) > 0 {
+		t.Errorf("of another type: %q", got)
+	}
 }

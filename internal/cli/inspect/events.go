@@ -20,28 +20,31 @@ const followPause = time.Second
 func newEvents() *cobra.Command {
 	var flags Flags
 	var follow bool
-	var source, host string
+	var source, host, client string
 	var since time.Duration
 	c := &cobra.Command{
 		Use:   "events [--follow]",
-		Short: "Show the newest changes: records, states of sources, holds, the configuration",
+		Short: "Show the newest changes: records, sources, holds, clients, the configuration",
 		Long: `Events shows the changes that a running Isthmus kept, oldest first: records that came,
 changed or went, with their numbers and the first names; sources that entered another
-state; holds that an operator released; configuration files that were applied or rejected.
-The newest 4096 about records, and as many others, are kept since the start.
+state; holds that an operator released, and from where; clients that connected, left or
+NACKed; configuration files that were applied or rejected; changes of the replica that
+writes to Kubernetes. The newest 4096 about records, 4096 about clients and 4096 others are
+kept since the start. If more than 32 clients of an output do the same in a second, one
+event counts the others.
 
 With --follow it goes on until it is interrupted, and prints new ones within a second.
 With -o json or yaml it prints them as data; --follow prints tables only.
 
 Exit status: 0 they were printed; 1 no answer from the admin API; 2 wrong usage.`,
-		Example: "  isthmus events --since 10m\n  isthmus events --source legacy --follow\n  isthmus events --host reviews.example.com -o json",
+		Example: "  isthmus events --since 10m\n  isthmus events --source legacy --follow\n  isthmus events --client web-1\n  isthmus events --host reviews.example.com -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if follow && flags.Format != term.AsTable {
 				return errors.New("--follow prints tables only; leave out -o, or ask again for data")
 			}
 			query := url.Values{}
-			for name, value := range map[string]string{"source": source, "host": host} {
+			for name, value := range map[string]string{"source": source, "host": host, "client": client} {
 				if value != "" {
 					query.Set(name, value)
 				}
@@ -56,8 +59,10 @@ Exit status: 0 they were printed; 1 no answer from the admin API; 2 wrong usage.
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until interrupted")
 	c.Flags().StringVar(&source, "source", "", "only events of this source")
 	c.Flags().StringVar(&host, "host", "", "only events that name this host, among their first records")
+	c.Flags().StringVar(&client, "client", "", "only events of the client with this ID; 'isthmus clients' lists them")
 	completeFlag(c, "source", flags.completed(flags.sourceNames))
 	completeFlag(c, "host", flags.completed(flags.hosts))
+	completeFlag(c, "client", flags.completed(flags.clientIDs))
 	c.Flags().DurationVar(&since, "since", 0, "only events of so long ago at most, such as 10m")
 	return c
 }
@@ -99,6 +104,8 @@ func subjectOf(e events.Event) string {
 	switch {
 	case e.Source != "":
 		return "source " + e.Source
+	case e.Client != "":
+		return "output " + e.Output + ", " + e.Client
 	case e.Output != "":
 		return "output " + e.Output
 	}

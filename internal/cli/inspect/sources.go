@@ -32,7 +32,7 @@ is served), held. With --state it prints only sources in that state. Next, 'isth
 
 Exit status: 0 the sources were printed, whatever their states; 1 no answer from the
 admin API, or an error; 2 wrong usage.`,
-		Example: "  isthmus sources\n  isthmus sources legacy\n  isthmus sources --state held --watch\n  isthmus sources -o json --admin 127.0.0.1:8080\n  isthmus sources release legacy",
+		Example: "  isthmus sources\n  isthmus sources legacy\n  isthmus sources --state held --watch\n  isthmus sources -o json --admin 127.0.0.1:8080\n  isthmus sources release legacy\n  isthmus sources hold legacy --for 30m",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.run(c, func() error { return showSources(c, &flags, args, state.value) })
@@ -43,7 +43,7 @@ admin API, or an error; 2 wrong usage.`,
 	state.addTo(c, "state", "only sources in this state",
 		string(source.StateListing), string(source.StateLive), string(source.StateStale), string(source.StateHeld))
 	c.ValidArgsFunction = flags.completed(flags.sourceNames)
-	c.AddCommand(newRelease())
+	c.AddCommand(newRelease(), newHold())
 	return c
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
 )
 
@@ -33,13 +34,15 @@ const (
 
 // Election elects one of several replicas at a time.
 type Election struct {
-	lock *lock
-	log  *slog.Logger
-	now  atomic.Pointer[string] // the leading replica
+	lock   *lock
+	log    *slog.Logger
+	events *events.Log
+	now    atomic.Pointer[string] // the leading replica
 }
 
-// New returns an election by the Lease of a name. It does not connect yet.
-func New(namespace, name string, target *rest.Config, log *slog.Logger) (*Election, error) {
+// New returns an election by the Lease of a name. It does not connect yet. Changes of the
+// leader go to a log of events, which may be nil.
+func New(namespace, name string, target *rest.Config, changes *events.Log, log *slog.Logger) (*Election, error) {
 	// The lock has its own client: renewals must not wait behind writes.
 	own := rest.CopyConfig(target)
 	own.ContentType, own.QPS = "application/json", -1
@@ -59,7 +62,7 @@ func New(namespace, name string, target *rest.Config, log *slog.Logger) (*Electi
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Client:    client, LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + rand.Text()[:8]},
 	}
-	return &Election{log: log, lock: lock}, nil
+	return &Election{log: log, events: changes, lock: lock}, nil
 }
 
 // Run calls term while this replica leads, repeatedly until ctx ends. The context of a term
@@ -90,7 +93,7 @@ func (l *Election) once(ctx context.Context, term func(context.Context)) {
 				term(within)
 			},
 			OnStoppedLeading: func() {},
-			OnNewLeader:      func(who string) { l.now.Store(&who) },
+			OnNewLeader:      l.changed,
 		},
 	})
 	if err != nil {
@@ -114,7 +117,26 @@ func (l *Election) once(ctx context.Context, term func(context.Context)) {
 	}
 	if ctx.Err() == nil {
 		l.lock.trouble.lose(l.lock.Describe())
+		l.event("this replica has lost the lease " + l.lock.Describe() + ", and writes no longer")
 	}
+}
+
+// changed notes the leading replica; empty if none leads.
+func (l *Election) changed(who string) {
+	before := l.now.Swap(&who)
+	switch {
+	case before != nil && *before == who: // reported by the elector of the next term
+	case who == l.lock.Identity():
+		l.event("this replica writes: " + who)
+	case who == "":
+		l.event("no replica writes")
+	default:
+		l.event("another replica writes: " + who)
+	}
+}
+
+func (l *Election) event(text string) {
+	l.events.Add(events.Event{Kind: events.Leader, Output: "istio", Text: text})
 }
 
 // release releases the lease. The elector could do that itself, but does not wait for the

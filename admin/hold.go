@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/events"
+	"github.com/isthmus-mesh/isthmus/source/supervise"
+)
+
+// shortestHold bounds an operator's hold from below: a shorter one may end before the next
+// listing.
+const shortestHold = time.Minute
+
+// OperatorHold is the answer to POST /api/v1/sources/NAME/hold.
+type OperatorHold struct {
+	Until time.Time `json:"until"` // when it ends by itself
+}
+
+// hold makes a source remove nothing that its listings lack, for a time.
+func (a api) hold(w http.ResponseWriter, r *http.Request) {
+	supervisor, name := a.supervisor(w, r), r.PathValue("name")
+	if supervisor == nil {
+		return
+	}
+	text := r.URL.Query().Get("for")
+	d, err := time.ParseDuration(text)
+	if err != nil || d < shortestHold || d > supervise.LongestOrder {
+		fail(w, http.StatusBadRequest, "for %q is not a duration from %s to %s, such as 30m", text, short(shortestHold), short(supervise.LongestOrder))
+		return
+	}
+	until, err := supervisor.HoldFor(r.Context(), d)
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, "%v; nothing was changed, try again", err)
+		return
+	}
+	a.parts.Events.Add(events.Event{Kind: events.Hold, Source: name, Text: fmt.Sprintf("%s holds the source until %s: nothing that its listings lack is removed",
+		a.parts.Access.operator(r), until.Format(time.RFC3339))})
+	reply(w, a.parts.Log, OperatorHold{until})
+}
+
+// short writes a duration of whole minutes or hours without zeros.
+func short(d time.Duration) string {
+	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+}
+
+// supervisor returns the source that a request names. If there is none, it answers the
+// request and returns nil.
+func (a api) supervisor(w http.ResponseWriter, r *http.Request) *supervise.Supervisor {
+	var names []string
+	for _, one := range a.parts.Sources() {
+		name := one.Status().Name
+		if name == r.PathValue("name") {
+			return one
+		}
+		names = append(names, name)
+	}
+	fail(w, http.StatusNotFound, "no source %q; there are: %s", r.PathValue("name"), strings.Join(names, ", "))
+	return nil
+}
