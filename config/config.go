@@ -28,14 +28,17 @@ type Log struct {
 	Format string `json:"format"` // text or json
 }
 
-// DefaultInstance is the default of Config.Instance.
-const DefaultInstance = "isthmus"
+// The defaults of Config.Instance and Admin.Listen.
+const (
+	DefaultInstance    = "isthmus"
+	DefaultAdminListen = "127.0.0.1:8080"
+)
 
 func defaults() Config {
 	return Config{
 		Instance:      DefaultInstance,
 		RootNamespace: "istio-system",
-		Admin:         Admin{Listen: "127.0.0.1:8080"},
+		Admin:         Admin{Listen: DefaultAdminListen},
 		Log:           Log{Level: "info", Format: "text"},
 	}
 }

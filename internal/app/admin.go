@@ -37,7 +37,11 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, version string, met
 	}
 	a.admin = admin.New(parts)
 	if a.adminListener, err = a.listen(ctx, "tcp", c.Listen); err != nil {
-		return fmt.Errorf("admin.listen: %w; choose another address or stop what listens there", err)
+		field := "admin.listen"
+		if c.Listen == config.DefaultAdminListen {
+			field += " (default)"
+		}
+		return fmt.Errorf("%s: %w; choose another address or stop what listens there", field, err)
 	}
 	return nil
 }

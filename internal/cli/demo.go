@@ -28,7 +28,7 @@ of three services, the control plane, and a gRPC client that finds the backends
 over xDS and keeps calling them. It shows who answers, adds an instance, kills
 one, breaks a file and fixes it, and how long each took from the file to the
 client. A second registry, a stand-in for ServiceComb Service Center, then shares
-one service with the folder, fails, and comes back without half of its endpoints,
+one service with the folder, fails for a while, and loses half of its endpoints,
 which are held and released. If there is an envoy on the PATH, it gets the same
 endpoints. Then it is yours: edit the folder and watch. Ctrl-C ends it, as closing
 the terminal does; nothing is left behind. The second registry needs the addresses

@@ -22,13 +22,13 @@ func (t *tour) secondSteps() []step {
 		},
 		{
 			"an outage of one registry",
-			"The Service Center answers every request with an error.\n" +
-				"Watch: its source is stale, and the calls to its instances go on.",
+			"The Service Center answers every request with an error, and then recovers.\n" +
+				"Watch: its source is stale meanwhile, and the calls to its instances go on.",
 			t.outage,
 		},
 		{
 			"half of the endpoints disappear",
-			fmt.Sprintf("The Service Center is back, but has lost %[1]s-5 and %[1]s-6, which still run.\n", name) +
+			fmt.Sprintf("The Service Center loses %[1]s-5 and %[1]s-6, which still run.\n", name) +
 				"Watch: Isthmus holds the two, since a broken registry looks like this, and no call fails.",
 			t.halve,
 		},
@@ -70,7 +70,7 @@ func (t *tour) unite(ctx context.Context) (observed, error) {
 	return observed{latest.Sub(wrote), fmt.Sprintf("an answer from each of the four, and more from %s-1; no call failed", s.service.name)}, nil
 }
 
-// outage makes the second registry fail.
+// outage makes the second registry fail until the client has made more calls.
 func (t *tour) outage(ctx context.Context) (observed, error) {
 	unharmed, begun := t.unharmed(), time.Now()
 	t.second.fail()
@@ -81,13 +81,19 @@ func (t *tour) outage(ctx context.Context) (observed, error) {
 	if err := t.stillAnswering(ctx, nil, unharmed); err != nil {
 		return observed{}, err
 	}
-	return observed{stale.Sub(begun), fmt.Sprintf("the source %s is stale;\nsince then every instance has answered %d more calls, and none failed", secondName, enough)}, nil
+	t.second.server.Repair()
+	if _, err := t.reaches(ctx, unharmed, func(s admin.Source) bool { return s.State == "live" }); err != nil {
+		return observed{}, err
+	}
+	return observed{stale.Sub(begun), fmt.Sprintf("the source %s was stale, and is live again;\nmeanwhile every instance has answered %d more calls, and none failed", secondName, enough)}, nil
 }
 
-// halve ends the outage. Two instances are removed before, so that Isthmus sees one loss.
+// halve removes two instances. The registry fails meanwhile, so that no listing has one of
+// them only.
 func (t *tour) halve(ctx context.Context) (observed, error) {
 	unharmed, s := t.unharmed(), t.second
 	left := s.known[s.service.name][:secondInstances/2]
+	s.fail()
 	wrote, err := s.write(s.service, left)
 	if err != nil {
 		return observed{}, err

@@ -10,8 +10,9 @@ import (
 )
 
 const welcome = `Isthmus demo: everything in this process, on loopback. Three services with six
-gRPC backends, %[4]s, the control plane, and a gRPC client that gets
-its endpoints over xDS and calls each service every %[1]s.
+gRPC backends, %[4]s,
+the control plane, and a gRPC client that gets its endpoints over xDS and calls
+each service every %[1]s.
 
   registry   %[5]s
   config     %[2]s/isthmus.yaml
@@ -43,12 +44,22 @@ func (s *stage) show(ctx context.Context, c Config, begun time.Time) error {
 
 	screen := &screen{out: c.Out, live: c.Terminal && !c.Once, rows: c.Rows}
 	defer screen.close()
-	w := s.registry.words()
-	screen.say(fmt.Sprintf(welcome, ms(pace), s.dir, s.control.admin(), w.registry, w.at))
+	registry, at := s.places()
+	screen.say(fmt.Sprintf(welcome, ms(pace), s.dir, s.control.admin(), registry, at))
 	if c.Once {
 		return s.once(ctx, screen, said, ended)
 	}
 	return s.live(ctx, screen, said, ended)
+}
+
+// places returns the names of the registries, and where they are.
+func (s *stage) places() (registry, at string) {
+	w := s.registry.words()
+	if s.second == nil {
+		return w.registry, w.at
+	}
+	other := s.second.words()
+	return w.registry + " and " + other.registry, w.at + "\n             " + other.at
 }
 
 // once shows a tour without pauses. It waits for one of

@@ -21,7 +21,7 @@ const (
 
 // Nearest returns the known name that differs least from a name: by case and underscores,
 // by at most two edited letters, or because one name begins with the other. An edit
-// inserts, deletes or replaces a letter. The result is empty if there is no such name; of
+// inserts, deletes or replaces a letter, or swaps two. The result is empty if there is no such name; of
 // equally near names it is the first one.
 func Nearest(name string, known []string) string {
 	best, least := "", other
@@ -60,23 +60,25 @@ func rank(name, candidate string) int {
 
 func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// distance returns the number of letters to insert, delete or replace to change a into b.
+// distance returns the number of letters to insert, delete, replace, or swap with the next
+// one, to change a into b.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
 		row[0] = i + 1
 		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+1)
+			if a[i] == b[j] {
+				row[j+1] = min(row[j+1], last[j])
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
+		before, last, row = last, row, before
 	}
-	return row[len(b)]
+	return last[len(b)]
 }

@@ -14,6 +14,8 @@ func TestNearest(t *testing.T) {
 		name, known, want string
 	}{
 		{"nam", "namespace name", "name"},
+		{"lgo", "admin log store", "log"},
+		{"sotre", "source store", "store"},
 		{"datadir", "dataDir", "dataDir"},
 		{"target_port", "number targetPort", "targetPort"},
 		{"host", "addresses hosts", "hosts"},
