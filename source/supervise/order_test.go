@@ -162,3 +162,23 @@ func TestAnOperatorsHoldIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// What another system has of the source is not judged during the hold, so nothing is deleted
+// there. The listing that follows judges it.
+func TestAnOperatorsHoldJudgesNoBaseline(t *testing.T) {
+	supervised(t, func(b *bridge) {
+		b.list(fleet(0, 2, 5)...)
+		b.hold(time.Hour)
+		b.lacks(3) // too few to be held
+		b.list(fleet(0, 2, 5)...)
+		if j := b.decided(); j.Baseline != "" {
+			t.Errorf("it is judged: %+v", j)
+		}
+		b.registry.answer(source.Listing{Objects: fleet(0, 2, 5)})
+		time.Sleep(time.Hour + time.Minute)
+		synctest.Wait()
+		if j := b.decided(); j.Baseline == "" {
+			t.Error("it is not judged after the hold")
+		}
+	})
+}
