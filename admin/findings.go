@@ -228,7 +228,7 @@ func writerFindings(f *findings, name string, w *output.Writer) {
 	case output.WriterStale:
 		f.add(SeverityError, about, w.Since, w.Reason, "fix the API server or the rights there; it is tried again")
 	case output.WriterWaiting:
-		f.add(SeverityWarning, about, w.Since, "nothing is written yet: "+w.Reason, "isthmus sources")
+		f.add(SeverityWarning, about, w.Since, "nothing is written yet: "+w.Reason, "as the reason says; isthmus sources shows what is not listed")
 	}
 	if n := len(w.Failed); n > 0 {
 		first := slices.MinFunc(w.Failed, func(a, b output.WriteFailure) int { return a.Since.Compare(b.Since) })
