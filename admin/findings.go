@@ -115,15 +115,15 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 			switch {
 			case missing[s.Name] && !ready:
 				f.add(SeverityError, about, s.Since, "never listed, so this Isthmus is not ready"+waiting(connected)+": "+reason,
-					"fix the registry or the network to it; or set required: false for this source")
+					repair(s.Kind)+"; or set required: false for this source")
 			case required[s.Name]:
-				f.add(SeverityError, about, s.Since, "never listed, nothing of it is served: "+reason, "fix the registry or the network to it")
+				f.add(SeverityError, about, s.Since, "never listed, nothing of it is served: "+reason, repair(s.Kind))
 			default:
-				f.add(SeverityWarning, about, s.Since, "never listed, nothing of it is served: "+reason, "fix the registry or the network to it")
+				f.add(SeverityWarning, about, s.Since, "never listed, nothing of it is served: "+reason, repair(s.Kind))
 			}
 		case source.StateStale:
 			f.add(SeverityError, about, s.Since, fmt.Sprintf("the registry cannot be read; %s and %s of its last listing are served: %s",
-				count(s.Services, "service"), count(s.Endpoints, "endpoint"), s.Reason), "fix the registry or the network to it; reading is tried again")
+				count(s.Services, "service"), count(s.Endpoints, "endpoint"), s.Reason), repair(s.Kind)+"; reading is tried again")
 		case source.StateHeld:
 			if s.Held == 0 && !s.HeldUntil.IsZero() {
 				break // the notice above is all
@@ -133,7 +133,7 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 		}
 		if n := len(s.Rejected); n > 0 {
 			first := s.Rejected[0]
-			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("%s rejected, the first is %s at %s: %s", count(n, "object"), first.Object, first.Where,
+			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("%s rejected, the first is %s: %s", count(n, "object"), strings.TrimSpace(first.Object+" at "+first.Where),
 				complaint(first.Field, first.Reason)), "fix the object there; "+look+" lists all")
 		}
 		for _, e := range supervisor.Exchanges() {
@@ -149,6 +149,14 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 			f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("%s without effect here, of kinds that are not read: %s", count(n, "object"), strings.Join(kinds, ", ")), look)
 		}
 	}
+}
+
+// repair is what makes a registry of a kind readable again.
+func repair(kind string) string {
+	if kind == "file" {
+		return "restore the folder or file, or let the user of this process read it"
+	}
+	return "fix the registry or the network to it"
 }
 
 func complaint(field, reason string) string {
@@ -181,7 +189,7 @@ func (d Disk) findings(f *findings) {
 	const about = "disk"
 	switch {
 	case d.Err != nil:
-		f.add(SeverityError, about, d.Since, fmt.Sprintf("the last known good is not being saved in %s; serving goes on: %v", d.Folder, d.Err), "fix the disk or make room; saving is tried again")
+		f.add(SeverityError, about, d.Since, fmt.Sprintf("the last known good is not being saved in %s; serving goes on: %v", d.Folder, d.Err), "make room, or repair the disk or folder, as the reason says; do not restart before: saving is tried again")
 	case d.Lag > slowDisk:
 		f.add(SeverityWarning, about, f.now.Add(-d.Lag), "the disk of "+d.Folder+" is slow or hangs; commits since then are not saved", "look at the disk; do not restart before it answers")
 	}
@@ -226,7 +234,7 @@ func writerFindings(f *findings, name string, w *output.Writer) {
 	case output.WriterStale:
 		f.add(SeverityError, about, w.Since, w.Reason, "fix the API server or the rights there; it is tried again")
 	case output.WriterWaiting:
-		f.add(SeverityWarning, about, w.Since, "nothing is written yet: "+w.Reason, "isthmus sources")
+		f.add(SeverityWarning, about, w.Since, "nothing is written yet: "+w.Reason, "as the reason says; isthmus sources shows what is not listed")
 	}
 	if n := len(w.Failed); n > 0 {
 		first := slices.MinFunc(w.Failed, func(a, b output.WriteFailure) int { return a.Since.Compare(b.Since) })

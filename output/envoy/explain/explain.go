@@ -169,7 +169,7 @@ func (f follower) noListener(o opening) {
 		f.trace.End("listener", fmt.Sprintf("the edge has no port %d", o.port), "add the port to outputs.xds.envoy.edge.ports")
 	case f.proxy.Mode == node.None && !f.proxy.Outbound.Has(o.port):
 		f.trace.End("listener", fmt.Sprintf("the sidecar does not listen at port %d: with INTERCEPTION_MODE NONE its node lists the ports", o.port),
-			fmt.Sprintf("add %d to ISTHMUS_OUTBOUND in the node metadata", o.port))
+			fmt.Sprintf("add %d to --outbound of its bootstrap, or to ISTHMUS_OUTBOUND in the node metadata, and restart the Envoy", o.port))
 	case f.proxy.Obstructs(o.port) != node.Unobstructed || f.proxy.Reserved(o.port):
 		f.trace.End("listener", fmt.Sprintf("the Envoy cannot listen at port %d, which is its own or needs privileges", o.port), "use another port for the service")
 	default:

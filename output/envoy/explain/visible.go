@@ -14,7 +14,7 @@ import (
 func (f follower) resolve() bool {
 	host := f.known()
 	if host == "" {
-		f.trace.End("service", fmt.Sprintf("no service has the host %q", f.call.Host), "isthmus services lists the hosts; isthmus sources shows rejected objects and registries that cannot be read")
+		f.trace.End("service", fmt.Sprintf("no service has the host %q", f.call.Host), "isthmus services lists the hosts; isthmus sources shows rejected objects and registries that cannot be read; isthmus events shows what was removed")
 		return false
 	}
 	if host != f.call.Host {
