@@ -14,7 +14,7 @@ import (
 )
 
 // The commands here are of the scripts breakages_*.txtar. Each shows of one breakage that
-// the commands for operators name it, and that the step they print mends it.
+// the commands for operators name it, and that the step they print repairs it.
 
 // condition knows [namespaces].
 func condition(name string) (bool, error) {
