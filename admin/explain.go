@@ -271,7 +271,7 @@ func (e *Explanation) judge(asked explained) {
 		case r.State == string(push.Waiting):
 			e.State = StateBehind
 			e.Reason = fmt.Sprintf("the client was sent %s %s ago and has not answered: %s", r.Name, r.Age, r.Reason)
-			e.Next = "ask again; if it lasts, look at the log of the client"
+			e.Next = "ask again; if it lasts, look at the client, or restart it"
 		case r.State != "" && (r.Pending || r.Version != "" && r.Held != r.Version && e.State == StateReached):
 			e.State = StateBehind
 			e.Reason = "the newest version of " + r.Name + " is on its way to the client"

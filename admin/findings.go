@@ -34,6 +34,7 @@ type Disk struct {
 	Text    string        // how far they are saved
 	Folder  string        // store.dataDir
 	Err     error         // why saving fails now
+	Next    string        // what helps against Err
 	Since   time.Time     // since when it fails
 	Lag     time.Duration // age of the oldest commit that is not on disk
 	Damage  error         // found at the start
@@ -113,9 +114,12 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 		case source.StateListing:
 			reason := cmp.Or(s.Reason, "its first listing is not complete")
 			switch {
-			case missing[s.Name] && !ready:
+			case missing[s.Name] && !ready && required[s.Name]:
 				f.add(SeverityError, about, s.Since, "never listed, so this Isthmus is not ready"+waiting(connected)+": "+reason,
 					repair(s.Kind)+"; or set required: false for this source")
+			case missing[s.Name] && !ready:
+				f.add(SeverityWarning, about, s.Since, "never listed, and not required: serving waits for it for a few seconds after the start"+waiting(connected)+": "+reason,
+					"isthmus status --wait; meanwhile "+repair(s.Kind))
 			case required[s.Name]:
 				f.add(SeverityError, about, s.Since, "never listed, nothing of it is served: "+reason, repair(s.Kind))
 			default:
@@ -133,7 +137,7 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 		}
 		if n := len(s.Rejected); n > 0 {
 			first := s.Rejected[0]
-			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("%s rejected, the first is %s: %s", count(n, "object"), strings.TrimSpace(first.Object+" at "+first.Where),
+			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("%s rejected, the first is %s: %s", count(n, "object"), placed(first.Object, first.Where),
 				complaint(first.Field, first.Reason)), "fix the object there; "+look+" lists all")
 		}
 		for _, e := range supervisor.Exchanges() {
@@ -157,6 +161,14 @@ func repair(kind string) string {
 		return "restore the folder or file, or let the user of this process read it"
 	}
 	return "fix the registry or the network to it"
+}
+
+// placed names an object with its place. A file that cannot be read has a place alone.
+func placed(object, where string) string {
+	if object == "" {
+		return where
+	}
+	return object + " at " + where
 }
 
 func complaint(field, reason string) string {
@@ -189,12 +201,12 @@ func (d Disk) findings(f *findings) {
 	const about = "disk"
 	switch {
 	case d.Err != nil:
-		f.add(SeverityError, about, d.Since, fmt.Sprintf("the last known good is not being saved in %s; serving goes on: %v", d.Folder, d.Err), "make room, or repair the disk or folder, as the reason says; do not restart before: saving is tried again")
+		f.add(SeverityError, about, d.Since, fmt.Sprintf("the last known good is not being saved in %s; serving goes on: %v", d.Folder, d.Err), d.Next+"; saving is tried again")
 	case d.Lag > slowDisk:
 		f.add(SeverityWarning, about, f.now.Add(-d.Lag), "the disk of "+d.Folder+" is slow or hangs; commits since then are not saved", "look at the disk; do not restart before it answers")
 	}
 	if d.Damage != nil {
-		f.add(SeverityWarning, about, time.Time{}, "at the start: "+d.Damage.Error(), "see docs/operations, the disk")
+		f.add(SeverityWarning, about, time.Time{}, "at the start: "+d.Damage.Error(), "look at the disk, and keep the files named for a report; Isthmus needs nothing, since it reads the registries anew")
 	}
 	if len(d.Strange) > 0 {
 		f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("at the start: files of unknown names in %s: %q", d.Folder, d.Strange), "delete them")
@@ -281,13 +293,13 @@ func clientFindings(f *findings, output string, list []push.ClientStatus) {
 		}
 	}
 	for at, one := range found {
-		verb := "NACKed"
+		verb, next := "NACKed", "isthmus clients "+quoted(one.first.ID)
 		if at.state == push.Waiting {
-			verb = "not answered"
+			verb, next = "not answered", "look at the client, or restart it; "+next+" shows what it has"
 		}
 		f.add(SeverityError, "output "+output, one.since,
 			fmt.Sprintf("resources of type %s are %s by %s, which works with older ones; the first is %s: %s", at.name, verb, count(one.n, "client"), one.first.ID, one.text),
-			"isthmus clients "+quoted(one.first.ID))
+			next)
 	}
 }
 
@@ -297,19 +309,20 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\
 
 // conflictFindings adds the services about which sources contradict each other.
 func conflictFindings(f *findings, snapshot *catalog.Snapshot) {
-	n, first := 0, ""
+	n, first, host := 0, "", ""
 	for service := range snapshot.Services() {
 		if len(service.Conflicts) == 0 {
 			continue
 		}
 		if n++; n == 1 {
 			c := service.Conflicts[0]
+			host = service.Key.Host
 			first = fmt.Sprintf("%s: of %s, %s is used and not %s", service.Key.Host, c.Field, c.Kept, c.Lost)
 		}
 	}
 	if n > 0 {
 		f.add(SeverityNotice, "catalog", time.Time{}, fmt.Sprintf("registries contradict each other about %s, the first is %s", count(n, "service"), first),
-			"isthmus services HOST; the order of sources, or owns, decides")
+			"make the registries agree, or let the order of sources or owns decide; isthmus services "+quoted(host))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/wait"
@@ -142,19 +143,29 @@ func (d *Disk) notSaved(err error) error {
 // failed reports why saving fails. One log line reports the whole failure, and another
 // one that a second process has locked the folder.
 func (d *Disk) failed(err error) {
-	before := d.progress.failed(err, time.Now())
+	next := remedy(err)
+	before := d.progress.failed(err, next, time.Now())
 	_, wasInUse := errors.AsType[*InUseError](before)
 	_, inUse := errors.AsType[*InUseError](err)
-	next := "fix the disk or make room"
-	switch {
-	case before != nil && wasInUse == inUse:
+	if before != nil && wasInUse == inUse {
 		return
-	case inUse:
-		next = "stop the other process, or give each Isthmus a folder of its own"
-	case errors.Is(err, errNotOurs):
-		next = "its folder is gone, and is made again"
 	}
 	d.log.Error("the last known good cannot be saved; serving continues, and saving is retried", "next", next, "folder", string(d.folder), "err", err)
+}
+
+// remedy returns what helps when saving fails.
+func remedy(err error) string {
+	_, inUse := errors.AsType[*InUseError](err)
+	switch {
+	case inUse:
+		return "stop the other process, or give each Isthmus a folder of its own"
+	case errors.Is(err, errNotOurs) && errors.Is(err, syscall.ENOTDIR):
+		return "remove the file that is in place of the folder, which is made again"
+	case errors.Is(err, errNotOurs):
+		return "its folder is gone, and is made again"
+	default:
+		return "fix the disk or make room"
+	}
 }
 
 // save follows the store from the saved moment until stop or ctx ends, or the disk

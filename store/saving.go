@@ -20,9 +20,10 @@ type Saving struct {
 	Written model.At
 	// Unwritten is when the oldest commit after Written was made; zero if there is none.
 	Unwritten time.Time
-	// Err is why saving fails now, Since its begin, and Failures the number of failures
-	// in all.
+	// Err is why saving fails now, Next what helps, Since its begin, and Failures the
+	// number of failures in all.
 	Err      error
+	Next     string
 	Since    time.Time
 	Failures uint64
 }
@@ -117,7 +118,7 @@ func (p *progress) saved(at model.At) (failing bool) {
 	p.backlog.done(at.Revision)
 	s := &p.saving
 	s.wrote(at)
-	s.Saved, s.Err, s.Since = at, nil, time.Time{}
+	s.Saved, s.Err, s.Next, s.Since = at, nil, "", time.Time{}
 	return failing
 }
 
@@ -129,15 +130,15 @@ func (p *progress) savedUpTo(at model.At, log *slog.Logger, in folder) {
 	}
 }
 
-// failed notes why saving does not work, and returns why it did not before.
-func (p *progress) failed(err error, now time.Time) (before error) {
+// failed notes why saving does not work and what helps, and returns why it did not before.
+func (p *progress) failed(err error, next string, now time.Time) (before error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if before = p.saving.Err; before == nil {
 		p.saving.Since = now
 	}
 	p.saving.Failures++
-	p.saving.Err = err
+	p.saving.Err, p.saving.Next = err, next
 	return before
 }
 

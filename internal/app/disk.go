@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
@@ -46,7 +47,7 @@ func (a *App) openStore(ctx context.Context, c *config.Config, metrics *promethe
 func (a *App) openDisk(c *config.Config) (err error) {
 	dir := c.Store.DataDir
 	if a.disk, err = store.OpenDisk(store.DiskConfig{
-		Dir: dir, Store: a.machine.Store, Log: a.log, Listed: a.listed, Remade: func() { a.keepSelf(c) },
+		Dir: dir, Store: a.machine.Store, Log: a.log, Listed: a.listed, Remade: func() { a.remade(c) },
 	}); err != nil {
 		return err
 	}
@@ -68,6 +69,14 @@ func (a *App) openDisk(c *config.Config) (err error) {
 			"saved", restored.Saved.UTC().Format(time.RFC3339), "age", time.Since(restored.Saved).Round(time.Second).String())
 	}
 	return nil
+}
+
+// remade notes that the folder of the last known good was removed or replaced, and is made
+// again.
+func (a *App) remade(c *config.Config) {
+	a.keepSelf(c)
+	a.events.Add(events.Event{Kind: events.Disk, Text: fmt.Sprintf(
+		"the folder of the last known good, %s, was removed or replaced: it is created again, and everything is saved again; find the process that removed it", c.Store.DataDir)})
 }
 
 // unprime marks every source as not listed, if the restored state is incomplete. Which
@@ -221,6 +230,6 @@ func (a *App) saving() admin.Disk {
 		text += fmt.Sprintf("; at the start: files of unknown names are not used, delete them: %q", restored.Strange)
 	}
 	return admin.Disk{
-		Text: text, Folder: a.disk.Dir(), Err: s.Err, Since: s.Since, Lag: s.Lag(now), Damage: damage, Strange: restored.Strange,
+		Text: text, Folder: a.disk.Dir(), Err: s.Err, Next: s.Next, Since: s.Since, Lag: s.Lag(now), Damage: damage, Strange: restored.Strange,
 	}
 }

@@ -33,10 +33,12 @@ const patience = time.Minute
 //   - connect ID [FIELD=TEXT...]: a client with that node id and metadata has accepted all
 //     clusters;
 //   - nack ID REASON: a client with that node id has NACKed all clusters for
-//     that reason; both are written as in a Go string;
+//     that reason, and accepts those that follow; both are written as in a Go string;
 //   - resave TIMES FILE LINE: the file is saved so many times, each time a line
 //     longer at its beginning, and read: what is rejected moves down from the line.
 //     Half of it is read each time before the whole is;
+//   - mute ID: a client with that node id was sent all clusters, and does not answer;
+//   - answer: it accepts them at last;
 //   - hangup: SIGHUP to the server;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
 //     logged is in the file serve.log;
@@ -48,6 +50,13 @@ const patience = time.Minute
 //     what it prints;
 //   - unread COMMAND...: the command ends without a word, as nobody reads what it
 //     prints;
+//   - beside FILE: another isthmus serve runs from here on, and $BESIDE is its admin API;
+//   - depart: that one ends, as by terminate;
+//   - next STATUS: the command at the end of the first "next:" line of the last output ends
+//     with that exit status;
+//   - disk SIZE FOLDER: servers have a file system of that size in the folder from here on,
+//     and [namespaces] is whether they can;
+//   - fill FOLDER, empty FOLDER: a file takes all that is left of it, and is removed again;
 //   - silence: a server listens from here on that never answers, at $SILENCE;
 //   - registry: a Service Center listens from here on, at $REGISTRY;
 //   - interrupt SIGNAL STATUS COMMAND...: the command, which comes to wait for that
@@ -62,13 +71,16 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
 			env.Values[theServer{}], env.Values[theAPI{}], env.Values[theSilence{}] = &server{}, &cluster{}, &silent{}
+			env.Values[theOther{}], env.Values[theMuted{}] = &server{}, new(func() error)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "connect": connect, "nack": nack, "terminate": terminate,
 			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "forbid": forbid, "run": run, "resave": resave,
 			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt, "registry": registry,
+			"beside": beside, "depart": depart, "next": next, "disk": disk, "fill": fill, "empty": empty, "mute": mute, "answer": answer,
 		},
+		Condition: condition,
 	})
 }
 

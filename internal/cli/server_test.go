@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 // server is an isthmus serve that runs beside a script.
 type server struct {
 	xds, admin string
+	room       []string // the size and the folder of a file system of its own, if it has one
 	process    *exec.Cmd
 	log        strings.Builder // complete once ended is closed
 	ended      chan struct{}
@@ -37,7 +39,7 @@ var serving = regexp.MustCompile(`msg=serving xds=(\S+) admin=(\S+)`)
 // environment.
 func (s *server) start(config string, variables ...string) error {
 	s.log.Reset()
-	s.process, s.ended = exec.Command("isthmus", "serve", "--config", config), make(chan struct{}) //nolint:noctx // it ends by a signal
+	s.process, s.ended = s.command(config), make(chan struct{})
 	s.process.Env = append(os.Environ(), variables...)
 	log, err := s.process.StderrPipe()
 	if err != nil {
@@ -57,6 +59,14 @@ func (s *server) start(config string, variables ...string) error {
 	case <-time.After(patience):
 		return errors.New("it does not say where it serves")
 	}
+}
+
+func (s *server) command(config string) *exec.Cmd {
+	if s.room == nil {
+		return exec.Command("isthmus", "serve", "--config", config) //nolint:noctx // it ends by a signal
+	}
+	const mounted = `mount -t tmpfs -o size="$1" none "$2" && exec isthmus serve --config "$3"`
+	return exec.Command("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted, "sh", s.room[0], s.room[1], config) //nolint:noctx // likewise
 }
 
 // follow keeps what the server logs, to its end.
@@ -150,17 +160,28 @@ func (s *server) kill() {
 }
 
 // answerClusters opens a stream as Envoy does, and accepts the clusters, or
-// rejects them for a reason. The stream stays until it is hung up.
+// rejects them for a reason. It accepts those that follow, until it is hung up.
 func answerClusters(xds, id, reason string, said ...string) (hangUp func(), err error) {
-	conn, err := grpc.NewClient(xds, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	hangUp = func() { cancel(); _ = conn.Close() }
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+	answer, hangUp, err := askForClusters(xds, id, reason, said...)
 	if err != nil {
 		return hangUp, err
+	}
+	return hangUp, answer()
+}
+
+// askForClusters opens a stream as Envoy does, and reads the first clusters. It answers
+// when answer is called, as answerClusters does.
+func askForClusters(xds, id, reason string, said ...string) (answer func() error, hangUp func(), err error) {
+	conn, err := grpc.NewClient(xds, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var answering sync.WaitGroup
+	hangUp = func() { cancel(); _ = conn.Close(); answering.Wait() }
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+	if err != nil {
+		return nil, hangUp, err
 	}
 	fields := map[string]any{"NAMESPACE": "shop"}
 	for _, text := range said {
@@ -169,21 +190,36 @@ func answerClusters(xds, id, reason string, said ...string) (hangUp func(), err 
 	}
 	metadata, err := structpb.NewStruct(fields)
 	if err != nil {
-		return hangUp, err
+		return nil, hangUp, err
 	}
 	request := &discoveryv3.DiscoveryRequest{
 		Node: &corev3.Node{Id: id, Metadata: metadata}, TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster",
 	}
 	if err := stream.Send(request); err != nil {
-		return hangUp, err
+		return nil, hangUp, err
 	}
 	response, err := stream.Recv()
 	if err != nil {
-		return hangUp, err
+		return nil, hangUp, err
 	}
 	request.VersionInfo, request.ResponseNonce = response.GetVersionInfo(), response.GetNonce()
 	if reason != "" {
 		request.VersionInfo, request.ErrorDetail = "", &status.Status{Message: reason}
 	}
-	return hangUp, stream.Send(request)
+	return func() error {
+		if err := stream.Send(request); err != nil {
+			return err
+		}
+		answering.Go(func() { acceptAll(stream) })
+		return nil
+	}, hangUp, nil
+}
+
+// acceptAll ACKs each response until the stream ends.
+func acceptAll(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient) {
+	for response, err := stream.Recv(); err == nil; response, err = stream.Recv() {
+		_ = stream.Send(&discoveryv3.DiscoveryRequest{
+			TypeUrl: response.GetTypeUrl(), VersionInfo: response.GetVersionInfo(), ResponseNonce: response.GetNonce(),
+		})
+	}
 }

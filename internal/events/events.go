@@ -20,6 +20,7 @@ const (
 	Client        Kind = "client"        // a client connected, left or NACKed
 	Configuration Kind = "configuration" // the configuration file was applied or rejected
 	Leader        Kind = "leader"        // another replica writes
+	Disk          Kind = "disk"          // the folder of the last known good was removed
 )
 
 // Event is one change.

@@ -64,13 +64,16 @@ func (f follower) hidden(host string) {
 		return
 	}
 	s := all[0]
-	where := fmt.Sprintf("namespace %q", f.viewer.Namespace)
-	if f.viewer.Namespace == "" {
-		where = "clients without a namespace"
+	record := recordText(s.Records[0])
+	where, next := fmt.Sprintf("namespace %q", f.viewer.Namespace), fmt.Sprintf("add %q to exportTo of %s", f.viewer.Namespace, record)
+	switch {
+	case f.viewer.Namespace == "":
+		where, next = "clients without a namespace", "give the client a namespace in its node metadata, or set exportTo of "+record+` to ["*"]`
+	case slices.Contains(slices.Collect(s.ExportTo.All()), "~"):
+		next = fmt.Sprintf("set exportTo of %s to [%q]", record, f.viewer.Namespace)
 	}
 	f.trace.Service = s
-	f.trace.End("export", fmt.Sprintf("%s of namespace %s is exported to %s, and not to %s", host, s.Key.Namespace, exports(s.ServiceDefinition), where),
-		fmt.Sprintf("add %q to exportTo of %s", f.viewer.Namespace, recordText(s.Records[0])))
+	f.trace.End("export", fmt.Sprintf("%s of namespace %s is exported to %s, and not to %s", host, s.Key.Namespace, exports(s.ServiceDefinition), where), next)
 }
 
 func exports(s catalog.ServiceDefinition) string {

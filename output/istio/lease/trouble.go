@@ -134,9 +134,12 @@ func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
 	return q.Handler.Enabled(ctx, min(level, slog.LevelDebug))
 }
 
-// Handle implements [slog.Handler].
+// Handle implements [slog.Handler]. Errors come without a call of Enabled.
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = min(r.Level, slog.LevelDebug)
+	if !q.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
 	return q.Handler.Handle(ctx, r)
 }
 
