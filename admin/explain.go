@@ -170,7 +170,7 @@ func (e *explained) described(outputs []served, query url.Values) error {
 		}
 	}
 	if e.Clients == nil && len(kinds) == 0 {
-		return errors.New("no output serves clients; configure outputs.xds")
+		return errors.New("no output serves clients; configure outputs.xds, or see 'isthmus writers' for outputs that write into a cluster")
 	}
 	if e.Clients == nil {
 		return fmt.Errorf("kind %q is unknown; there are: %s", query.Get("kind"), strings.Join(kinds, ", "))
@@ -210,11 +210,12 @@ func (a api) explanation(ctx context.Context, asked explained, snapshot *catalog
 	}
 	trace := asked.Explain(snapshot, asked.call)
 	e.Reason, e.Next, e.Address, e.Steps = trace.Reason, trace.Next, trace.Address, trace.Steps
+	var sources []string
 	if s := trace.Service; s != nil {
+		sources = s.Sources()
 		e.Records = contributors(s, snapshot.Holds(speakers(s)...), now)
-	} else {
-		e.Steps = append(e.Steps, a.unread()...)
 	}
+	e.Steps = append(a.unread(sources, now), e.Steps...)
 	if trace.Lost {
 		e.Conflicts = conflictsIn(ctx, snapshot, []served{asked.served}).of(trace.Service)
 	}
@@ -224,24 +225,23 @@ func (a api) explanation(ctx context.Context, asked explained, snapshot *catalog
 	if trace.Reaches {
 		e.State = StateReached
 		e.judge(asked)
+		e.behind(asked)
 	}
 	return e
 }
 
-// unread lists the sources that may have a service that is not known.
-func (a api) unread() (steps []output.Step) {
+// unread lists the sources that cannot be read, of those named, or that may have an unknown
+// service if none is named.
+func (a api) unread(of []string, now time.Time) (steps []output.Step) {
 	for _, supervisor := range a.parts.Sources() {
 		s := supervisor.Status()
-		text := ""
 		switch {
+		case of != nil && !slices.Contains(of, s.Name):
 		case s.State == source.StateListing || s.State == source.StateStale:
-			text = fmt.Sprintf("source %s is %s: %s", s.Name, s.State, s.Reason)
-		case len(s.Rejected) > 0:
-			text = fmt.Sprintf("source %s rejected %s", s.Name, count(len(s.Rejected), "object"))
-		default:
-			continue
+			steps = append(steps, output.Step{Stage: "source", Text: fmt.Sprintf("source %s is %s for %s: %s", s.Name, s.State, age(now, s.Since), s.Reason)})
+		case of == nil && len(s.Rejected) > 0:
+			steps = append(steps, output.Step{Stage: "source", Text: fmt.Sprintf("source %s rejected %s", s.Name, count(len(s.Rejected), "object"))})
 		}
-		steps = append(steps, output.Step{Stage: "sources", Text: text})
 	}
 	return steps
 }
@@ -277,5 +277,28 @@ func (e *Explanation) judge(asked explained) {
 			e.Reason = "the newest version of " + r.Name + " is on its way to the client"
 			e.Next = "ask again"
 		}
+	}
+}
+
+// behind adds a step about connected clients that NACKed a resource on the way of a described
+// client, or have not answered. Views differ, so some of them may concern other calls.
+func (e *Explanation) behind(asked explained) {
+	if len(asked.streams) > 0 {
+		return
+	}
+	n, first := 0, ""
+	for subscriber := range asked.Engine.All() {
+		late := func(r ExplainedResource) bool {
+			status, ok := subscriber.Resource(r.Type, r.Name)
+			return ok && (status.State == push.NACKed || status.State == push.Waiting)
+		}
+		if i := slices.IndexFunc(e.Resources, late); i >= 0 {
+			if n++; n == 1 {
+				first = fmt.Sprintf("%s (%s)", subscriber.Info.ID, e.Resources[i].Name)
+			}
+		}
+	}
+	if n > 0 {
+		e.Steps = append(e.Steps, output.Step{Stage: "clients", Text: fmt.Sprintf("%s NACKed or did not answer a resource on the way, the first is %s; ask with --client", count(n, "connected client"), first)})
 	}
 }

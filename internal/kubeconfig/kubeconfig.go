@@ -3,6 +3,7 @@
 package kubeconfig
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -29,6 +30,9 @@ func Load(file, inContext, userAgent string) (*rest.Config, error) {
 		field := "kubeconfig"
 		if inContext != "" {
 			field = "context"
+		}
+		if clientcmd.IsEmptyConfig(err) {
+			err = errors.New("there is none, and this process is not in a cluster")
 		}
 		return nil, fmt.Errorf("%s: %w; name a kubeconfig that can be used, or leave it out inside a cluster", field, err)
 	}

@@ -12,30 +12,30 @@ import (
 // report adds an event about the committed writes of a reading or order, logs removals, and
 // returns the numbers. Records about the source itself do not count.
 func report(cfg Config, name string, writes []model.Write) source.Changes {
-	var added, changed, removed []model.Ref
+	var added, changed, removed []model.Record
 	for _, w := range writes {
 		switch r := w.Record; {
 		case r.Kind == model.KindSource || r.Kind == model.KindHold:
 		case w.Delete:
-			removed = append(removed, r.Ref)
+			removed = append(removed, r)
 		case r.UID == (model.UID{}):
-			added = append(added, r.Ref)
+			added = append(added, r)
 		default:
-			changed = append(changed, r.Ref)
+			changed = append(changed, r)
 		}
 	}
 	numbers := source.Changes{Added: uint64(len(added)), Changed: uint64(len(changed)), Removed: uint64(len(removed))}
 	var parts, names []string
 	for _, group := range []struct {
 		verb string
-		refs []model.Ref
+		list []model.Record
 	}{{"removed", removed}, {"added", added}, {"changed", changed}} {
-		if len(group.refs) == 0 {
+		if len(group.list) == 0 {
 			continue
 		}
-		parts = append(parts, group.verb+" "+countKinds(group.refs))
-		for _, ref := range group.refs[:min(len(group.refs), events.MostNames-min(len(names), events.MostNames))] {
-			names = append(names, ref.String())
+		parts = append(parts, group.verb+" "+countKinds(group.list))
+		for _, r := range group.list[:min(len(group.list), events.MostNames-min(len(names), events.MostNames))] {
+			names = append(names, nameOf(r))
 		}
 	}
 	if len(parts) == 0 {
@@ -48,13 +48,21 @@ func report(cfg Config, name string, writes []model.Write) source.Changes {
 	return numbers
 }
 
-// countKinds counts references by kind: "2 Services and 3 Endpoints".
-func countKinds(refs []model.Ref) string {
+// nameOf names a record. A service is also known by its hosts, which operators look for.
+func nameOf(r model.Record) string {
+	if s, ok := r.Spec.(model.Service); ok && s.Hosts.Len() > 0 {
+		return r.String() + " (" + strings.Join(s.Hosts.Slice(), ", ") + ")"
+	}
+	return r.String()
+}
+
+// countKinds counts records by kind: "2 Services and 3 Endpoints".
+func countKinds(list []model.Record) string {
 	counts := map[model.Kind]int{}
 	var kinds []model.Kind
-	for _, ref := range refs {
-		if counts[ref.Kind]++; counts[ref.Kind] == 1 {
-			kinds = append(kinds, ref.Kind)
+	for _, r := range list {
+		if counts[r.Kind]++; counts[r.Kind] == 1 {
+			kinds = append(kinds, r.Kind)
 		}
 	}
 	var parts []string

@@ -38,7 +38,7 @@ type status struct {
 
 func newStatus(name string, cfg Config) *status {
 	s := &status{cfg: cfg, ignored: ignoredKinds{}, now: source.Status{Name: name, Kind: cfg.Kind}}
-	s.enter(source.StateListing, "waiting for its first complete listing", time.Now())
+	s.enter(source.StateListing, unlisted, time.Now())
 	return s
 }
 
@@ -49,10 +49,16 @@ func (s *status) get() source.Status {
 	return s.now
 }
 
-// enter moves to a state, or gives the present state a new reason.
+// unlisted is the reason of a source before its first reading has ended.
+const unlisted = "waiting for its first complete listing"
+
+// enter moves to a state, or gives the present state a new reason. It adds an event about a
+// new state, and about the first failure of a source that was never listed.
 func (s *status) enter(state source.State, reason string, now time.Time) {
-	if s.now.State != state {
-		s.now.State, s.now.Since = state, now
+	if s.now.State != state || s.now.Reason == unlisted && reason != unlisted {
+		if s.now.State != state {
+			s.now.State, s.now.Since = state, now
+		}
 		text := "is " + string(state)
 		if reason != "" {
 			text += ": " + reason

@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/internal/cli/term"
+	"github.com/isthmus-mesh/isthmus/push"
 )
 
 func newClients() *cobra.Command {
@@ -174,8 +175,12 @@ func printNACKs(c *cobra.Command, client admin.Client) {
 		if t.LastNACK == nil {
 			continue
 		}
+		advice := "it has ACKed newer ones since then"
+		if t.State == string(push.NACKed) {
+			advice = nackAdvice
+		}
 		term.Say(c.OutOrStdout(), "\n%s: %s: %d NACKed, the last %s ago: %s\n  %s\n",
-			client.ID, shortType(name), t.NACKed, t.LastNACK.Age, term.OrDash(t.LastNACK.Reason), nackAdvice)
+			client.ID, shortType(name), t.NACKed, t.LastNACK.Age, term.OrDash(t.LastNACK.Reason), advice)
 	}
 }
 

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -74,6 +75,9 @@ func showEvents(c *cobra.Command, flags *Flags, query url.Values, follow bool) e
 		if err := flags.Get(c.Context(), "/api/v1/events?"+query.Encode(), &page); err != nil {
 			return err
 		}
+		if len(page.Events) == 0 && !follow {
+			fmt.Fprintln(c.ErrOrStderr(), "no events, or none that the filters select")
+		}
 		err := term.Print(c, flags.Format, page, func() error { printEvents(c, page); return nil })
 		if err != nil || !follow {
 			return err
@@ -93,21 +97,22 @@ func printEvents(c *cobra.Command, page admin.Events) {
 		term.Say(out, "%s not kept any more\n", term.Count(int(page.Lost), "event")) //nolint:gosec // far fewer
 	}
 	for _, e := range page.Events {
-		term.Say(out, "%s  %s  %s: %s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), string(e.Kind), subjectOf(e), e.Text)
+		term.Say(out, "%s  %s  %s%s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), string(e.Kind), subjectOf(e), e.Text)
 		if len(e.Names) > 0 {
 			term.Say(out, "  %s\n", strings.Join(e.Names, ", "))
 		}
 	}
 }
 
+// subjectOf names the part that an event is about, if its kind does not.
 func subjectOf(e events.Event) string {
 	switch {
 	case e.Source != "":
-		return "source " + e.Source
+		return "source " + e.Source + ": "
 	case e.Client != "":
-		return "output " + e.Output + ", " + e.Client
+		return "output " + e.Output + ", " + e.Client + ": "
 	case e.Output != "":
-		return "output " + e.Output
+		return "output " + e.Output + ": "
 	}
-	return string(e.Kind)
+	return ""
 }

@@ -147,7 +147,7 @@ func printExplanation(c *cobra.Command, e admin.Explanation) error {
 	for _, r := range e.Resources {
 		rows = append(rows, []string{shortType(r.Type), r.Name, term.OrDash(r.Version), term.OrDash(r.Held), stateOf(r), term.OrDash(r.Age), term.OrDash(r.Reason)})
 	}
-	return term.Table(c, []string{"type", "name", "newest", "client has", "state", "for", "reason"}, rows)
+	return term.Table(c, []string{"type", "name", "newest", "sent", "state", "for", "reason"}, rows)
 }
 
 // printNames prints the resources of a client that is not connected.

@@ -143,6 +143,9 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		}
 		term.Say(out, "%s in namespace %s: %s, ports %s, %d of %d endpoints healthy, revision %d\n",
 			s.Host, s.Namespace, s.Resolution, ports(s), s.Endpoints.Healthy, s.Endpoints.Total, s.Revision)
+		if !s.LastChanged.IsZero() {
+			term.Say(out, "  last changed at %s\n", s.LastChanged.Local().Format("2006-01-02 15:04:05.000"))
+		}
 		if len(s.ExportTo) > 0 {
 			term.Say(out, "  exported to %s\n", strings.Join(s.ExportTo, ", "))
 		}

@@ -26,7 +26,7 @@ func Explain(err error) string {
 	case apierrors.HasStatusCause(err, core.NamespaceTerminatingCause):
 		return text + ": create the namespace again once it is deleted, or have the source use another"
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces "):
-		return text + ": create the namespace, or have the source use another"
+		return text + ": create the namespace, or change the setting that names it, such as leaderElection.namespace"
 	case apierrors.IsNotFound(err):
 		return text + ": install Istio's custom resource definitions, version 1.22 or later"
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):

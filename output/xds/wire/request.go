@@ -2,6 +2,7 @@ package wire
 
 import (
 	"hash/maphash"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -85,7 +86,7 @@ func (d *Decoder) wholeState(text []byte, listed func(typeURL string) uint64) (*
 // detail makes a request with an error detail a NACK, whatever version it carries.
 func (r *Request) detail(s *status.Status) {
 	if s != nil {
-		r.NACK, r.Reason = true, streams.Cut(s.GetMessage(), streams.ReasonBytes)
+		r.NACK, r.Reason = true, streams.Cut(strings.TrimSpace(s.GetMessage()), streams.ReasonBytes)
 	}
 }
 
