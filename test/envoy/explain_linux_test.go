@@ -20,7 +20,7 @@ const explainedCalls = 170
 // explanation is the answer of GET /api/v1/explain for one port.
 type explanation struct {
 	State, Reason, Address string
-	Records                 []struct{ Record string }
+	Records                []struct{ Record string }
 }
 
 // TestExplanationsSayWhatEnvoysDo draws services of every combination, and asks for random
@@ -194,6 +194,7 @@ func (m *mesh) asExplained(c proxy.Config, s offered, number uint32, e explanati
 		to.says = inTLS
 	case connections:
 		to.says, to.host = inLine, ""
+	case requests, anything, nothing:
 	}
 	ip, mark := unclaimed(c.IP != ""), netns.Redirected
 	switch {
