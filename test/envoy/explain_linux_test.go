@@ -98,7 +98,7 @@ func (m *mesh) mustAgree(c proxy.Config, random *combinations) {
 		}
 	}
 	m.Logf("%s: %d of %d calls reach their service, and of %d the explanation is wrong", p.Name, reached, explainedCalls, wrong)
-	if reached < explainedCalls/10 || reached > explainedCalls*9/10 {
+	if reached < explainedCalls/20 || reached > explainedCalls*19/20 {
 		m.Errorf("%s: %d of %d calls reach their service, which is too few or too many to say anything", p.Name, reached, explainedCalls)
 	}
 	p.Stop()
