@@ -92,7 +92,10 @@ func (i *isthmus) WriteEndpoints(host string, endpoints ...endpoint) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\n")
 	fmt.Fprintf(&b, "metadata: {name: %s, namespace: shop}\nspec:\n  hosts: [%s]\n", nameOf(host), host)
-	fmt.Fprintf(&b, "  ports: [{number: 80, name: grpc, protocol: GRPC}]\n  resolution: STATIC\n  endpoints:\n")
+	fmt.Fprintf(&b, "  ports: [{number: 80, name: grpc, protocol: GRPC}]\n  resolution: STATIC\n")
+	if len(endpoints) > 0 {
+		b.WriteString("  endpoints:\n")
+	}
 	for _, e := range endpoints {
 		fmt.Fprintf(&b, "  - {address: %s, ports: {grpc: %d}, weight: %d, locality: %q}\n", e.Addr.IP, e.Addr.Port, e.weight, e.zone)
 	}

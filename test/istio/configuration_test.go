@@ -78,8 +78,10 @@ spec:
   location: MESH_INTERNAL
   ports: [{number: 80, name: http, protocol: HTTP}]
   resolution: STATIC
-  endpoints:
 `, name, f.namespace)
+	if len(endpoints) > 0 {
+		text.WriteString("  endpoints:\n")
+	}
 	for _, e := range endpoints {
 		fmt.Fprintf(&text, "  - {address: %s, weight: %d}\n", e, 1+f.marks)
 	}
