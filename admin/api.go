@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -17,10 +15,7 @@ import (
 )
 
 // api answers requests from the parts.
-type api struct {
-	parts     Parts
-	followers *followers
-}
+type api struct{ parts Parts }
 
 func (a api) config(w http.ResponseWriter, _ *http.Request) {
 	c := a.parts.Config()
@@ -71,31 +66,6 @@ func sourceShape(status source.Status, exchanges []source.Exchange, now time.Tim
 		out.Exchanges = append(out.Exchanges, shape)
 	}
 	return out
-}
-
-// release makes a source drop its held records, and ends an operator's hold of it.
-func (a api) release(w http.ResponseWriter, r *http.Request) {
-	supervisor := a.supervisor(w, r)
-	if supervisor == nil {
-		return
-	}
-	before := supervisor.Status()
-	released, err := supervisor.Release(r.Context())
-	if err != nil {
-		fail(w, http.StatusServiceUnavailable, "%v; nothing was released, try again", err)
-		return
-	}
-	who, text := a.parts.Access.operator(r), ""
-	switch {
-	case released > 0:
-		text = fmt.Sprintf("%s released %s, which are deleted", who, count(released, "held record"))
-	case !before.HeldUntil.IsZero():
-		text = who + " ended the hold of the source"
-	}
-	if text != "" {
-		a.parts.Events.Add(events.Event{Kind: events.Hold, Source: before.Name, Text: text})
-	}
-	reply(w, a.parts.Log, Release{released})
 }
 
 func (a api) services(w http.ResponseWriter, r *http.Request) {

@@ -20,10 +20,16 @@ type Events struct {
 	Lost uint64 `json:"lost,omitempty"`
 }
 
-// events answers with the kept events that the parameters select: after=SERIAL, since=10m,
+// feed shows events.
+type feed struct {
+	parts     Parts
+	followers *followers
+}
+
+// serve answers with the kept events that the parameters select: after=SERIAL, since=10m,
 // source=NAME, client=ID, host=TEXT (a part of a record's name or of the text). For a client
 // that accepts text/event-stream it goes on with each new event.
-func (a api) events(w http.ResponseWriter, r *http.Request) {
+func (f feed) serve(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	serial := cmp.Or(query.Get("after"), "0")
 	if wantsStream(r) {
@@ -48,12 +54,12 @@ func (a api) events(w http.ResponseWriter, r *http.Request) {
 			(query.Get("client") == "" || e.Client == events.ClientID(query.Get("client"))) && mentions(e, query.Get("host"))
 	}
 	if wantsStream(r) {
-		a.follow(w, r, after, selects)
+		f.follow(w, r, after, selects)
 		return
 	}
-	list, last, lost := a.parts.Events.After(after)
+	list, last, lost := f.parts.Events.After(after)
 	list = slices.DeleteFunc(list, func(e events.Event) bool { return !selects(e) })
-	reply(w, a.parts.Log, Events{Events: append([]events.Event{}, list...), Last: last, Lost: lost})
+	reply(w, f.parts.Log, Events{Events: append([]events.Event{}, list...), Last: last, Lost: lost})
 }
 
 // mentions reports whether the text or a name of an event contains a host; true for none.

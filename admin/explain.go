@@ -75,10 +75,13 @@ type explained struct {
 	streams []*push.Subscriber // of a connected client
 }
 
-// explain answers with the way of a call to each port of a host, or to one. The parameters
+// explainer explains calls.
+type explainer struct{ parts Parts }
+
+// serve answers with the way of a call to each port of a host, or to one. The parameters
 // are host, port, and a client: its id; or a namespace, labels and a kind.
-func (a api) explain(w http.ResponseWriter, r *http.Request) {
-	asked, err := a.explained(r.URL.Query())
+func (x explainer) serve(w http.ResponseWriter, r *http.Request) {
+	asked, err := x.asked(r.URL.Query())
 	if missing, is := errors.AsType[notConnected](err); is {
 		fail(w, http.StatusNotFound, "%v", missing)
 		return
@@ -87,21 +90,21 @@ func (a api) explain(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
-	now, snapshot := time.Now(), a.parts.Snapshot()
+	now, snapshot := time.Now(), x.parts.Snapshot()
 	ports := []uint32{asked.call.Port}
 	if asked.call.Port == 0 {
-		ports = a.portsOf(asked, snapshot)
+		ports = x.portsOf(asked, snapshot)
 	}
 	list := []Explanation{}
 	for _, port := range ports {
 		asked.call.Port = port
-		list = append(list, a.explanation(r.Context(), asked, snapshot, now))
+		list = append(list, x.explanation(r.Context(), asked, snapshot, now))
 	}
-	reply(w, a.parts.Log, list)
+	reply(w, x.parts.Log, list)
 }
 
 // portsOf returns the ports of the service that a host names; zero if there is none.
-func (a api) portsOf(asked explained, snapshot *catalog.Snapshot) (list []uint32) {
+func (x explainer) portsOf(asked explained, snapshot *catalog.Snapshot) (list []uint32) {
 	trace := asked.Explain(snapshot, asked.call)
 	if trace.Service == nil || len(trace.Service.Ports) == 0 {
 		return []uint32{0}
@@ -119,8 +122,8 @@ func (n notConnected) Error() string {
 	return fmt.Sprintf("no client %q is connected; 'isthmus clients' lists the connected ones, and --namespace and --labels ask for any other", n.id)
 }
 
-// explained reads the parameters of a request.
-func (a api) explained(query url.Values) (e explained, err error) {
+// asked reads the parameters of a request.
+func (x explainer) asked(query url.Values) (e explained, err error) {
 	e.call.Host = query.Get("host")
 	if e.call.Host == "" {
 		return e, errors.New("host is missing: name the host of a service, such as reviews.example.com")
@@ -133,9 +136,9 @@ func (a api) explained(query url.Values) (e explained, err error) {
 		e.call.Port = uint32(port)
 	}
 	if id := query.Get("client"); id != "" {
-		err = e.connected(a.parts.served(), id)
+		err = e.connected(x.parts.served(), id)
 	} else {
-		err = e.described(a.parts.served(), query)
+		err = e.described(x.parts.served(), query)
 	}
 	if err != nil {
 		return e, err
@@ -192,14 +195,14 @@ func (e *explained) described(outputs []served, query url.Values) error {
 }
 
 // explanation follows one call.
-func (a api) explanation(ctx context.Context, asked explained, snapshot *catalog.Snapshot, now time.Time) Explanation {
+func (x explainer) explanation(ctx context.Context, asked explained, snapshot *catalog.Snapshot, now time.Time) Explanation {
 	e := Explanation{
 		Host: asked.call.Host, Port: asked.call.Port, Output: asked.name, Client: asked.client,
 		State: StateUnreachable, Records: []Contributor{}, Resources: []ExplainedResource{},
 	}
 	if !asked.Engine.Serves() {
 		e.Reason, e.Next = "nothing is served yet, since this Isthmus is not ready", "isthmus status"
-		missing := a.parts.Missing()
+		missing := x.parts.Missing()
 		if len(missing) == 0 {
 			e.Reason, e.Next = "nothing is served yet: the first resources are being made", "ask again in some seconds"
 		}
@@ -215,7 +218,7 @@ func (a api) explanation(ctx context.Context, asked explained, snapshot *catalog
 		sources = s.Sources()
 		e.Records = contributors(s, snapshot.Holds(speakers(s)...), now)
 	}
-	e.Steps = append(a.unread(sources, now), e.Steps...)
+	e.Steps = append(x.unread(sources, now), e.Steps...)
 	if trace.Lost {
 		e.Conflicts = conflictsIn(ctx, snapshot, []served{asked.served}).of(trace.Service)
 	}
@@ -230,10 +233,10 @@ func (a api) explanation(ctx context.Context, asked explained, snapshot *catalog
 	return e
 }
 
-// unread lists the sources that cannot be read, of those named, or that may have an unknown
-// service if none is named.
-func (a api) unread(of []string, now time.Time) (steps []output.Step) {
-	for _, supervisor := range a.parts.Sources() {
+// unread lists the named sources that cannot be read. Without names it lists every source
+// that may have an unknown service.
+func (x explainer) unread(of []string, now time.Time) (steps []output.Step) {
+	for _, supervisor := range x.parts.Sources() {
 		s := supervisor.Status()
 		switch {
 		case of != nil && !slices.Contains(of, s.Name):

@@ -155,7 +155,7 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 	}
 }
 
-// repair is what makes a registry of a kind readable again.
+// repair returns the step that makes a registry of a kind readable again.
 func repair(kind string) string {
 	if kind == "file" {
 		return "restore the folder or file, or let the user of this process read it"

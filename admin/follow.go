@@ -41,13 +41,13 @@ func wantsStream(r *http.Request) bool {
 
 // follow sends the events after a serial, and then each new one, until the client leaves or
 // the server stops. While it waits, others make pages.
-func (a api) follow(w http.ResponseWriter, r *http.Request, after uint64, selects func(events.Event) bool) {
-	if !a.followers.places.TryAcquire(1) {
+func (f feed) follow(w http.ResponseWriter, r *http.Request, after uint64, selects func(events.Event) bool) {
+	if !f.followers.places.TryAcquire(1) {
 		w.Header().Set("Retry-After", "10")
 		fail(w, http.StatusServiceUnavailable, "%d clients follow events already, which is all that are served; end one, or read GET /api/v1/events again and again", followersAtOnce)
 		return
 	}
-	defer a.followers.places.Release(1)
+	defer f.followers.places.Release(1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	alive := time.NewTicker(heartbeat)
@@ -56,14 +56,14 @@ func (a api) follow(w http.ResponseWriter, r *http.Request, after uint64, select
 		return
 	}
 	for {
-		next := a.parts.Events.Next() // before the look, so that no event falls between
-		list, last, lost := a.parts.Events.After(after)
+		next := f.parts.Events.Next() // before the look, so that no event falls between
+		list, last, lost := f.parts.Events.After(after)
 		text := streamed(list, lost, selects)
 		after = last
 		if len(text) > 0 && write(w, text) != nil {
 			return
 		}
-		if !a.awaitEvent(w, r, next, alive.C) {
+		if !f.awaitEvent(w, r, next, alive.C) {
 			return
 		}
 	}
@@ -71,7 +71,7 @@ func (a api) follow(w http.ResponseWriter, r *http.Request, after uint64, select
 
 // awaitEvent flushes the written events and waits for the next. It reports whether the client
 // still follows. Cases: the client leaves; the server stops; an event; a sign of life is due.
-func (a api) awaitEvent(w http.ResponseWriter, r *http.Request, next <-chan struct{}, alive <-chan time.Time) (goes bool) {
+func (f feed) awaitEvent(w http.ResponseWriter, r *http.Request, next <-chan struct{}, alive <-chan time.Time) (goes bool) {
 	rest(w, func() {
 		if http.NewResponseController(w).Flush() != nil {
 			return
@@ -81,13 +81,13 @@ func (a api) awaitEvent(w http.ResponseWriter, r *http.Request, next <-chan stru
 		select {
 		case <-r.Context().Done():
 			return
-		case <-a.followers.stopping:
+		case <-f.followers.stopping:
 			return
 		case <-gathered.C:
 		}
 		select {
 		case <-r.Context().Done():
-		case <-a.followers.stopping:
+		case <-f.followers.stopping:
 		case <-next:
 			goes = true
 		case <-alive:

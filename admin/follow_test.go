@@ -113,7 +113,7 @@ func TestAFollowerGetsEachEventOnce(t *testing.T) {
 		log.Add(events.Event{Kind: events.State, Source: "files", Text: text})
 		expect(f, i+3, text)
 	}
-	// One that comes again gets what came since.
+	// A follower that comes again gets the events since then.
 	expect(follow(t, url+"/api/v1/events?source=files", "Last-Event-ID", "4"), 5, "later 2")
 	for range 5000 {
 		log.Add(events.Event{Kind: events.State, Source: "files", Text: "many"})
@@ -123,7 +123,7 @@ func TestAFollowerGetsEachEventOnce(t *testing.T) {
 	}
 }
 
-// Followers are bounded, keep nobody from a page, make room when they leave, and end when the
+// Followers are bounded, keep no client from a page, make room when they leave, and end when the
 // server stops.
 func TestFollowersCostOthersNothing(t *testing.T) {
 	t.Parallel()

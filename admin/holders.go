@@ -10,15 +10,15 @@ import (
 )
 
 // holders lists the clients that have resources of a host's services, or ask for them.
-func (a api) holders(w http.ResponseWriter, r *http.Request) {
-	services := named(a.parts.Snapshot(), r.PathValue("host"))
+func (h holdings) holders(w http.ResponseWriter, r *http.Request) {
+	services := named(h.parts.Snapshot(), r.PathValue("host"))
 	if len(services) == 0 {
 		unknownService(w, r.PathValue("host"))
 		return
 	}
 	now := time.Now()
-	replyList(w, a.parts.Log, func(yield func(ServiceClient) bool) {
-		for _, o := range a.parts.served() {
+	replyList(w, h.parts.Log, func(yield func(ServiceClient) bool) {
+		for _, o := range h.parts.served() {
 			if o.Named == nil {
 				continue
 			}

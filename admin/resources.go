@@ -47,15 +47,18 @@ func (p place) compare(s stream, typeName string) int {
 		cmp.Compare(s.Info.Protocol, p.Protocol), cmp.Compare(typeName, p.Type))
 }
 
+// holdings shows the resources that clients hold.
+type holdings struct{ parts Parts }
+
 // resources shows a client's resources, a page at a time.
-func (a api) resources(w http.ResponseWriter, r *http.Request) {
+func (h holdings) resources(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	limit, from, err := paging(r)
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
-	streams := a.streams(id)
+	streams := h.streams(id)
 	if len(streams) == 0 {
 		fail(w, http.StatusNotFound, "no client %q is connected; 'isthmus clients' lists the connected ones", id)
 		return
@@ -74,12 +77,12 @@ func (a api) resources(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	reply(w, a.parts.Log, page)
+	reply(w, h.parts.Log, page)
 }
 
 // streams returns the streams of a client, in the order of a page.
-func (a api) streams(id string) (list []stream) {
-	for _, o := range a.parts.served() {
+func (h holdings) streams(id string) (list []stream) {
+	for _, o := range h.parts.served() {
 		for _, subscriber := range o.Engine.Streams(id) {
 			list = append(list, stream{o.name, o.Engine, subscriber})
 		}

@@ -98,25 +98,25 @@ func New(parts Parts) *Server {
 	if parts.Log == nil {
 		parts.Log = slog.New(slog.DiscardHandler)
 	}
-	s, a := &Server{access: parts.Access}, api{parts, newFollowers()}
+	s, a, f, o, h := &Server{access: parts.Access}, api{parts}, feed{parts, newFollowers()}, orders{parts}, holdings{parts}
 	parts.Metrics.MustRegister(&collector{parts}, measures{parts})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", a.livez)
 	mux.HandleFunc("GET /readyz", a.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(parts.Metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /api/v1/status", a.status)
-	mux.HandleFunc("GET /api/v1/events", a.events)
+	mux.HandleFunc("GET /api/v1/events", f.serve)
 	mux.HandleFunc("GET /api/v1/config", a.config)
 	mux.HandleFunc("GET /api/v1/sources", a.sources)
-	mux.HandleFunc("POST /api/v1/sources/{name}/release", onlyJSON(a.release))
-	mux.HandleFunc("POST /api/v1/sources/{name}/hold", onlyJSON(a.hold))
+	mux.HandleFunc("POST /api/v1/sources/{name}/release", onlyJSON(o.release))
+	mux.HandleFunc("POST /api/v1/sources/{name}/hold", onlyJSON(o.hold))
 	mux.HandleFunc("GET /api/v1/services", a.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", a.service)
-	mux.HandleFunc("GET /api/v1/services/{host}/clients", a.holders)
+	mux.HandleFunc("GET /api/v1/services/{host}/clients", h.holders)
 	mux.HandleFunc("GET /api/v1/clients", a.clients)
-	mux.HandleFunc("GET /api/v1/clients/{id}/resources", a.resources)
+	mux.HandleFunc("GET /api/v1/clients/{id}/resources", h.resources)
 	mux.HandleFunc("GET /api/v1/writers", a.writers)
-	mux.HandleFunc("GET /api/v1/explain", a.explain)
+	mux.HandleFunc("GET /api/v1/explain", explainer{parts}.serve)
 	// Prevent cross-site requests by a page in an operator's browser.
 	handler := &guard{
 		Access: parts.Access, exposed: s.exposed.Load, next: http.NewCrossOriginProtection().Handler(mux),
@@ -127,7 +127,7 @@ func New(parts Parts) *Server {
 	s.http = &http.Server{
 		Handler: newPacer(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: faults,
 	}
-	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(a.followers.stopping) }))
+	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(f.followers.stopping) }))
 	return s
 }
 

@@ -104,7 +104,7 @@ type Env struct {
 	// Sent and ACKed are called with how long after its commit a change had been handed
 	// to a client's connection, and been ACKed or written.
 	Sent, ACKed func(took time.Duration)
-	// Events takes what happens at the output.
+	// Events takes the events of the output.
 	Events *events.Log
 	// Listen binds what the output listens on.
 	Listen func(ctx context.Context, network, address string) (net.Listener, error)

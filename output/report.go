@@ -43,7 +43,7 @@ type Clients struct {
 	// the services it can call. It is nil for an output without such effects.
 	Notices func(now *catalog.Snapshot) func(c push.Client) []Notice
 	// Named returns the resources that clients of a kind may have of a service alone. It is nil
-	// for an output whose resources are not of single services.
+	// for an output without resources of single services.
 	Named func(s *catalog.Service, kind string) []ResourceName
 	// Explain follows a call of a client, connected or not, through its newest resources.
 	Explain func(now *catalog.Snapshot, call Call) Trace

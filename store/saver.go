@@ -153,7 +153,7 @@ func (d *Disk) failed(err error) {
 	d.log.Error("the last known good cannot be saved; serving continues, and saving is retried", "next", next, "folder", string(d.folder), "err", err)
 }
 
-// remedy returns what helps when saving fails.
+// remedy returns the step that helps when saving fails.
 func remedy(err error) string {
 	_, inUse := errors.AsType[*InUseError](err)
 	switch {

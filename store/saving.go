@@ -20,7 +20,7 @@ type Saving struct {
 	Written model.At
 	// Unwritten is when the oldest commit after Written was made; zero if there is none.
 	Unwritten time.Time
-	// Err is why saving fails now, Next what helps, Since its begin, and Failures the
+	// Err is why saving fails now, Next the step that helps, Since its begin, and Failures the
 	// number of failures in all.
 	Err      error
 	Next     string
@@ -130,7 +130,7 @@ func (p *progress) savedUpTo(at model.At, log *slog.Logger, in folder) {
 	}
 }
 
-// failed notes why saving does not work and what helps, and returns why it did not before.
+// failed notes why saving does not work and the step that helps, and returns the earlier error.
 func (p *progress) failed(err error, next string, now time.Time) (before error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

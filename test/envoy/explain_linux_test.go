@@ -24,7 +24,7 @@ type explanation struct {
 }
 
 // TestExplanationsSayWhatEnvoysDo draws services of every combination, and asks for random
-// hosts and ports what becomes of a call through an Envoy. A call is answered by an endpoint of
+// hosts and ports where a call through an Envoy ends. A call is answered by an endpoint of
 // the service if, and only if, the explanation says so.
 func TestExplanationsSayWhatEnvoysDo(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func atRandom(random *combinations, ports map[uint16]string) uint16 {
 	return list[random.IntN(len(list))]
 }
 
-// everyPort is every port of every host, whoever may see it.
+// everyPort is every port of every host, visible or not.
 func everyPort(objects []object) (all []offered) {
 	for _, o := range objects {
 		if s, ok := o.(service); ok {

@@ -21,7 +21,7 @@
 // same in seconds, and asks only whether all is well.
 //
 // BenchmarkWatched compares changes of that mesh while an operator asks for the status and the
-// events with changes while nobody asks.
+// events with changes while there are no requests.
 //
 // BenchmarkChain has that mesh pass from one program to another over MCP-over-xDS,
 // while -chain-pace services a second change for -chain-for.

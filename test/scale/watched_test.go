@@ -7,7 +7,7 @@ import (
 )
 
 // BenchmarkWatched measures changes of a large mesh while an operator asks for the status and
-// the events each second, and in turns with that while nobody asks.
+// the events each second, and in turns with changes without requests.
 func BenchmarkWatched(b *testing.B) {
 	sizes := heavyTailed(*meshServices, *meshEndpoints, *meshLargest)
 	r := newRegistry(b, sizes, full)

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// base returns the URL of the admin API. A host and port alone is a URL of http.
-func (f *Flags) base() (*url.URL, error) {
-	text := f.URL
+// baseOf returns the URL of the admin API. A host and port alone is a URL of http.
+func baseOf(address string) (*url.URL, error) {
+	text := address
 	if _, _, err := net.SplitHostPort(text); err == nil && !strings.Contains(text, "/") {
 		text = "http://" + text
 	}
 	base, err := url.Parse(text)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("--admin %q is neither a URL nor a host and port, such as http://127.0.0.1:8080 or 127.0.0.1:8080", f.URL)
+		return nil, fmt.Errorf("--admin %q is neither a URL nor a host and port, such as http://127.0.0.1:8080 or 127.0.0.1:8080", address)
 	}
 	return base, nil
 }

@@ -112,7 +112,7 @@ func (f *Flags) cutShort(ctx context.Context, method string) error {
 
 // request returns a request to a path of the admin API, with the token if there is one.
 func (f *Flags) request(ctx context.Context, method, path string) (*http.Request, error) {
-	base, err := f.base()
+	base, err := baseOf(f.URL)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ connected, or no answer from the admin API; 2 wrong usage.`,
 	return c
 }
 
-// showClients prints the selected clients, or those of an ID.
+// showClients prints the selected clients, or the clients with an ID.
 func showClients(c *cobra.Command, flags *Flags, args []string, only clientFilter) error {
 	var clients []admin.Client
 	if err := flags.Get(c.Context(), "/api/v1/clients", &clients); err != nil {

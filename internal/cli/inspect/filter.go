@@ -49,7 +49,7 @@ func noMatch(c *cobra.Command, all, left int, noun string) {
 }
 
 // unknownSource returns an error if no source has a name.
-func (f *Flags) unknownSource(c *cobra.Command, name string) error {
+func unknownSource(f *Flags, c *cobra.Command, name string) error {
 	names := f.sourceNames(c)
 	if len(names) == 0 || slices.Contains(names, name) {
 		return nil

@@ -72,7 +72,7 @@ func (f serviceFilter) selects(s admin.Service) bool {
 		(!f.conflicts || len(s.Conflicts) > 0)
 }
 
-// showServices prints the selected services, or those of a host with all details.
+// showServices prints the selected services, or the services of a host with all details.
 func showServices(c *cobra.Command, flags *Flags, args []string, only serviceFilter) error {
 	path := "/api/v1/services"
 	if len(args) == 1 {
@@ -85,7 +85,7 @@ func showServices(c *cobra.Command, flags *Flags, args []string, only serviceFil
 	all := len(services)
 	services = slices.DeleteFunc(services, func(s admin.Service) bool { return !only.selects(s) })
 	if len(services) == 0 && only.source != "" {
-		if err := flags.unknownSource(c, only.source); err != nil {
+		if err := unknownSource(flags, c, only.source); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ API; 2 wrong usage.`,
 	return c
 }
 
-// showStatus prints the status. The error counts what is wrong.
+// showStatus prints the status. The error counts the findings.
 func showStatus(c *cobra.Command, flags *Flags, wait bool) error {
 	status, err := statusOf(c, flags, wait)
 	if err != nil {

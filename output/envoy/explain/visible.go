@@ -53,7 +53,7 @@ func (f follower) known() string {
 	return ""
 }
 
-// hidden ends the way to a host whose services the client does not see.
+// hidden ends the way to a host with services that the client does not see.
 func (f follower) hidden(host string) {
 	all := slices.Collect(f.Snapshot.ByHost(host))
 	unscoped := catalog.Viewer{Namespace: f.viewer.Namespace}
