@@ -58,6 +58,7 @@ type turnover struct {
 	gone              map[model.Ref]bool // services that are missing themselves
 	lost              int                // endpoints that are missing, each once
 	total             int                // former endpoints of all services, without the ones reported deleted
+	services          int                // former services, likewise
 	// old counts the remaining records that were stored and listed before, and left
 	// counts these with the new ones.
 	old, left index.Stock
@@ -68,8 +69,8 @@ func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference) tur
 	x, h := k.Index, k.Holds
 	t := turnover{
 		missing: numbers{}, reported: numbers{}, ended: numbers{}, created: numbers{}, returned: numbers{}, gone: map[model.Ref]bool{},
-		total: x.Endpoints() - h.Stock.Endpoints + x.Repeated(),
-		old:   index.Stock{Stored: x.Records() - h.Stock.Stored, Endpoints: x.Endpoints() - h.Stock.Endpoints, Services: x.Services() - h.Stock.Services},
+		total: x.Endpoints() - h.Stock.Endpoints + x.Repeated(), services: x.Services(),
+		old: index.Stock{Stored: x.Records() - h.Stock.Stored, Endpoints: x.Endpoints() - h.Stock.Endpoints, Services: x.Services() - h.Stock.Services},
 	}
 	for _, rec := range d.Missing {
 		if !h.Has(index.PartOf(rec)) {
@@ -83,6 +84,9 @@ func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference) tur
 	}
 	for _, w := range d.Deletes {
 		t.ended.add(x, w.Record)
+		if w.Record.Kind == model.KindService {
+			t.services--
+		}
 		if !h.Has(index.PartOf(w.Record)) {
 			t.old.Add(w.Record.Ref, -1)
 			t.total -= t.reported.add(x, w.Record)
@@ -147,7 +151,7 @@ func fallOf(k Known, m *marks, t turnover, suspected int, edited bool) Fall {
 	case f.Total > 0:
 		f.Nothing = t.left.Endpoints == 0
 	default:
-		f.Nothing = k.Index.Services() > 0 && t.left.Services == 0 && t.left.Endpoints == 0
+		f.Nothing = t.services > 0 && t.left.Services == 0 && t.left.Endpoints == 0
 	}
 	if t.old.Endpoints == 0 && !edited {
 		f.Replaced = t.lost

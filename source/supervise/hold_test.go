@@ -331,6 +331,14 @@ func TestWhatIsReportedRemovedPasses(t *testing.T) {
 		b.replace(source.Listing{Places: []string{"f00", "f01"}, Removed: []string{"f00"}})
 		b.standing(60, 63)
 	})
+	supervised(t, func(b *bridge) { // a service is reported removed, and one of two other records is missing
+		policy := func(name string) source.Object {
+			return source.Object{Record: model.Record{Ref: ref("Policy", name), Place: name, Spec: model.Opaque{Content: name}}}
+		}
+		b.list(service("s", "s"), policy("a"), policy("b"))
+		b.replace(source.Listing{Objects: []source.Object{policy("a")}, Removed: []string{"s"}})
+		b.holds("Policy ns/a in a")
+	})
 }
 
 // A listing of a place counts for the records that stood there alone.
