@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -27,12 +28,37 @@ var errXDS = errors.New("this speaks gRPC, so it is probably the xDS port; the a
 	"admin.listen in the configuration, by default 127.0.0.1:8080, and admin= in the log line \"serving\"")
 
 // isGRPC reports whether an answer, or the error in place of one, is that of a gRPC
-// server. Such a server begins with a settings frame of HTTP/2, which is no response of
-// HTTP/1, and does not accept other types of content.
+// server: it begins with settings, and over TLS it does not accept other types of content.
 func isGRPC(response *http.Response, err error) bool {
 	if err != nil {
-		return strings.Contains(err.Error(), `malformed HTTP response "\x00\x00`)
+		return errors.Is(err, errXDS)
 	}
 	return strings.HasPrefix(response.Header.Get("Content-Type"), "application/grpc") ||
 		response.ProtoMajor == 2 && response.StatusCode == http.StatusUnsupportedMediaType
+}
+
+// adminConn is a connection to an admin API. It fails with [errXDS] if the server begins
+// with a settings frame of HTTP/2, as gRPC servers do, be it before or after the request
+// arrives.
+type adminConn struct {
+	net.Conn
+	begun bool
+}
+
+func dialAdmin(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &adminConn{Conn: conn}, nil
+}
+
+// Read implements [net.Conn].
+func (c *adminConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if !c.begun && n > 0 && b[0] == 0 { // the length of a frame; HTTP/1 begins with text, and TLS with another number
+		return 0, errXDS
+	}
+	c.begun = c.begun || n > 0
+	return n, err
 }

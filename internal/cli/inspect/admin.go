@@ -141,6 +141,7 @@ func (f *Flags) request(ctx context.Context, method, path string) (*http.Request
 // send a token to an unknown host.
 func (f *Flags) client() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
+	transport.DialContext = dialAdmin
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName}
 	if f.caFile != "" {
 		text, err := bounded.File(f.caFile)
