@@ -38,6 +38,15 @@ type Sink interface {
 	Relist() <-chan time.Time
 }
 
+// RejectionReporter is a source that reports rejections to the registry, where its objects are
+// edited.
+type RejectionReporter interface {
+	// ReportRejections is called after each stored reading that changed the rejections, with
+	// all present and the new ones. Stored reports whether a record is stored. The source must
+	// not keep the arguments, nor block.
+	ReportRejections(present, fresh []Rejection, stored func(model.Ref) bool)
+}
+
 // Object is the unit that a registry changes: a record, and the records that come and
 // go with it. The supervisor fills in the source's name.
 type Object struct {

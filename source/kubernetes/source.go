@@ -1,14 +1,17 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
+	"github.com/isthmus-mesh/isthmus/internal/kubeevents"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -19,9 +22,15 @@ type Source struct {
 	pace   pace
 	target func() (*rest.Config, error) // called with each run
 	plugin kubeconfig.Plugin            // keeps its waits between runs
+
+	events   *kubeevents.Recorder // nil if nothing may be written
+	reported bool                 // rejections, since the start
 }
 
-var _ source.Source = (*Source)(nil)
+var (
+	_ source.Source            = (*Source)(nil)
+	_ source.RejectionReporter = (*Source)(nil)
+)
 
 // pace bounds waits.
 type pace struct {
@@ -34,7 +43,11 @@ var usual = pace{first: 2 * time.Minute, failing: 5 * time.Second, gather: 10 * 
 
 // New returns a source for a configuration that is valid.
 func New(c Config, env source.Env) *Source {
-	return &Source{config: c, env: env, pace: usual, target: c.target}
+	s := &Source{config: c, env: env, pace: usual, target: c.target}
+	if !env.Once {
+		s.events = kubeevents.New(cmp.Or(env.Log, slog.New(slog.DiscardHandler)))
+	}
+	return s
 }
 
 // Run implements [source.Source].
@@ -51,11 +64,19 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", target.Host, err)
 	}
+	client, err := kubeevents.NewClient(target, through, s.env.Instance)
+	if err != nil {
+		return fmt.Errorf("%s: %w", target.Host, err)
+	}
 	r := newRun(s.env, s.pace, sink, newState(newObjects(&s.config), kinds))
 	following, end := context.WithCancel(ctx)
 	var feeds sync.WaitGroup
 	defer feeds.Wait()
 	defer end()
+	feeds.Go(func() {
+		defer r.notePanic()
+		s.events.Run(following, client)
+	})
 	for _, k := range kinds {
 		f := &feed{kind: k, into: r.state, woken: r.woken}
 		r.feeds = append(r.feeds, f)

@@ -235,6 +235,13 @@ func (m *mirror) obeyed(whole, obeys bool) {
 	}
 }
 
+// has reports whether an object of the source is stored.
+func (m *mirror) has(object model.Ref) bool {
+	object.Source = m.source
+	_, stored := m.ledger.Index.Find(object)
+	return stored
+}
+
 // asked requests listings, counted from the last complete one, while a record is held
 // or a rejected object may fit now. The first one comes soon if only a listing can
 // show the registry's state.

@@ -16,6 +16,7 @@ var errNotListed = errors.New("a complete listing of the registry must come firs
 // sink takes the readings of one run of a source. It belongs to the goroutine of that
 // run.
 type sink struct {
+	src     source.Source
 	mirror  *mirror
 	status  *status
 	limits  reading.Limits
@@ -112,4 +113,8 @@ func (k *sink) report(r *reading.Reading, p hold.Decision, s stored) {
 	s.whole, s.began, s.counts = r.Whole, len(p.Began) > 0, k.mirror.counts()
 	s.rejected, s.fresh = reading.Standing(r, before.Rejected)
 	k.status.mirrored(s)
+	reporter, reports := k.src.(source.RejectionReporter)
+	if reports && (len(s.fresh) > 0 || len(s.rejected) != len(before.Rejected)) {
+		reporter.ReportRejections(s.rejected, s.fresh, k.mirror.has)
+	}
 }

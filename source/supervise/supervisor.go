@@ -109,7 +109,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 // runOnce runs the source to its end and returns how long it had been live and why it
 // ended. The source runs on this goroutine, so its panics end up here.
 func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error) {
-	k := &sink{mirror: s.mirror, status: s.status, limits: reading.Limits{Source: s.mirror.source, Only: s.cfg.Only, Local: s.cfg.LocalAddresses}}
+	k := &sink{src: s.src, mirror: s.mirror, status: s.status, limits: reading.Limits{Source: s.mirror.source, Only: s.cfg.Only, Local: s.cfg.LocalAddresses}}
 	defer s.mirror.relist.Stop()
 	defer k.stopAsking()
 	if err := s.restore(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"strings"
@@ -39,6 +40,12 @@ func mirror(t testing.TB, kubeconfig string, change ...func(*kubernetes.Config))
 // mirrorInto runs one that finds what is stored already.
 func mirrorInto(t testing.TB, into *store.Memory, kubeconfig string, change ...func(*kubernetes.Config)) *mirrored {
 	t.Helper()
+	return mirrorTo(t, into, t.Output(), kubeconfig, change...)
+}
+
+// mirrorTo runs one that logs elsewhere.
+func mirrorTo(t testing.TB, into *store.Memory, lines io.Writer, kubeconfig string, change ...func(*kubernetes.Config)) *mirrored {
+	t.Helper()
 	settings, ok := kubernetes.Kind().New().(*kubernetes.Config)
 	if !ok {
 		t.Fatal("the kind has other settings")
@@ -51,7 +58,7 @@ func mirrorInto(t testing.TB, into *store.Memory, kubeconfig string, change ...f
 		t.Fatal(err)
 	}
 	m := &mirrored{t: t, store: into}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	log := slog.New(slog.NewTextHandler(lines, nil))
 	src := settings.Open(source.Env{
 		Instance: "test", Name: "k8s", Log: log,
 		Stored: func() iter.Seq[model.Record] { return into.List(model.Filter{Source: "k8s"}) },

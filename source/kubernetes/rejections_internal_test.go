@@ -1,0 +1,73 @@
+package kubernetes
+
+import (
+	"fmt"
+	"testing"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
+	"github.com/isthmus-mesh/isthmus/internal/kubeevents"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// A rejected record is shown at the object that it was made of. An object that the
+// configuration excludes is valid.
+func TestRejectionsAreOfObjects(t *testing.T) {
+	t.Parallel()
+	web := convert.Name{Namespace: "shop", Name: "web"}.Ref()
+	below := web
+	below.Name += ":web-0"
+	service := kubeevents.Object{Resource: "services", Kind: "Service", Namespace: "shop", Name: "web"}
+	entry := model.Ref{Kind: model.KindWorkload, Key: model.Key{Namespace: "shop", Name: "vm"}}
+	for _, test := range []struct {
+		f    source.Rejection
+		want kubeevents.Object
+		is   bool
+	}{
+		{source.Rejection{Ref: web, Place: services}, service, true},
+		{source.Rejection{Ref: below, Place: services}, service, true},
+		{
+			source.Rejection{Ref: entry, Place: "workloadentries"},
+			kubeevents.Object{Group: "networking.istio.io", Resource: "workloadentries", Kind: "WorkloadEntry", Namespace: "shop", Name: "vm"},
+			true,
+		},
+		{source.Rejection{Ref: web, Place: services, Outside: true}, kubeevents.Object{}, false},
+		{source.Rejection{Place: "workloadentries", Object: "workloadentries"}, kubeevents.Object{}, false},
+		{source.Rejection{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: "web/1"}}}, kubeevents.Object{}, false},
+	} {
+		got, is := rejectedObject(test.f)
+		if is != test.is || is && got != test.want {
+			t.Errorf("%+v is of %+v (%t), want %+v", test.f, got, is, test.want)
+		}
+		if ref := refOf(test.want); is && test.f.Ref != below && ref != test.f.Ref {
+			t.Errorf("the record of %+v is %v", test.want, ref)
+		}
+	}
+}
+
+// An object of a kind that cannot be read any more is still rejected, though its rejection
+// is not reported then. One that is deleted is forgotten.
+func TestUnreadObjectIsNotAccepted(t *testing.T) {
+	t.Parallel()
+	s := New(Config{}, source.Env{Name: "east"})
+	ref := model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "shop", Name: "bad"}}
+	bad := source.Rejection{Ref: ref, Place: "serviceentries", Reason: "no ports"}
+	unread := source.Rejection{Place: "serviceentries", Object: "serviceentries", Reason: "cannot be read"}
+	for _, step := range []struct {
+		present []source.Rejection
+		stored  bool
+		want    int
+	}{
+		{[]source.Rejection{bad}, true, 1},
+		{[]source.Rejection{unread}, true, 1},
+		{[]source.Rejection{bad}, true, 1},
+		{nil, true, 0},
+		{[]source.Rejection{bad}, true, 1},
+		{nil, false, 0},
+	} {
+		s.ReportRejections(step.present, step.present, func(r model.Ref) bool { return step.stored && r == ref })
+		if got := s.events.Warned(); len(got) != step.want {
+			t.Errorf("after %v: %v are known as rejected", fmt.Sprint(step.present), got)
+		}
+	}
+}
