@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/controller"
 	"github.com/isthmus-mesh/isthmus/internal/events"
+	"github.com/isthmus-mesh/isthmus/internal/kubeevents"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/istio/apiserver"
 	"github.com/isthmus-mesh/isthmus/output/istio/baseline"
@@ -67,6 +68,8 @@ type Writer struct {
 	written   *write.Written   // of the writes
 	reviews   *rights.Reviewer // for [Writer.Rights] only
 	leader    *lease.Election  // nil if there is no election
+	events    *kubeevents.Recorder
+	reporter  *kubeevents.Client // of the events
 	changes   *controller.Gatherer[object.Key]
 
 	newest atomic.Pointer[published]
@@ -117,7 +120,15 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	w.planner = plan.New(settings, w.view.Objects, cmp.Or(o.settle, plan.SettleFor))
 	name := "istio/" + rand.Text()[:8]
 	w.baselines = baseline.New(name, o.Judge, w.view.Objects, settings, o.Restored, w.log)
-	w.writes = write.New(o.Instance, w.remote, w.log)
+	through, err := rest.TransportFor(target)
+	if err != nil {
+		return nil, err
+	}
+	if w.reporter, err = kubeevents.NewClient(target, through, o.Instance); err != nil {
+		return nil, err
+	}
+	w.events = kubeevents.New(w.log)
+	w.writes = write.New(o.Instance, w.remote, w.events, w.log)
 	w.written = w.writes.Written
 	w.changes = controller.NewGatherer(c.Debounce.Due, w.deliver)
 	return w, nil
@@ -203,6 +214,7 @@ func (w *Writer) Run(ctx context.Context) {
 	parts.Go(func() { w.view.Run(klog.NewContext(ctx, apiserver.Klog(w.log))) })
 	parts.Go(func() { w.changes.Run(ctx) })
 	parts.Go(func() { w.compare(ctx) })
+	parts.Go(func() { w.events.Run(ctx, w.reporter) })
 	if w.leader == nil {
 		w.write(ctx)
 		return
@@ -294,6 +306,9 @@ func (w *Writer) observed(old, now *object.Observed) {
 // reconcile brings the objects of one key to the desired state.
 func (w *Writer) reconcile(ctx context.Context, key object.Key) (controller.Outcome, error) {
 	p := w.plan(ctx, w.look(), key)
+	if len(p.Actions) == 0 && !p.Partly {
+		w.writes.Troubles.Forget(key)
+	}
 	expected, rest, err := w.writes.Batch(ctx, w.term.Load(), p.Actions)
 	if ctx.Err() != nil {
 		return controller.Outcome{}, ctx.Err()

@@ -84,6 +84,8 @@ func TestNearlyEmptyRegistryAfterRestartTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	e := startEmptied(t, "1h0m0s")
 	e.AwaitHeld()
+	held := e.bridge.host(slices.Min(slices.Collect(maps.Keys(e.gone))))
+	e.api.awaitEvents(e.bridge.namespace, held, "Warning Held x1: ")
 	e.registry.Add("many-0", "10.9.9.9:80") // what is there is written
 	e.api.awaitMarker(e.bridge)
 	e.registry.AwaitRequests(10)
@@ -93,6 +95,7 @@ func TestNearlyEmptyRegistryAfterRestartTakesNothingAway(t *testing.T) {
 	}
 	e.AwaitNoneHeld()
 	e.api.Settle(e.bridge)
+	e.api.awaitEvents(e.bridge.namespace, held, "Normal UpToDate x1: ", "Warning Held x1: ")
 	e.api.MustHaveDeleted(e.bridge.namespace)
 	// Those that are back have other ids than before.
 	if writes := e.api.own(e.bridge.namespace)[e.writes:]; len(writes) != 1+2+len(e.gone) {

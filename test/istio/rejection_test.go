@@ -20,7 +20,7 @@ var (
 	policyBindings = admission("validatingadmissionpolicybindings")
 )
 
-// policy forbids some hosts in a namespace.
+// policy forbids some hosts and an address in a namespace.
 const policy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -34,6 +34,8 @@ spec:
   validations:
   - expression: "!object.spec.hosts.exists(h, h.startsWith('forbidden'))"
     message: this host is forbidden here
+  - expression: "!has(object.spec.endpoints) || !object.spec.endpoints.exists(e, e.address == '10.6.6.6')"
+    message: this address is forbidden here
 `
 
 const policyBinding = `
@@ -72,11 +74,15 @@ func TestRejectedObjectHoldsUpNothingElse(t *testing.T) {
 	registry.Add("many-1", "10.9.9.9:80")
 	registry.Drop("many-2")
 	api.AwaitMirrorBut(b, "forbidden")
+	registry.Add("many-3", "10.6.6.6:80")
+	i.AwaitRejection(b.host("many-3"), "this address is forbidden here")
+	api.awaitEvents(b.namespace, b.host("many-3"), "Warning WriteRejected x1: ServiceEntry "+b.namespace+"/"+b.host("many-3"))
 
 	if err := api.client.Delete(t.Context(), policyBindings, "", b.namespace); err != nil {
 		t.Fatal(err)
 	}
 	api.Settle(b)
+	api.awaitEvents(b.namespace, b.host("many-3"), "Normal UpToDate x1: ", "Warning WriteRejected x1: ")
 	api.MustHaveDeletedAtMost(b.namespace, "many-2", "probe")
 }
 

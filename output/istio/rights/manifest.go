@@ -10,8 +10,8 @@ import (
 )
 
 // manifestFor returns a manifest for kubectl that grants a subject the missing rights. A
-// role contains all rights of its scope, including existing ones, because it may replace a
-// role of the same name.
+// role contains all rights of its scope, including existing and optional ones, because it may
+// replace a role of the same name.
 func (n Needs) manifestFor(subject string, missing []output.Right) string {
 	lacks := func(cluster bool, group string) bool {
 		return slices.ContainsFunc(missing, func(r output.Right) bool { return (r.Namespace == "") == cluster && r.Group == group })
@@ -22,12 +22,12 @@ func (n Needs) manifestFor(subject string, missing []output.Right) string {
 		if !lacks(false, convert.Group) {
 			verbs = append(verbs, WriteVerbs()...)
 		}
-		writeRole(&text, "ClusterRole", "", subject, n.rule(verbs))
+		writeRole(&text, "ClusterRole", "", subject, n.rule(verbs), eventsRule())
 	}
 	for _, namespace := range namespacesIn(missing) {
 		var rules []string
 		if slices.ContainsFunc(missing, func(r output.Right) bool { return r.Namespace == namespace && r.Group == convert.Group }) {
-			rules = append(rules, n.rule(WriteVerbs()))
+			rules = append(rules, n.rule(WriteVerbs()), eventsRule())
 		}
 		if slices.ContainsFunc(missing, func(r output.Right) bool { return r.Namespace == namespace && r.Group == leaseGroup }) {
 			rules = append(rules, rule(leaseGroup, []string{"leases"}, leaseVerbs()))
@@ -55,6 +55,10 @@ func (n Needs) rule(verbs []string) string {
 	}
 	return rule(convert.Group, resources, verbs)
 }
+
+// eventsRule returns the rule for Events about objects that are not written. It is optional, so
+// it never counts as missing.
+func eventsRule() string { return rule(`""`, []string{"events"}, []string{"create", "patch"}) }
 
 func rule(group string, resources, verbs []string) string {
 	return fmt.Sprintf("- apiGroups: [%s]\n  resources: [%s]\n  verbs: [%s]\n", group, strings.Join(resources, ", "), strings.Join(verbs, ", "))

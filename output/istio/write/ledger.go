@@ -117,13 +117,19 @@ func (l *Written) Planned(key object.Key, p plan.Plan) {
 // forget drops the records of the first object of a key. Others are dropped with the next
 // term.
 func (l *Written) forget(key object.Key) {
+	r := firstOf(key)
+	delete(l.inOrder, r)
+	delete(l.versions, r)
+	delete(l.restored, r)
+}
+
+// firstOf returns the first object of a key.
+func firstOf(key object.Key) object.Ref {
 	r := object.Ref(key)
 	if r.Kind == object.ServiceEntry {
 		r.Name = compose.NameOf(key.Name)
 	}
-	delete(l.inOrder, r)
-	delete(l.versions, r)
-	delete(l.restored, r)
+	return r
 }
 
 // drifted reports whether another writer has changed or deleted an object: it was in order,

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/isthmus-mesh/isthmus/controller"
+	"github.com/isthmus-mesh/isthmus/internal/kubeevents"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/output/istio/observed"
 	"github.com/isthmus-mesh/isthmus/output/istio/plan"
@@ -23,12 +24,15 @@ type Writes struct {
 	instance string // marks the objects
 	remote   *Remote
 	Written  *Written
+	Troubles *Troubles
 	log      *slog.Logger
 }
 
-// New returns the writes of an instance to an API server.
-func New(instance string, to *Remote, log *slog.Logger) *Writes {
-	return &Writes{instance, to, newWritten(), log}
+// New returns the writes of an instance to an API server. Events are written about objects
+// that it does not write.
+func New(instance string, to *Remote, events *kubeevents.Recorder, log *slog.Logger) *Writes {
+	written := newWritten()
+	return &Writes{instance, to, written, &Troubles{events, written}, log}
 }
 
 // Expected is the state that the view will show once it has caught up with some writes.
@@ -46,6 +50,11 @@ func (w *Writes) Batch(ctx context.Context, term *controller.Controller[object.K
 	var errs []error
 	var wrote Expected
 	var rest Rest
+	for _, a := range actions {
+		if a.Verb == plan.Leave {
+			w.Troubles.report(a, nil)
+		}
+	}
 	moves, written := plan.MovesOf(actions), map[object.Ref]object.Observed{}
 	todo := slices.DeleteFunc(moves.Order(actions), func(a plan.Action) bool { return a.Verb == plan.Leave })
 	batch := w.batch(ctx, term, todo)
@@ -56,6 +65,7 @@ func (w *Writes) Batch(ctx context.Context, term *controller.Controller[object.K
 			break
 		}
 		expected, err := w.carryOutKeeping(ctx, a, moves, written)
+		w.Troubles.report(a, err)
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -34,7 +34,9 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		rejection.write(w)
 		return
 	}
-	s.writes = append(s.writes, r.Method+" "+strings.TrimPrefix(at, "/apis/"))
+	if !strings.Contains(at, "/events/") { // an Event is about an object, and changes none
+		s.writes = append(s.writes, r.Method+" "+strings.TrimPrefix(at, "/apis/"))
+	}
 	if s.after != nil {
 		s.after(s.everything())
 	}
