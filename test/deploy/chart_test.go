@@ -239,12 +239,18 @@ func TestOneReplicaNeedsNoBudget(t *testing.T) {
 	}
 }
 
+// events is the optional rule, which is granted where objects are read or written.
+const events = "{[create patch] [] [events] [] []}"
+
 func TestRightsToWriteAreTheLeast(t *testing.T) {
 	t.Parallel()
 	o := render(t, bridge)
 	role := get[rbacv1.ClusterRole](t, o, "ClusterRole bridge-mesh")
-	if got, want := fmt.Sprint(role.Rules), "[{[get list watch create update patch delete] [networking.istio.io] [serviceentries] [] []} {[list watch delete] [networking.istio.io] [workloadentries] [] []} {[list watch delete] [networking.istio.io] [sidecars] [] []}]"; got != want {
+	if got, want := fmt.Sprint(role.Rules), "[{[get list watch create update patch delete] [networking.istio.io] [serviceentries] [] []} {[list watch delete] [networking.istio.io] [workloadentries] [] []} {[list watch delete] [networking.istio.io] [sidecars] [] []} "+events+"]"; got != want {
 		t.Errorf("it may %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(get[rbacv1.ClusterRole](t, render(t, bridge+"rbac: {events: false}\n"), "ClusterRole bridge-mesh").Rules); strings.Contains(got, "events") {
+		t.Errorf("without rbac.events it may %s", got)
 	}
 	lease := get[rbacv1.Role](t, o, "Role bridge")
 	if lease.Namespace != "mesh" || fmt.Sprint(lease.Rules[1].ResourceNames) != "[bridge]" {
@@ -260,7 +266,7 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 	if _, is := alone["Role bridge"]; is {
 		t.Error("who does not elect needs no lease")
 	}
-	if rules := get[rbacv1.ClusterRole](t, alone, "ClusterRole bridge-mesh").Rules; fmt.Sprint(rules[0].Resources) != "[serviceentries workloadentries sidecars]" || len(rules) != 1 {
+	if rules := get[rbacv1.ClusterRole](t, alone, "ClusterRole bridge-mesh").Rules; fmt.Sprint(rules[0].Resources) != "[serviceentries workloadentries sidecars]" || len(rules) != 2 {
 		t.Errorf("who writes all kinds may only write %v", rules[0].Resources)
 	}
 }
@@ -300,8 +306,8 @@ func TestRightsToReadAreTheLeast(t *testing.T) {
 	t.Parallel()
 	const from = "config:\n  outputs: {xds: {listen: ':15010', insecure: true}}\n  sources: "
 	const whole = "[{[list watch] [] [services nodes pods] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []} " +
-		"{[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []}]"
-	const least = "[{[list watch] [] [services nodes] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []}]"
+		"{[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []} " + events + "]"
+	const least = "[{[list watch] [] [services nodes] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []} " + events + "]"
 	for sources, want := range map[string]string{
 		"[{name: here, kubernetes: {}}]":                                                           whole,
 		"[{name: here, kubernetes: }]":                                                             whole,
@@ -327,6 +333,11 @@ func TestRightsToReadAreTheLeast(t *testing.T) {
 	if _, is := render(t, from+"[{name: here, kubernetes: {}}]\nrbac: {create: false}\n")["ClusterRole bridge-mesh-source"]; is {
 		t.Error("rights are given though rbac.create is false")
 	}
+	for kind, sources := range map[string]string{"ClusterRole": "[{name: here, kubernetes: {}}]", "Role": "[{name: here, kubernetes: {namespaces: [shop]}}]"} {
+		if got := fmt.Sprint(render(t, from+sources+"\nrbac: {events: false}\n")[kind+" bridge-mesh-source"]); strings.Contains(got, "events") {
+			t.Errorf("without rbac.events, sources: %s may %s", sources, got)
+		}
+	}
 }
 
 // With namespaces, a source's rights are of these alone; nodes are in none.
@@ -344,7 +355,7 @@ func TestRightsFollowTheNamespacesOfSources(t *testing.T) {
 			t.Errorf("%s: in all namespaces it may %s", sources, got)
 		}
 		role := get[rbacv1.Role](t, o, "Role bridge-mesh-source")
-		if got := fmt.Sprint(role.Rules); role.Namespace != "shop" || got != "["+want+"]" {
+		if got := fmt.Sprint(role.Rules); role.Namespace != "shop" || got != "["+want+" "+events+"]" {
 			t.Errorf("%s: in %s it may %s, want %s", sources, role.Namespace, got, want)
 		}
 		binding := get[rbacv1.RoleBinding](t, o, "RoleBinding bridge-mesh-source")
