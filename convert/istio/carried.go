@@ -8,19 +8,14 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	extensions "istio.io/api/extensions/v1alpha1"
 	mcpapi "istio.io/api/mcp/v1alpha1"
-	networking "istio.io/api/networking/v1alpha3"
-	networkingbeta "istio.io/api/networking/v1beta1"
-	security "istio.io/api/security/v1beta1"
-	telemetry "istio.io/api/telemetry/v1alpha1"
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// carried is the content of the record of an object that is carried unchanged.
-type carried struct {
+// manifest is the content of the record of an object that is carried unchanged, in JSON.
+type manifest struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
 	Metadata   CarriedMetadata `json:"metadata"`
@@ -39,7 +34,7 @@ type CarriedMetadata struct {
 // contentOf returns the content of a valid object in JSON, in a form that depends on the
 // content alone and not on the input's notation.
 func contentOf(kind string, m meta, spec *yamlpos.Node) []byte {
-	return mustJSON(carried{
+	return mustJSON(manifest{
 		APIVersion: Group + "/" + Version,
 		Kind:       kind,
 		Metadata:   CarriedMetadata{m.namespace, m.name, m.spec.Labels, m.spec.Annotations, m.spec.Created},
@@ -88,36 +83,21 @@ func plain(n *yamlpos.Node) any {
 	}
 }
 
-// opaque are the messages of the kinds that are carried and not read. Kinds that Istio no
-// longer has are carried without a check.
-var opaque = map[protoreflect.Name]proto.Message{
-	"DestinationRule":       &networking.DestinationRule{},
-	"VirtualService":        &networking.VirtualService{},
-	"Gateway":               &networking.Gateway{},
-	"EnvoyFilter":           &networking.EnvoyFilter{},
-	"WorkloadGroup":         &networking.WorkloadGroup{},
-	"ProxyConfig":           &networkingbeta.ProxyConfig{},
-	"AuthorizationPolicy":   &security.AuthorizationPolicy{},
-	"PeerAuthentication":    &security.PeerAuthentication{},
-	"RequestAuthentication": &security.RequestAuthentication{},
-	"Telemetry":             &telemetry.Telemetry{},
-	"WasmPlugin":            &extensions.WasmPlugin{},
-}
-
 // undecodable explains why Istio could not decode a carried object: Istio would silently
 // leave the object out. Fields that this version of Istio's API does not know are carried;
-// messages of another kind are not.
-func undecodable(r *mcpapi.Resource, kind string) (reason string) {
-	known, ok := opaque[protoreflect.Name(kind)]
-	if !ok {
+// messages of another kind are not. Kinds that Istio no longer has are carried without a
+// check.
+func undecodable(r *mcpapi.Resource, of Definition) (reason string) {
+	known := of.message()
+	if known == nil {
 		return ""
 	}
 	url := r.GetBody().GetTypeUrl()
-	if is := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]); is.Name() != protoreflect.Name(kind) {
-		return fmt.Sprintf("%q is not the type of %s: use %s", url, kind, known.ProtoReflect().Descriptor().FullName())
+	if is := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]); is.Name() != protoreflect.Name(of.Name) {
+		return fmt.Sprintf("%q is not the type of %s: use %s", url, of.Name, of.Message)
 	}
-	if err := proto.Unmarshal(r.GetBody().GetValue(), known.ProtoReflect().New().Interface()); err != nil {
-		return fmt.Sprintf("cannot be decoded as %s: %v", kind, err)
+	if err := proto.Unmarshal(r.GetBody().GetValue(), known); err != nil {
+		return fmt.Sprintf("cannot be decoded as %s: %v", of.Name, err)
 	}
 	return ""
 }

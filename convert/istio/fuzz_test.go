@@ -175,7 +175,7 @@ var kinds = []string{"ServiceEntry", "WorkloadEntry", "WorkloadGroup", "Sidecar"
 func empty(kind istio.Kind) proto.Message {
 	return map[istio.Kind]proto.Message{
 		istio.ServiceEntry: &networking.ServiceEntry{}, istio.WorkloadEntry: &networking.WorkloadEntry{},
-		istio.WorkloadGroup: &networking.WorkloadGroup{}, istio.Sidecar: &networking.Sidecar{},
+		"WorkloadGroup": &networking.WorkloadGroup{}, istio.Sidecar: &networking.Sidecar{},
 	}[kind]
 }
 

@@ -163,7 +163,7 @@ func isEscaped(c byte) bool {
 
 // MarshalJSON writes the object as a manifest.
 func (o Object) MarshalJSON() ([]byte, error) {
-	return json.Marshal(carried{
+	return json.Marshal(manifest{
 		APIVersion: Group + "/" + Version,
 		Kind:       string(o.Kind()),
 		Metadata:   CarriedMetadata{o.Namespace, o.Name, o.Meta.Labels, o.Meta.Annotations, o.Meta.Created},

@@ -12,7 +12,7 @@ import (
 
 // judge validates an object of a kind that is read, in any form, and makes its records if
 // it is valid.
-func judge(object *yamlpos.Node, r *Reading, p *problems) {
+func judge(object *yamlpos.Node, of Definition, r *Reading, p *problems) {
 	p.found = object.Problems()
 	m := readMeta(object, p)
 	if value, _ := m.spec.Labels.Get(LabelManagedBy); value == ManagedBy && m.known {
@@ -20,11 +20,11 @@ func judge(object *yamlpos.Node, r *Reading, p *problems) {
 		return
 	}
 	if m.known {
-		r.Ref = m.ref(Kind(r.Kind))
+		r.Ref = m.ref(of)
 	}
 	r.ResourceVersion = object.Get("metadata").Get("resourceVersion").Text()
 	checkTop(object, p)
-	message := Kind(r.Kind).message()
+	message := of.message()
 	decode(object.Get("spec"), message, p)
 	if !p.misfit {
 		check(object.Get("spec"), message, m, p)

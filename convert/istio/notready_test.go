@@ -33,7 +33,7 @@ func TestNotReadyEndpointsServeThePortsThatTheyName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read := istio.FromResource("ServiceEntry", &mcpapi.Resource{
+		read := istio.FromResource(entries(), &mcpapi.Resource{
 			Metadata: &mcpapi.Metadata{Name: "shop/a", Annotations: map[string]string{mcp.NotReadyEndpoints: annotation, "team": "shop"}}, Body: body,
 		})
 		var got []string

@@ -33,7 +33,7 @@ func passedOn(t *testing.T, resolution networking.ServiceEntry_Resolution, path 
 	if path != "" {
 		annotations[istio.AnnotationPath] = path
 	}
-	return istio.FromResource("ServiceEntry", &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/cart", Annotations: annotations}, Body: body})
+	return istio.FromResource(entries(), &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/cart", Annotations: annotations}, Body: body})
 }
 
 // shown is an object with its paths, such as "east: 80, 90 by west; 10.0.0.1 by west".
@@ -119,7 +119,7 @@ func TestBesideABadPieceEachItemKeepsItsPath(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := istio.FromResource("ServiceEntry", &mcpapi.Resource{Body: body, Metadata: &mcpapi.Metadata{
+			r := istio.FromResource(entries(), &mcpapi.Resource{Body: body, Metadata: &mcpapi.Metadata{
 				Name: "shop/orders", Annotations: map[string]string{istio.AnnotationPath: "a;b;c;d;e;f/0,1,2,3,4,5", mcp.NotReadyEndpoints: "10.0.0.9:80"},
 			}})
 			if !r.Valid() {

@@ -85,17 +85,19 @@ func read(root *yamlpos.Node) Reading { return readWith(root, problems{}) }
 func readWith(root *yamlpos.Node, p problems) Reading {
 	r := Reading{Line: root.Line()}
 	apiVersion := readHead(root, &r, &p)
+	group, version, _ := strings.Cut(apiVersion, "/")
+	of, _ := find(func(d *Definition) bool { return d.Group == group && d.Name == r.Kind })
 	switch {
 	case len(p.found) > 0:
-	case isRead(apiVersion, Kind(r.Kind)):
-		judge(root, &r, &p)
-	case isForUs(apiVersion, Kind(r.Kind)):
-		p.add(top("apiVersion"), "%q is not a version of %s: use %s/v1, v1beta1 or v1alpha3", apiVersion, r.Kind, Group)
-		if m := readMeta(root, &problems{}); m.known {
-			r.Ref = m.ref(Kind(r.Kind))
-		}
-	default:
+	case !of.IsRead():
 		r.Ignored = true
+	case slices.Contains(of.Versions(), version):
+		judge(root, of, &r, &p)
+	default: // a silent skip would look like an empty registry
+		p.add(top("apiVersion"), "%q is not a version of %s: use %s/%s", apiVersion, r.Kind, group, of.Version)
+		if m := readMeta(root, &problems{}); m.known {
+			r.Ref = m.ref(of)
+		}
 	}
 	if len(p.found) > 0 {
 		r.Problems = p.sorted(root)
@@ -122,21 +124,9 @@ func readHead(root *yamlpos.Node, r *Reading, p *problems) (apiVersion string) {
 	return apiVersion
 }
 
-// isRead reports whether objects of a kind and version are read.
-func isRead(apiVersion string, kind Kind) bool {
-	group, version, _ := strings.Cut(apiVersion, "/")
-	return group == Group && slices.Contains(versions[:], version) && kind.message() != nil
-}
-
-// isForUs reports whether objects of a kind would be read but for their version. A silent
-// skip would look like an empty registry.
-func isForUs(apiVersion string, kind Kind) bool {
-	return strings.HasPrefix(apiVersion, Group+"/") && kind.message() != nil
-}
-
 // ref returns the reference of the record of an object with this metadata.
-func (m *meta) ref(kind Kind) model.Ref {
-	return model.Ref{Kind: kind.record(), Key: model.Key{Namespace: m.namespace, Name: m.name}}
+func (m *meta) ref(of Definition) model.Ref {
+	return model.Ref{Kind: of.RecordKind(), Key: model.Key{Namespace: m.namespace, Name: m.name}}
 }
 
 // Reading is the result of reading one object. There are four cases: the object is Ignored
@@ -195,7 +185,7 @@ func (r *Reading) String() string {
 	if r.Ref == (model.Ref{}) {
 		return ""
 	}
-	return title(Kind(r.Kind), r.Ref.Namespace, r.Ref.Name)
+	return title(r.Kind, r.Ref.Namespace, r.Ref.Name)
 }
 
 // Listed returns a valid object as a source lists it.

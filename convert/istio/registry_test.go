@@ -37,7 +37,7 @@ func fromRegistry(entry *networking.ServiceEntry) istio.Reading {
 	if err != nil {
 		panic(err)
 	}
-	return istio.FromResource("ServiceEntry", &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/orders"}, Body: body})
+	return istio.FromResource(entries(), &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/orders"}, Body: body})
 }
 
 // summary is what a reading has: the ports of the service, and each endpoint.
@@ -235,4 +235,10 @@ func TestManyBadEndpointsAreLeftOut(t *testing.T) {
 		}
 		before = r
 	}
+}
+
+// entries is the row of ServiceEntry in the table.
+func entries() istio.Definition {
+	row, _ := istio.ByName("ServiceEntry")
+	return row
 }

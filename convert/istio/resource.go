@@ -20,10 +20,9 @@ import (
 // An API server's rules beside Istio's own do not apply: the name may have upper case, and
 // a ServiceEntry any number of endpoints. Bad parts of a ServiceEntry's endpoints are left
 // out, and the rest is read: see [Reading.Rejected].
-func FromResource(kind string, r *mcpapi.Resource) Reading {
-	out := Reading{Kind: kind}
-	message := Kind(kind).message()
-	namespace, name, ok := splitName(r.GetMetadata().GetName(), message == nil)
+func FromResource(of Definition, r *mcpapi.Resource) Reading {
+	out := Reading{Kind: of.Name}
+	namespace, name, ok := splitName(r.GetMetadata().GetName(), !of.IsRead())
 	if !ok {
 		out.Problems = []Problem{{Field: "metadata.name", Reason: fmt.Sprintf(
 			"%q names no object: write namespace/name", r.GetMetadata().GetName())}}
@@ -31,9 +30,9 @@ func FromResource(kind string, r *mcpapi.Resource) Reading {
 	}
 	meta := carriedMeta(r.GetMetadata())
 	annotations := r.GetMetadata().GetAnnotations()
-	if message == nil {
-		out.Ref = model.Ref{Kind: model.Kind(kind), Key: model.Key{Namespace: namespace, Name: name}}
-		if reason := undecodable(r, kind); reason != "" {
+	out.Ref = model.Ref{Kind: of.RecordKind(), Key: model.Key{Namespace: namespace, Name: name}}
+	if !of.IsRead() {
+		if reason := undecodable(r, of); reason != "" {
 			out.Undecoded, out.Problems = true, []Problem{{Field: "body", Reason: reason}}
 			return out
 		}
@@ -45,8 +44,8 @@ func FromResource(kind string, r *mcpapi.Resource) Reading {
 		out.Path, out.Spec = paths.Object, model.Opaque{Meta: meta, Type: r.GetBody().GetTypeUrl(), Content: string(r.GetBody().GetValue())}
 		return out
 	}
-	out.Ref = model.Ref{Kind: Kind(kind).record(), Key: model.Key{Namespace: namespace, Name: name}}
-	if reason := decodeBody(r, kind, message); reason != "" {
+	message := of.message()
+	if reason := decodeBody(r, of.Name, message); reason != "" {
 		out.Undecoded, out.Problems = true, []Problem{{Field: "body", Reason: reason}}
 		return out
 	}
@@ -129,7 +128,7 @@ func decodeBody(r *mcpapi.Resource, kind string, message proto.Message) (reason 
 // package. All versions have one schema.
 func isMessageOf(name protoreflect.FullName, message proto.Message) bool {
 	known := message.ProtoReflect().Descriptor().FullName()
-	return name == known || name.Name() == known.Name() && slices.ContainsFunc(versions[:], func(v string) bool {
+	return name == known || name.Name() == known.Name() && slices.ContainsFunc(versions[Group], func(v string) bool {
 		return name.Parent() == "istio.networking."+protoreflect.FullName(v)
 	})
 }

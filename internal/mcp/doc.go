@@ -1,5 +1,5 @@
-// Package mcp has the messages of the Mesh Configuration Protocol. It also has the kinds of
-// configuration that MCP and MCP-over-xDS carry, with their names in both.
+// Package mcp has the messages of the Mesh Configuration Protocol, and the names that its
+// peers agree on beside them.
 package mcp
 
 //go:generate go -C ../../test/tools/protoc run . ../../.. internal/mcp/mcp.proto

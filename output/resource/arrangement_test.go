@@ -98,7 +98,8 @@ func (p *party) read(t *rapid.T, from *party) (changed bool) {
 		if err := proto.Unmarshal(subject.Encode().Body, &r); err != nil {
 			t.Fatal(err)
 		}
-		reading := istio.FromResource("ServiceEntry", &r)
+		row, _ := istio.ByName("ServiceEntry")
+		reading := istio.FromResource(row, &r)
 		reading.WithoutEchoes(p.name)
 		switch {
 		case reading.Echoed:

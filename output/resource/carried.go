@@ -8,7 +8,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -51,7 +50,7 @@ func (t translated) make() made { return madeOf(t.name, t.meta, t.spec, istio.Pa
 
 // makerOf tells what a carried object of a kind is made of, and what is said of it
 // beside that.
-func makerOf(o *catalog.Opaque, kind mcp.Kind) (maker, model.Meta, error) {
+func makerOf(o *catalog.Opaque, kind istio.Definition) (maker, model.Meta, error) {
 	if o.Type != "" {
 		return carried{o}, o.Meta, nil
 	}

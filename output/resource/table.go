@@ -3,6 +3,7 @@ package resource
 import (
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -12,8 +13,8 @@ type Table []Type
 
 // Type is one row of a [Table].
 type Type struct {
-	Kind mcp.Kind // without a name if nothing has this type
-	Name string   // of the type in the protocol
+	Kind istio.Definition // without a name if nothing has this type
+	Name string           // of the type in the protocol
 	// Synthetic says that it is of ServiceEntries as MCP v1 has them of registries:
 	// with the versions of their parts, and with the endpoints that are not ready.
 	Synthetic bool
@@ -22,20 +23,13 @@ type Type struct {
 // meshConfig is what istiod asks for beside the kinds. It does not use the answer.
 const meshConfig = "core/v1alpha1/MeshConfig"
 
-// versions are those of which Istio has had several in a group.
-var versions = map[string][]string{
-	"networking.istio.io": {"v1", "v1beta1", "v1alpha3"},
-	"security.istio.io":   {"v1", "v1beta1"},
-	"telemetry.istio.io":  {"v1", "v1alpha1"},
-}
-
 // OverXDS are the types of MCP-over-xDS. A kind is there under every version that
 // its group has had, so that a client may ask for several at a time.
 func OverXDS() Table {
 	t := Table{{Name: meshConfig}}
-	for _, kind := range mcp.Kinds() {
+	for _, kind := range istio.Definitions() {
 		t = append(t, Type{Kind: kind, Name: kind.URL()})
-		for _, version := range versions[kind.Group] {
+		for _, version := range kind.Versions() {
 			if version != kind.Version {
 				alias := kind
 				alias.Version = version
@@ -49,12 +43,12 @@ func OverXDS() Table {
 // Collections are the types of MCP v1.
 func Collections() Table {
 	var t Table
-	for _, kind := range mcp.Kinds() {
+	for _, kind := range istio.Definitions() {
 		if kind.Collection != "" {
 			t = append(t, Type{Kind: kind, Name: kind.Collection})
 		}
 	}
-	entries, _ := mcp.ByCollection(mcp.Synthetic)
+	entries, _ := istio.ByCollection(mcp.Synthetic)
 	return append(t, Type{Kind: entries, Name: mcp.Synthetic, Synthetic: true})
 }
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/immutable"
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -27,7 +27,7 @@ type Options struct {
 type Translator struct {
 	table   Table
 	options Options
-	kinds   map[string]mcp.Kind // by name
+	kinds   map[string]istio.Definition // by name
 	rows    map[content][]push.Row
 
 	objects  map[content]objects // never written: each step replaces it
@@ -49,7 +49,7 @@ type standing struct {
 // NewTranslator returns a translator to the types of a table.
 func NewTranslator(table Table, o Options) *Translator {
 	t := &Translator{
-		table: table, options: o, kinds: map[string]mcp.Kind{}, rows: map[content][]push.Row{},
+		table: table, options: o, kinds: map[string]istio.Definition{}, rows: map[content][]push.Row{},
 		objects: map[content]objects{}, claims: claims{}, services: map[catalog.ServiceKey]*standing{}, scopes: map[string][]string{},
 		leftOut: map[slot]string{},
 	}

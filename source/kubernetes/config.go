@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/convert/istio/names"
 	"github.com/isthmus-mesh/isthmus/convert/kubernetes"
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
@@ -145,6 +146,14 @@ func (c *Config) Open(env source.Env) source.Source { return New(*c, env) }
 
 func (c *Config) cluster() kubernetes.Cluster {
 	return kubernetes.Cluster{Domain: c.Domain, Network: c.Network, Name: c.Cluster}
+}
+
+// definitions returns the kinds of Istio's objects to read.
+func (c *Config) definitions() []istio.Definition {
+	if !c.Istio {
+		return nil
+	}
+	return istio.Understood()
 }
 
 // namespaces returns the namespaces to list separately: some, or "" for all at once.

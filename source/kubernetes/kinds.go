@@ -96,13 +96,10 @@ func (c *Config) kindsIn(namespace string, core, discovery rest.Interface, objec
 			read: func(o any) any { return readAs(o, func(p *corev1.Pod) any { return convert.ReadPod(p) }) },
 		})
 	}
-	if !c.Istio {
-		return list
-	}
-	for _, k := range istioKinds {
+	for _, of := range c.definitions() {
 		list = append(list, kind{
-			resource: k.Resource(), namespace: namespace, off: "istio: false", example: func() runtime.Object { return &unstructured.Unstructured{} },
-			api:  &untyped{client: objects, resource: k.Resource(), namespace: namespace},
+			resource: of.Resource(), namespace: namespace, off: "istio: false", example: func() runtime.Object { return &unstructured.Unstructured{} },
+			api:  &untyped{client: objects, of: of, namespace: namespace},
 			read: func(o any) any { return readAs(o, readIstio) },
 		})
 	}
@@ -171,13 +168,10 @@ func (t typed) Watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 // belongs to one goroutine.
 type untyped struct {
 	client    dynamic.Interface
-	resource  string
+	of        istio.Definition
 	namespace string // as in [kind]
-	version   int    // index in istioVersions of the last answered version
+	version   int    // index in the versions of the kind of the last answered one
 }
-
-// istioVersions share one schema.
-var istioVersions = [...]string{"v1", "v1beta1", "v1alpha3"}
 
 func (u *untyped) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := inSomeVersion(u, func(r dynamic.ResourceInterface) (*unstructured.UnstructuredList, error) { return r.List(ctx, options) })
@@ -192,9 +186,10 @@ func (u *untyped) Watch(ctx context.Context, options metav1.ListOptions) (watch.
 }
 
 func inSomeVersion[T any](u *untyped, ask func(dynamic.ResourceInterface) (T, error)) (answer T, err error) {
-	for i := range istioVersions {
-		at := (u.version + i) % len(istioVersions)
-		answer, err = ask(u.client.Resource(schema.GroupVersionResource{Group: istio.Group, Version: istioVersions[at], Resource: u.resource}).Namespace(u.namespace))
+	versions := u.of.Versions()
+	for i := range versions {
+		at := (u.version + i) % len(versions)
+		answer, err = ask(u.client.Resource(schema.GroupVersionResource{Group: u.of.Group, Version: versions[at], Resource: u.of.Resource()}).Namespace(u.namespace))
 		if !apierrors.IsNotFound(err) {
 			if err == nil {
 				u.version = at

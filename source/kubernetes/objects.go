@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -20,7 +21,10 @@ type object struct {
 }
 
 // readings are the Istio objects of one kind.
-type readings = mirror.Mirror[convert.Name, istio.Reading]
+type readings struct {
+	*mirror.Mirror[convert.Name, istio.Reading]
+	of istio.Definition
+}
 
 // objects holds the API server's objects, reduced to their relevant parts.
 type objects struct {
@@ -29,7 +33,7 @@ type objects struct {
 
 	groups *groups
 	slices map[convert.Name]convert.Name // from EndpointSlice to Service
-	istio  map[string]*readings          // by resource
+	istio  map[string]readings           // by resource
 	places *places
 
 	leftOut        leftOut
@@ -40,10 +44,10 @@ func newObjects(c *Config) *objects {
 	all := mirror.New[convert.Name, *convert.Group]("")
 	o := &objects{
 		cluster: c.cluster(), excluded: c.ClusterLocal, groups: all, slices: map[convert.Name]convert.Name{},
-		istio: map[string]*readings{}, places: newPlaces(all, c.Pods), leftOut: leftOut{},
+		istio: map[string]readings{}, places: newPlaces(all, c.Pods), leftOut: leftOut{},
 	}
-	for _, k := range istioKinds {
-		o.istio[k.Resource()] = mirror.New[convert.Name, istio.Reading]("")
+	for _, of := range c.definitions() {
+		o.istio[of.Resource()] = readings{mirror.New[convert.Name, istio.Reading](""), of}
 	}
 	return o
 }
@@ -209,8 +213,8 @@ func appendChange(change *source.Change, c convert.Change) {
 // add adds the records of a place to a listing. The next change does not contain them again.
 func (m *objects) add(listing *source.Listing, place string) {
 	m.leftOutChanged = false
-	switch resources := m.istio[place]; {
-	case resources != nil:
+	switch resources, is := m.istio[place]; {
+	case is:
 		resources.Take()
 		for e := range m.entries(place, slices.Collect(resources.Keys())) {
 			e.AddTo(listing)
@@ -250,9 +254,9 @@ func (m *objects) entries(resource string, names []convert.Name) iter.Seq[mirror
 	}
 }
 
-func entryOf(resource string, all *readings, name convert.Name) mirror.Entry {
+func entryOf(resource string, all readings, name convert.Name) mirror.Entry {
 	e := mirror.Entry{
-		Ref:    model.Ref{Kind: recordKind(resource), Key: model.Key{Namespace: name.Namespace, Name: name.Name}},
+		Ref:    model.Ref{Kind: all.of.RecordKind(), Key: model.Key{Namespace: name.Namespace, Name: name.Name}},
 		Places: []string{resource},
 	}
 	switch r, found := all.Get(name); {
@@ -293,12 +297,12 @@ func (l leftOut) set(resource string, name convert.Name, out bool) bool {
 	return true
 }
 
-// counts returns the number of left-out objects by kind, such as EndpointSlice.
-func (l leftOut) counts() map[string]int {
+// ignored returns the number of left-out objects by kind, such as EndpointSlice.
+func (m *objects) ignored() map[string]int {
 	all := map[string]int{}
-	for resource, names := range l {
+	for resource, names := range m.leftOut {
 		if len(names) > 0 {
-			all[kindOf(resource)] = len(names)
+			all[cmp.Or(m.istio[resource].of.Name, "EndpointSlice")] = len(names)
 		}
 	}
 	return all

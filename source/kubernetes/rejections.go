@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
@@ -71,13 +72,19 @@ func rejectedObject(f source.Rejection) (o kubeevents.Object, is bool) {
 		o.Kind, o.Name = "Service", name
 		return o, true
 	}
-	for _, k := range istioKinds {
-		if k.Resource() == f.Place {
-			o.Group, o.Kind = istio.Group, string(k)
-			return o, true
-		}
+	d, is := definitionOf(f.Place)
+	o.Group, o.Kind = d.Group, d.Name
+	return o, is
+}
+
+// definitionOf returns the row of a resource of Istio.
+func definitionOf(resource string) (istio.Definition, bool) {
+	all := istio.Definitions()
+	i := slices.IndexFunc(all, func(d istio.Definition) bool { return d.Resource() == resource })
+	if i < 0 {
+		return istio.Definition{}, false
 	}
-	return o, false
+	return all[i], true
 }
 
 // refOf returns the reference of the record that is made of an object.
@@ -86,5 +93,6 @@ func refOf(o kubeevents.Object) model.Ref {
 	if o.Resource == services {
 		return name.Ref()
 	}
-	return model.Ref{Kind: recordKind(o.Resource), Key: model.Key{Namespace: name.Namespace, Name: name.Name}}
+	d, _ := definitionOf(o.Resource)
+	return model.Ref{Kind: d.RecordKind(), Key: model.Key{Namespace: name.Namespace, Name: name.Name}}
 }

@@ -171,13 +171,13 @@ func (s *state) list(place string) {
 // of it. The unlisted parts are noted with it: they may be listed by the time the listing
 // is passed on.
 func (s *state) append(place string) {
-	listing := &source.Listing{Places: []string{place}, Observed: s.since, Ignored: s.objects.leftOut.counts()}
+	listing := &source.Listing{Places: []string{place}, Observed: s.since, Ignored: s.objects.ignored()}
 	s.objects.add(listing, place)
 	s.pending = append(s.pending, step{listing: listing, lacks: s.unlisted.of(place)})
 }
 
 func (s *state) everything() step {
-	whole := &source.Listing{Observed: s.since, Ignored: s.objects.leftOut.counts()}
+	whole := &source.Listing{Observed: s.since, Ignored: s.objects.ignored()}
 	if whole.Observed.IsZero() {
 		whole.Observed = time.Now()
 	}

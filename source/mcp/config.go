@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
@@ -41,11 +42,13 @@ type Config struct {
 // DefaultCollections returns the collections that are requested by default: all that
 // are understood.
 func DefaultCollections() []string {
-	of := func(name string) string {
-		kind, _ := mcp.ByName(name)
-		return kind.Collection
+	var list []string
+	for _, kind := range istio.Understood() {
+		if list = append(list, kind.Collection); kind.MakesServices() {
+			list = append(list, mcp.Synthetic)
+		}
 	}
-	return []string{of("ServiceEntry"), mcp.Synthetic, of("Sidecar"), of("WorkloadEntry"), of("WorkloadGroup")}
+	return list
 }
 
 // Kind returns the row of this registry in the table of kinds. A stream costs a peer
@@ -88,7 +91,7 @@ func (c *Config) validateListen() error {
 func (c *Config) validateCollections() error {
 	var errs []error
 	for i, name := range c.Collections {
-		if _, known := mcp.ByCollection(name); !known {
+		if _, known := istio.ByCollection(name); !known {
 			errs = append(errs, fmt.Errorf("collections[%d]: %q is not a known collection; write one of %s", i, name, strings.Join(knownCollections(), ", ")))
 		}
 		if slices.Index(c.Collections, name) < i {
@@ -100,7 +103,7 @@ func (c *Config) validateCollections() error {
 
 func knownCollections() []string {
 	list := []string{mcp.Synthetic}
-	for _, kind := range mcp.Kinds() {
+	for _, kind := range istio.Definitions() {
 		if kind.Collection != "" {
 			list = append(list, kind.Collection)
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
@@ -25,7 +24,7 @@ type holding struct {
 // collection is the held state of a collection.
 type collection struct {
 	name string
-	kind mcp.Kind
+	kind istio.Definition
 	held *mirror.Part[string, *held]   // an empty name stands for nameless resources
 	of   *mirror.Mirror[string, *held] // all collections of the kind, in order
 
@@ -66,7 +65,7 @@ func newHolding(names []string, b bounds, self string) *holding {
 	h := &holding{seed: maphash.MakeSeed(), bounds: b, self: self}
 	kinds := map[string]*mirror.Mirror[string, *held]{}
 	for _, name := range names {
-		kind, _ := mcp.ByCollection(name)
+		kind, _ := istio.ByCollection(name)
 		of := kinds[kind.Name]
 		if of == nil {
 			of = mirror.New[string, *held]()
@@ -103,9 +102,6 @@ func (c *collection) versions() map[string]string {
 	}
 	return all
 }
-
-// makesServices reports whether the resources of a collection are ServiceEntries.
-func (c *collection) makesServices() bool { return c.kind.Name == "ServiceEntry" }
 
 // hasService reports whether a collection has a resource that becomes a service.
 func (c *collection) hasService() bool {

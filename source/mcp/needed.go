@@ -44,7 +44,7 @@ func (cs collections) lacking() (list []*collection) {
 	services := false
 	for _, c := range cs {
 		switch {
-		case !c.makesServices():
+		case !c.kind.MakesServices():
 		case c.refused:
 			list = append(list, c)
 		case !c.answered:
@@ -105,7 +105,7 @@ func (cs collections) notKnown(name string) string {
 // isOnly reports whether a collection is the only one, or the only one of services.
 func (cs collections) isOnly(at int) bool {
 	for i, c := range cs {
-		if i != at && (c.makesServices() || !cs[at].makesServices()) {
+		if i != at && (c.kind.MakesServices() || !cs[at].kind.MakesServices()) {
 			return false
 		}
 	}

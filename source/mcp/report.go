@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
@@ -23,7 +23,7 @@ func collectionOf(place string) string {
 
 // entries yields the outcomes of names of a kind. The resource in the first collection
 // that has the name counts.
-func entries(kind mcp.Kind, of *mirror.Mirror[string, *held], names []string) iter.Seq[mirror.Entry] {
+func entries(kind istio.Definition, of *mirror.Mirror[string, *held], names []string) iter.Seq[mirror.Entry] {
 	slices.Sort(names)
 	return func(yield func(mirror.Entry) bool) {
 		for _, name := range names {
@@ -34,7 +34,7 @@ func entries(kind mcp.Kind, of *mirror.Mirror[string, *held], names []string) it
 	}
 }
 
-func entryOf(kind mcp.Kind, of *mirror.Mirror[string, *held], name string) mirror.Entry {
+func entryOf(kind istio.Definition, of *mirror.Mirror[string, *held], name string) mirror.Entry {
 	e := mirror.Entry{Ref: refOf(kind, name), Places: placesOf(of, name)}
 	r, in := of.Get(name)
 	if in == nil {

@@ -23,7 +23,7 @@ func (r *held) read(c *collection, name string, text []byte, b bounds, self stri
 		r.reject(c, name, "", fmt.Sprintf("cannot be decoded: %v", err))
 		return err
 	}
-	if istio.RecordKind(c.kind.Name).Understood() {
+	if c.kind.RecordKind().Understood() {
 		fields, ok := mcp.CountFields(resource.GetBody().GetValue(), b.fields)
 		if !ok {
 			r.reject(c, name, "body", fmt.Sprintf("it has more than %d fields, which is %s", b.fields, forOperator(errTooMuch)))
@@ -31,7 +31,7 @@ func (r *held) read(c *collection, name string, text []byte, b bounds, self stri
 		}
 		r.size += fields * perField
 	}
-	reading := istio.FromResource(c.kind.Name, &resource)
+	reading := istio.FromResource(c.kind, &resource)
 	r.echoes = reading.WithoutEchoes(self) > 0
 	switch {
 	case reading.Echoed:
@@ -64,16 +64,16 @@ func (r *held) reject(c *collection, name, field, reason string) {
 	}
 }
 
-func objectOf(kind mcp.Kind, name string) string { return kind.Name + " " + cut(name) }
+func objectOf(kind istio.Definition, name string) string { return kind.Name + " " + cut(name) }
 
 // refOf returns the ref of the record that a resource becomes, or would become. A
 // name that is no object's serves as the whole name of the ref.
-func refOf(kind mcp.Kind, name string) model.Ref {
+func refOf(kind istio.Definition, name string) model.Ref {
 	namespace, rest, ok := strings.Cut(name, "/")
 	if !ok {
 		namespace, rest = "", name
 	}
-	return model.Ref{Kind: istio.RecordKind(kind.Name), Key: model.Key{Namespace: namespace, Name: cmp.Or(rest, name)}}
+	return model.Ref{Kind: kind.RecordKind(), Key: model.Key{Namespace: namespace, Name: cmp.Or(rest, name)}}
 }
 
 // nameless counts the resources of an answer without a name.

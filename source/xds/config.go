@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -21,8 +21,7 @@ var _ source.Settings = (*Config)(nil)
 // Config selects the server to read.
 type Config struct {
 	Address string `json:"address"` // host:port
-	// Types are the requested kinds, such as ServiceEntry. The default is
-	// ServiceEntry, Sidecar, WorkloadEntry and WorkloadGroup.
+	// Types are the requested kinds, such as ServiceEntry. The default is all that are read.
 	Types []string `json:"types"`
 	// TLS configures the connection to the server; empty means plain text.
 	TLS certs.Client `json:"tls"`
@@ -32,9 +31,6 @@ type Config struct {
 func Kind() source.Kind {
 	return source.Kind{Name: "xds", New: func() source.Settings { return &Config{} }, MaxBackoff: 10 * time.Second}
 }
-
-// byDefault are the kinds that are read by default.
-var byDefault = [...]string{"ServiceEntry", "Sidecar", "WorkloadEntry", "WorkloadGroup"}
 
 // Validate implements [source.Settings].
 func (c *Config) Validate() error {
@@ -92,17 +88,19 @@ func (c *Config) Open(env source.Env) source.Source { return New(*c, env) }
 // kinds returns the requested kinds, in their order, with the type URLs of each: one if
 // the configuration names a type, all of the kind if it names the kind.
 func (c *Config) kinds() (list []kind) {
-	names := c.Types
-	if len(names) == 0 {
-		names = byDefault[:]
+	if len(c.Types) == 0 {
+		for _, of := range istio.Understood() {
+			list = append(list, kind{of, urls(of)})
+		}
+		return list
 	}
-	for _, name := range names {
+	for _, name := range c.Types {
 		named, known := kindNamed(name)
 		if !known {
 			continue
 		}
 		one := kind{named, urls(named)}
-		if _, isURL := mcp.ByURL(name); isURL {
+		if _, isURL := istio.ByURL(name); isURL {
 			one.urls = []string{name}
 		}
 		list = append(list, one)
@@ -110,9 +108,9 @@ func (c *Config) kinds() (list []kind) {
 	return list
 }
 
-func kindNamed(name string) (mcp.Kind, bool) {
-	if kind, ok := mcp.ByName(name); ok && name != "" {
+func kindNamed(name string) (istio.Definition, bool) {
+	if kind, ok := istio.ByName(name); ok && name != "" {
 		return kind, true
 	}
-	return mcp.ByURL(name)
+	return istio.ByURL(name)
 }

@@ -62,7 +62,7 @@ func (s *state) lacks() error {
 			return fmt.Errorf("no resource of %s from the server is valid, so the services are unknown: %s; correct the resources in the registry", url, k.nacked)
 		case !s.answeredAtAll(of):
 			return fmt.Errorf("the server has not answered for %s within %s; it may not be ready, or be another kind of server", url, s.pace.answer)
-		case some == 0 && of.Name == services:
+		case some == 0 && of.MakesServices():
 			return fmt.Errorf("the server has nothing as %s, and has not answered for %s within %s; have it answer, with nothing if there is none, or ask for the former alone: types: [%s, …]",
 				of.URL(), url, s.pace.answer, of.URL())
 		}

@@ -9,7 +9,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // FuzzAnswers gives whatever a server may send, twice in a row: nothing panics, what
@@ -43,7 +43,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, delta bool, first, second []byte) {
 		s := &stream{delta: delta}
 		for _, kind := range []string{"ServiceEntry", "Sidecar", "DestinationRule"} {
-			k, _ := mcp.ByName(kind)
+			k, _ := istio.ByName(kind)
 			h := newHeld().of(k.URL(), k)
 			for _, data := range [][]byte{first, second} {
 				if a, err := s.decode(received{data: data}); err == nil {

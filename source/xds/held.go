@@ -1,7 +1,7 @@
 package xds
 
 import (
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
@@ -13,7 +13,7 @@ type held struct {
 
 // holding are the held resources of a type.
 type holding struct {
-	kind      mcp.Kind
+	kind      istio.Definition
 	of        *mirror.Mirror[string, resource] // all types of the kind
 	resources *mirror.Part[string, resource]
 	size      int64           // bytes of the resources, approximately
@@ -30,7 +30,7 @@ func newHeld() *held {
 }
 
 // kind returns the held resources of all types of a kind.
-func (h *held) kind(kind mcp.Kind) *mirror.Mirror[string, resource] {
+func (h *held) kind(kind istio.Definition) *mirror.Mirror[string, resource] {
 	if h.kinds[kind.Name] == nil {
 		h.kinds[kind.Name] = mirror.New[string, resource]()
 	}
@@ -38,7 +38,7 @@ func (h *held) kind(kind mcp.Kind) *mirror.Mirror[string, resource] {
 }
 
 // of returns the held resources of a type. Newer types of a kind must come first.
-func (h *held) of(url string, kind mcp.Kind) *holding {
+func (h *held) of(url string, kind istio.Definition) *holding {
 	if h.types[url] == nil {
 		of := h.kind(kind)
 		h.types[url] = &holding{kind: kind, of: of, resources: of.Part(url), echoes: map[string]bool{}}

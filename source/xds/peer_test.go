@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // manner is how a peer speaks.
@@ -261,7 +261,7 @@ func (p *peer) fail(err error) {
 
 // of is what it holds of a type.
 func (p *peer) of(url string) map[string]*anypb.Any {
-	kind, known := mcp.ByURL(url)
+	kind, known := istio.ByURL(url)
 	version := strings.Split(url, "/")[1]
 	if !known || p.versions != nil && !slices.Contains(p.versions, version) {
 		return nil
@@ -272,7 +272,7 @@ func (p *peer) of(url string) map[string]*anypb.Any {
 func (p *peer) answers(url string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kind, _ := mcp.ByURL(url)
+	kind, _ := istio.ByURL(url)
 	return !slices.Contains(p.unknown, kind.Name) && !slices.Contains(p.unknown, url)
 }
 

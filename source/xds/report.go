@@ -19,7 +19,7 @@ type report struct {
 
 // add adds all held resources of a kind to a listing.
 func (r report) add(listing *source.Listing, of kind) {
-	resources := r.held.kind(of.Kind)
+	resources := r.held.kind(of.Definition)
 	resources.Take()
 	for e := range r.entries(of, slices.Collect(resources.Keys())) {
 		e.AddTo(listing)
@@ -32,7 +32,7 @@ func (r report) add(listing *source.Listing, of kind) {
 // listing returns a listing of the changed resources of a type's kind, and of the
 // faults of the type's last answer.
 func (r report) listing(k *asked, observed time.Time) source.Listing {
-	return r.placesOf(k, r.entries(k.kind, r.held.kind(k.kind.Kind).Take()), observed)
+	return r.placesOf(k, r.entries(k.kind, r.held.kind(k.kind.Definition).Take()), observed)
 }
 
 func (r report) placesOf(k *asked, entries iter.Seq[mirror.Entry], observed time.Time) source.Listing {
@@ -46,7 +46,7 @@ func (r report) placesOf(k *asked, entries iter.Seq[mirror.Entry], observed time
 // names no record, and a fault without a name, are in the listing of their places.
 func (r report) change(k *asked, observed time.Time) (source.Change, source.Listing) {
 	var named, nameless []mirror.Entry
-	for e := range r.entries(k.kind, r.held.kind(k.kind.Kind).Take()) {
+	for e := range r.entries(k.kind, r.held.kind(k.kind.Definition).Take()) {
 		if e.Ref.Name == "" {
 			nameless = append(nameless, e)
 		} else {
@@ -95,12 +95,12 @@ func (r report) entries(of kind, names []string) iter.Seq[mirror.Entry] {
 // entry returns the outcome of a name, held now or before, by the newest type that has it.
 func (r report) entry(of kind, name string) mirror.Entry {
 	place := of.Name + "/" + name
-	e := mirror.Entry{Ref: emptyReading(of.Kind, name).Ref, Places: []string{place}}
-	res, in := r.held.kind(of.Kind).Get(name)
+	e := mirror.Entry{Ref: emptyReading(of.Definition, name).Ref, Places: []string{place}}
+	res, in := r.held.kind(of.Definition).Get(name)
 	if in == nil {
 		return e
 	}
-	reading, echoes := res.read(of.Kind), r.held.types[in.Name].echoes
+	reading, echoes := res.read(of.Definition), r.held.types[in.Name].echoes
 	if delete(echoes, name); reading.WithoutEchoes(r.self) > 0 {
 		echoes[name] = true
 	}

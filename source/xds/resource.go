@@ -51,8 +51,8 @@ func (r resource) size() int64 {
 }
 
 // count counts the fields that a record is made of.
-func (r *resource) count(kind mcp.Kind) {
-	if r.fields = 0; istio.RecordKind(kind.Name).Understood() {
+func (r *resource) count(kind istio.Definition) {
+	if r.fields = 0; kind.RecordKind().Understood() {
 		r.fields, _ = fieldsOf(r.body)
 	}
 }
@@ -130,7 +130,7 @@ func lastField(message []byte, want protowire.Number) (value []byte, ok bool) {
 const bodyField = "body"
 
 // read decodes a resource of a kind.
-func (r resource) read(kind mcp.Kind) istio.Reading {
+func (r resource) read(kind istio.Definition) istio.Reading {
 	wrong := func(field, reason string) istio.Reading {
 		out := emptyReading(kind, r.name)
 		out.Problems, out.Undecoded = []istio.Problem{{Field: field, Reason: reason}}, field == bodyField
@@ -149,7 +149,7 @@ func (r resource) read(kind mcp.Kind) istio.Reading {
 	if name := m.GetMetadata().GetName(); name != r.name {
 		return wrong("metadata.name", fmt.Sprintf("%q is not the name that the resource is sent under, %q: send it under its own", name, r.name))
 	}
-	return istio.FromResource(kind.Name, &m)
+	return istio.FromResource(kind, &m)
 }
 
 // fieldsOf counts the fields of the object in an encoded resource; ok is false if
@@ -161,7 +161,7 @@ func fieldsOf(body []byte) (n int, ok bool) {
 }
 
 // emptyReading returns the reading of a name with its record's ref and no content.
-func emptyReading(kind mcp.Kind, name string) istio.Reading {
-	out := istio.FromResource(kind.Name, &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: name}})
+func emptyReading(kind istio.Definition, name string) istio.Reading {
+	out := istio.FromResource(kind, &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: name}})
 	return istio.Reading{Kind: kind.Name, Ref: out.Ref}
 }

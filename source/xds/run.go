@@ -223,7 +223,7 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 		r.slowest = max(r.slowest, a.at.Sub(k.waits))
 	}
 	k.marks, k.ends = k.marks || a.marks, k.ends || a.ends
-	h := r.held.of(k.url, k.kind.Kind)
+	h := r.held.of(k.url, k.kind.Definition)
 	d := h.compare(a)
 	k.resumed = k.resumed || slices.Contains(a.removed, nobody)
 	reason := h.undecodable(d)

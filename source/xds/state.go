@@ -26,14 +26,11 @@ type state struct {
 	anew   bool // nothing was stored or held when the stream began
 }
 
-// services is the kind of resources that become services.
-const services = "ServiceEntry"
-
 // essential returns the kind without which there is no listing: ServiceEntry if
 // requested, else the first.
 func (s *state) essential() kind {
 	for _, k := range s.kinds {
-		if k.Name == services {
+		if k.MakesServices() {
 			return k
 		}
 	}
@@ -60,7 +57,7 @@ func (s *state) recall(stored func(yield func(model.Record) bool)) {
 	}
 	for _, k := range s.kinds {
 		s.anew = s.anew && len(s.stored[k.Name]) == 0
-		for name := range s.held.kind(k.Kind).Keys() {
+		for name := range s.held.kind(k.Definition).Keys() {
 			s.anew = false
 			delete(s.stored[k.Name], name)
 		}
@@ -73,7 +70,7 @@ func (s *state) recall(stored func(yield func(model.Record) bool)) {
 func (s *state) subscribe(of kind, url string, noResume bool, now time.Time) (versions map[string]string) {
 	k := &asked{kind: of, url: url, at: now, waits: now}
 	s.types[url] = k
-	h := s.held.of(url, of.Kind)
+	h := s.held.of(url, of.Definition)
 	resumable := h.versions()
 	switch {
 	case noResume || h.resources.Len() > 0 && resumable == nil:

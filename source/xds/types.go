@@ -3,24 +3,24 @@ package xds
 import (
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // urls returns the type URLs of a kind, the newest first. A server older than Istio
 // 1.24 may know only the older type, and answers the newest with nothing.
-func urls(kind mcp.Kind) []string {
-	older := map[string]string{
-		"networking.istio.io": "v1alpha3", "security.istio.io": "v1beta1", "telemetry.istio.io": "v1alpha1",
-	}[kind.Group]
-	if kind.Version != "v1" || older == "" {
+func urls(kind istio.Definition) []string {
+	versions := kind.Versions()
+	older := kind
+	older.Version = versions[len(versions)-1]
+	if kind.Version != versions[0] || older == kind {
 		return []string{kind.URL()}
 	}
-	return []string{kind.URL(), kind.Group + "/" + older + "/" + kind.Name}
+	return []string{kind.URL(), older.URL()}
 }
 
 // kind is a requested kind with its type URLs, the newest first.
 type kind struct {
-	mcp.Kind
+	istio.Definition
 	urls []string
 }
 

@@ -45,7 +45,7 @@ func unanswered(url string) string {
 // protect keeps the stored records of a kind that is not completely known, or only
 // some names of it.
 func (s *state) protect(listing *source.Listing, of kind, stored func(yield func(model.Record) bool), why string, only map[string]bool) {
-	is, resources := emptyReading(of.Kind, "a/a").Ref.Kind, s.held.kind(of.Kind)
+	is, resources := emptyReading(of.Definition, "a/a").Ref.Kind, s.held.kind(of.Definition)
 	mirror.Keep(listing, stored, func(rec model.Record) (source.Rejection, bool) {
 		name := rec.Namespace + "/" + rec.Name
 		if _, held := resources.Get(name); rec.Kind != is || held != nil {

@@ -13,7 +13,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-var kinds = []string{"ServiceEntry", "WorkloadEntry", "WorkloadGroup", "Sidecar"}
+// kinds are the kinds that Isthmus reads.
+var kinds = read()
+
+func read() (names []string) {
+	for _, of := range istio.Understood() {
+		names = append(names, of.Name)
+	}
+	return names
+}
 
 var theirs judge
 
