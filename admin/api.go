@@ -49,7 +49,7 @@ func sourceShape(status source.Status, exchanges []source.Exchange, now time.Tim
 		Name: status.Name, Kind: status.Kind, State: string(status.State), Reason: status.Reason,
 		Since: status.Since, Age: age(now, status.Since), LastListing: status.LastListing,
 		Services: status.Services, Endpoints: status.Endpoints, Held: status.Held, HeldUntil: status.HeldUntil,
-		Ignored: map[string]int{}, Rejected: []Rejected{},
+		Carried: status.Carried, Ignored: map[string]int{}, Rejected: []Rejected{},
 	}
 	maps.Copy(out.Ignored, status.Ignored)
 	for _, r := range status.Rejected {

@@ -3,25 +3,28 @@ package admin
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Source is a source as GET /api/v1/sources shows it.
 type Source struct {
-	Name        string         `json:"name"`
-	Kind        string         `json:"kind"`
-	State       string         `json:"state"`  // listing, live, stale or held
-	Reason      string         `json:"reason"` // of the state, with its consequence
-	Since       time.Time      `json:"since"`  // when the state began
-	Age         string         `json:"age"`    // of the state
-	LastListing time.Time      `json:"lastListing,omitzero"`
-	Services    int            `json:"services"`
-	Endpoints   int            `json:"endpoints"`
-	Held        int            `json:"held"`
-	HeldUntil   time.Time      `json:"heldUntil,omitzero"` // end of an operator's hold
-	Ignored     map[string]int `json:"ignored"`            // objects of other kinds, by kind
-	Rejected    []Rejected     `json:"refused"`
-	Notices     []Notice       `json:"notices,omitempty"`
-	Exchanges   []Exchange     `json:"types,omitempty"` // of a registry that pushes
+	Name        string             `json:"name"`
+	Kind        string             `json:"kind"`
+	State       string             `json:"state"`  // listing, live, stale or held
+	Reason      string             `json:"reason"` // of the state, with its consequence
+	Since       time.Time          `json:"since"`  // when the state began
+	Age         string             `json:"age"`    // of the state
+	LastListing time.Time          `json:"lastListing,omitzero"`
+	Services    int                `json:"services"`
+	Endpoints   int                `json:"endpoints"`
+	Held        int                `json:"held"`
+	HeldUntil   time.Time          `json:"heldUntil,omitzero"` // end of an operator's hold
+	Carried     map[model.Kind]int `json:"carried,omitempty"`  // objects that are passed on to control planes alone, by kind
+	Ignored     map[string]int     `json:"ignored"`            // objects of other kinds, by kind
+	Rejected    []Rejected         `json:"refused"`
+	Notices     []Notice           `json:"notices,omitempty"`
+	Exchanges   []Exchange         `json:"types,omitempty"` // of a registry that pushes
 }
 
 // Exchange is the statistics of one type or collection between a registry that pushes and

@@ -1,6 +1,10 @@
 package source
 
-import "time"
+import (
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
 
 // State says how far a source's records can be relied on.
 type State string
@@ -27,6 +31,8 @@ type Status struct {
 	LastListing time.Time
 	// Services and Endpoints count stored records; endpoints include workloads.
 	Services, Endpoints int
+	// Carried counts stored records of kinds that are passed on and not understood, by kind.
+	Carried map[model.Kind]int
 	// Held counts records that are stored although the registry no longer lists them:
 	// the store's Hold records name them.
 	Held int

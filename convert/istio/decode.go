@@ -1,12 +1,14 @@
 package istio
 
 import (
+	"encoding/base64"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/isthmus-mesh/isthmus/internal/spelling"
@@ -94,10 +96,27 @@ func fillMap(
 		if !present(value) {
 			continue
 		}
-		if value, ok := scalar(value, fd.MapValue(), r, at.field(key.Name), p); ok {
-			out.Set(protoreflect.ValueOfString(key.Name).MapKey(), value)
+		here := at.field(key.Name)
+		name, ok := mapKey(key.Name, fd.MapKey(), here, p)
+		if !ok {
+			continue
+		}
+		if fd.MapValue().Message() != nil {
+			fillMessage(value, out.Mutable(name).Message(), here, p)
+		} else if value, ok := scalar(value, fd.MapValue(), r, here, p); ok {
+			out.Set(name, value)
 		}
 	}
+}
+
+// mapKey returns the key of a map: a string, or a whole number such as a port.
+func mapKey(name string, fd protoreflect.FieldDescriptor, at trail, p *problems) (key protoreflect.MapKey, ok bool) {
+	if fd.Kind() == protoreflect.StringKind {
+		return protoreflect.ValueOfString(name).MapKey(), true
+	}
+	node := yamlpos.NewScalar(yamlpos.Number, name)
+	value, ok := integer(&node, fd.Kind(), rule{}, at, p)
+	return value.MapKey(), ok
 }
 
 func fillList(
@@ -125,8 +144,17 @@ func fillMessage(node *yamlpos.Node, m protoreflect.Message, at trail, p *proble
 		}
 		m.Set(fields.ByName("seconds"), protoreflect.ValueOfInt64(int64(d/time.Second)))
 		m.Set(fields.ByName("nanos"), protoreflect.ValueOfInt32(int32(d%time.Second)))
-	case "google.protobuf.BoolValue":
+	case "google.protobuf.BoolValue", "google.protobuf.DoubleValue", "google.protobuf.Int32Value", "google.protobuf.UInt32Value":
 		fillField(node, m, fields.ByName("value"), at, p)
+	case "google.protobuf.Struct":
+		if node.Kind() != yamlpos.Map {
+			p.fail(at, "must be a map, is %s", node.Kind())
+			return
+		}
+		text, _ := node.JSON()
+		if err := protojson.Unmarshal(text, m.Interface()); err != nil {
+			p.fail(at, "cannot be read: %v", err)
+		}
 	default:
 		fill(node, m, at, p)
 	}
@@ -152,6 +180,20 @@ func scalar(
 			return value, false
 		}
 		return protoreflect.ValueOfBool(node.Text() == "true"), true
+	case protoreflect.DoubleKind:
+		f, err := strconv.ParseFloat(node.Text(), 64)
+		if node.Kind() != yamlpos.Number || err != nil {
+			p.fail(at, "must be a number, is %s: correct it", node.Kind())
+			return value, false
+		}
+		return protoreflect.ValueOfFloat64(f), true
+	case protoreflect.BytesKind:
+		text, err := base64.StdEncoding.DecodeString(node.Text())
+		if node.Kind() != yamlpos.String || err != nil {
+			p.fail(at, "must be bytes in base64: encode them")
+			return value, false
+		}
+		return protoreflect.ValueOfBytes(text), true
 	default:
 		return integer(node, fd.Kind(), r, at, p)
 	}
@@ -180,7 +222,7 @@ func enum(
 	return value, false
 }
 
-// integer reads the two kinds of whole numbers.
+// integer reads the kinds of whole numbers.
 func integer(
 	node *yamlpos.Node, kind protoreflect.Kind, r rule, at trail, p *problems,
 ) (value protoreflect.Value, ok bool) {
@@ -190,18 +232,26 @@ func integer(
 	}
 	n, ok := whole(node.Text())
 	least, most := int64(math.MinInt32), int64(math.MaxInt32)
-	if kind == protoreflect.Uint32Kind {
+	switch kind {
+	case protoreflect.Uint32Kind:
 		least, most = 0, math.MaxUint32
+	case protoreflect.Uint64Kind:
+		least, most = 0, math.MaxInt64
+	default:
 	}
 	if !ok || n < least || n > most {
 		p.fail(at, "%s is not a whole number in range: correct it", node.Text())
 		return value, false
 	}
 	r.checkNumber(n, at, p)
-	if kind == protoreflect.Uint32Kind {
+	switch kind {
+	case protoreflect.Uint32Kind:
 		return protoreflect.ValueOfUint32(uint32(n)), true
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(uint64(n)), true
+	default:
+		return protoreflect.ValueOfInt32(int32(n)), true
 	}
-	return protoreflect.ValueOfInt32(int32(n)), true
 }
 
 // whole reads a number that is whole, such as 80, 8e1 or 80.0.

@@ -10,8 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// judge validates an object of a kind that is read, in any form, and makes its records if
-// it is valid.
+// judge validates an object of a kind that is read or carried, in any form, and makes its
+// records if it is valid.
 func judge(object *yamlpos.Node, of Definition, r *Reading, p *problems) {
 	p.found = object.Problems()
 	m := readMeta(object, p)
@@ -22,10 +22,13 @@ func judge(object *yamlpos.Node, of Definition, r *Reading, p *problems) {
 	if m.known {
 		r.Ref = m.ref(of)
 	}
+	checkForbidden(m.spec.Annotations, of, p)
 	r.ResourceVersion = object.Get("metadata").Get("resourceVersion").Text()
 	checkTop(object, p)
 	message := of.message()
-	decode(object.Get("spec"), message, p)
+	if of.IsRead() || present(object.Get("spec")) {
+		decode(object.Get("spec"), message, p)
+	}
 	if !p.misfit {
 		check(object.Get("spec"), message, m, p)
 	}
@@ -76,7 +79,9 @@ func (r *Reading) take(object *yamlpos.Node, message proto.Message, m meta) {
 		r.Spec = workloadOf(m.spec, entry, healthOf(object.Get("status")))
 	case *networking.Sidecar:
 		r.Spec = scopeOf(m.spec, entry, object.Get("spec"))
-	default:
+	case *networking.WorkloadGroup:
 		r.Spec = model.OpaqueOf(contentOf(r.Kind, m, object.Get("spec")))
+	default:
+		r.Spec = opaqueOf(m.spec, message)
 	}
 }

@@ -34,10 +34,11 @@ var metaFields = []string{
 	"generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
 }
 
-// forbidden are annotations that only Istio itself, or another kind, may have.
-var forbidden = [...]string{
-	"internal.istio.io/parent-namespace", "internal.istio.io/parents", "internal.istio.io/webhook-always-reject", "istio.io/dry-run",
-}
+// forbidden are annotations that only Istio itself may have.
+var forbidden = [...]string{"internal.istio.io/parent-namespace", "internal.istio.io/parents", "internal.istio.io/webhook-always-reject"}
+
+// dryRun is an annotation of some kinds that are not read.
+const dryRun = "istio.io/dry-run"
 
 // maxAnnotations bounds the bytes of an object's annotations.
 const maxAnnotations = 256 << 10
@@ -151,12 +152,18 @@ func checkAnnotations(annotations model.Labels, at trail, p *problems) {
 		if err := names.CheckLabelKey(strings.ToLower(key)); err != nil {
 			p.add(at.field(key), "%v", err)
 		}
-		if slices.Contains(forbidden[:], key) {
-			p.add(at.field(key), "this annotation is not for objects of this kind: remove it")
-		}
 	}
 	if size > maxAnnotations {
 		p.add(at, "%d bytes, and at most %d are allowed: shorten or remove some", size, maxAnnotations)
+	}
+}
+
+func checkForbidden(annotations model.Labels, of Definition, p *problems) {
+	at := metadata().field("annotations")
+	for key := range annotations.All() {
+		if slices.Contains(forbidden[:], key) || key == dryRun && of.IsRead() {
+			p.add(at.field(key), "this annotation is not for objects of this kind: remove it")
+		}
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 // Read yields the objects of a text in YAML or JSON, in their order: each document, and
 // each item of a list. A document that is neither YAML nor JSON is one invalid object, and
 // does not affect its neighbours.
-func Read(text []byte) iter.Seq[Reading] { return ReadWithin(text, yamlpos.MaxMemory) }
+func Read(text []byte) iter.Seq[Reading] { return ReadWithin(text, nil, yamlpos.MaxMemory) }
 
-// ReadWithin is Read with a bound on the memory for each document, in bytes. A larger
-// document is one invalid object, and nothing of it is read.
-func ReadWithin(text []byte, memory int64) iter.Seq[Reading] {
+// ReadWithin is Read with further kinds to carry, and with a bound on the memory for each
+// document, in bytes. A larger document is one invalid object, and nothing of it is read.
+func ReadWithin(text []byte, carry Carry, memory int64) iter.Seq[Reading] {
 	return func(yield func(Reading) bool) {
 		for document := range yamlpos.DocumentsWithin(text, memory) {
 			if document.Broken != nil {
@@ -27,20 +27,20 @@ func ReadWithin(text []byte, memory int64) iter.Seq[Reading] {
 				}
 				continue
 			}
-			if !readAll(document.Root, yield) {
+			if !readAll(document.Root, carry, yield) {
 				return
 			}
 		}
 	}
 }
 
-// FromJSON reads one object in the JSON of an API server.
+// FromJSON reads one object in the JSON of an API server, of any kind of the table.
 func FromJSON(text []byte) Reading {
 	document := yamlpos.JSON(text)
 	if document.Broken != nil {
 		return broken(document.Broken)
 	}
-	return read(document.Root)
+	return readWith(document.Root, Carry{Everything}, problems{})
 }
 
 // FromMessage reads an object in its typed form. A message does not distinguish absent from
@@ -51,15 +51,15 @@ func FromMessage(o Object) Reading {
 			"%T is not an object that is read: use one of the messages of %s", o.Spec, Group)}}}
 	}
 	root := nodeOf(o)
-	return read(&root)
+	return readWith(&root, nil, problems{})
 }
 
 func broken(p *Problem) Reading { return Reading{Line: p.Line, Problems: []Problem{*p}} }
 
 // readAll reads an object, or each object in a list.
-func readAll(root *yamlpos.Node, yield func(Reading) bool) bool {
+func readAll(root *yamlpos.Node, carry Carry, yield func(Reading) bool) bool {
 	if !isList(root) {
-		return yield(read(root))
+		return yield(readWith(root, carry, problems{}))
 	}
 	items := root.Get("items")
 	if present(items) && items.Kind() != yamlpos.List {
@@ -68,7 +68,7 @@ func readAll(root *yamlpos.Node, yield func(Reading) bool) bool {
 		return yield(Reading{Line: root.Line(), Problems: p.sorted(root)})
 	}
 	for _, item := range items.Items() {
-		if !readAll(item, yield) {
+		if !readAll(item, carry, yield) {
 			return false
 		}
 	}
@@ -79,17 +79,15 @@ func isList(root *yamlpos.Node) bool {
 	return root.Get("apiVersion").Text() == "v1" && root.Get("kind").Text() == "List"
 }
 
-// read reads one object.
-func read(root *yamlpos.Node) Reading { return readWith(root, problems{}) }
-
-func readWith(root *yamlpos.Node, p problems) Reading {
+// readWith reads one object.
+func readWith(root *yamlpos.Node, carry Carry, p problems) Reading {
 	r := Reading{Line: root.Line()}
 	apiVersion := readHead(root, &r, &p)
 	group, version, _ := strings.Cut(apiVersion, "/")
 	of, _ := find(func(d *Definition) bool { return d.Group == group && d.Name == r.Kind })
 	switch {
 	case len(p.found) > 0:
-	case !of.IsRead():
+	case !of.IsRead() && !carry.has(of):
 		r.Ignored = true
 	case slices.Contains(of.Versions(), version):
 		judge(root, of, &r, &p)

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/internal/plain"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -37,14 +38,15 @@ type rehearsal struct {
 
 // rehearsed is a source that was read once.
 type rehearsed struct {
-	Name      string           `json:"name"`
-	Kind      string           `json:"kind"`
-	State     string           `json:"state"`
-	Reason    string           `json:"reason"` // of the state
-	Services  int              `json:"services"`
-	Endpoints int              `json:"endpoints"`
-	Ignored   map[string]int   `json:"ignored"` // objects of other kinds, by kind
-	Rejected  []admin.Rejected `json:"refused"`
+	Name      string             `json:"name"`
+	Kind      string             `json:"kind"`
+	State     string             `json:"state"`
+	Reason    string             `json:"reason"` // of the state
+	Services  int                `json:"services"`
+	Endpoints int                `json:"endpoints"`
+	Carried   map[model.Kind]int `json:"carried,omitempty"` // objects that are passed on to control planes alone, by kind
+	Ignored   map[string]int     `json:"ignored"`           // objects of other kinds, by kind
+	Rejected  []admin.Rejected   `json:"refused"`
 }
 
 type counts struct {
@@ -135,7 +137,7 @@ func shape(plan app.Rehearsal) rehearsal {
 	for _, s := range plan.Sources {
 		shown := rehearsed{
 			Name: s.Name, Kind: s.Kind, State: string(s.State), Reason: s.Reason, Services: s.Services, Endpoints: s.Endpoints,
-			Ignored: map[string]int{}, Rejected: []admin.Rejected{},
+			Carried: s.Carried, Ignored: map[string]int{}, Rejected: []admin.Rejected{},
 		}
 		maps.Copy(shown.Ignored, s.Ignored)
 		for _, object := range s.Rejected {
@@ -205,7 +207,8 @@ func printRehearsed(c *cobra.Command, s rehearsed) {
 		term.Say(out, ": %s", s.Reason)
 	}
 	fmt.Fprintln(out)
-	term.WithoutEffect(out, "  ", s.Ignored)
+	term.ByKind(out, "  carried for control planes: ", s.Carried)
+	term.ByKind(out, "  without effect here: ", s.Ignored)
 	for _, r := range s.Rejected {
 		term.Say(out, "  rejected %s at %s: %s\n", term.OrDash(r.Object), term.OrDash(r.Where), r.Complaint())
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -23,6 +24,8 @@ var _ source.Settings = (*Config)(nil)
 type Config struct {
 	// Path is a folder, read with everything below it, or a single file.
 	Path string `json:"path"`
+	// Carry names the kinds that are passed on to control planes unchanged; none by default.
+	Carry istio.Carry `json:"carry"`
 
 	stored    func() iter.Seq[model.Record] // of the source, when it begins; nil for nothing
 	memory    *budget.Budget                // for reading files; nil is without bound
@@ -40,10 +43,11 @@ func Kind() source.Kind {
 
 // Validate implements [source.Settings].
 func (c *Config) Validate() error {
+	err := c.Carry.Validate()
 	if c.Path == "" {
-		return errors.New("path: missing; give the folder or file to read")
+		err = errors.Join(errors.New("path: missing; give the folder or file to read"), err)
 	}
-	return nil
+	return err
 }
 
 // Resolve implements [source.Settings].

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 	"github.com/isthmus-mesh/isthmus/source/file/documents"
@@ -14,7 +15,8 @@ import (
 // folder is the folder of a source, and its known content.
 type folder struct {
 	root      string
-	most      int            // folders that are read
+	most      int // folders that are read
+	carry     istio.Carry
 	memory    *budget.Budget // for reading files
 	watch     *dirwatch.Watcher
 	tree      *tree // as of the last walk; nil before the first
@@ -61,7 +63,7 @@ func (f *folder) readTree(ctx context.Context) (*tree, map[string]*documents.Ver
 		return nil, nil, fmt.Errorf("%s: %w", f.root, bare(err))
 	}
 	f.watch.Sweep()
-	versions, err := readFiles(ctx, t.files, f.documents, f.memory)
+	versions, err := readFiles(ctx, t.files, f.documents, f.carry, f.memory)
 	return t, versions, err
 }
 
@@ -108,7 +110,7 @@ func (f *folder) differs(ctx context.Context, place, path string) (bool, error) 
 		return err == nil, nil
 	}
 	was := f.documents.Version(place)
-	is, err := read(ctx, place, e, was, f.memory)
+	is, err := read(ctx, place, e, was, f.carry, f.memory)
 	if errors.Is(err, errGone) {
 		return true, nil
 	}

@@ -33,6 +33,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		folder: folder{
 			root:      s.config.Path,
 			most:      cmp.Or(s.config.folders, mostFolders),
+			carry:     s.config.Carry,
 			memory:    s.config.memory,
 			watch:     s.config.watch(s.log),
 			documents: documents.NewSet(),
@@ -58,6 +59,6 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 // the one a [Source] would make of the text, without a file system.
 func Parse(place string, text []byte) source.Listing {
 	set := documents.NewSet()
-	set.Apply(map[string]*documents.Version{place: documents.Parse(place, text, yamlpos.MaxMemory)})
+	set.Apply(map[string]*documents.Version{place: documents.Parse(place, text, nil, yamlpos.MaxMemory)})
 	return set.Listing(nil)
 }

@@ -186,6 +186,21 @@ func (x *Index) Services() int { return x.counts[model.KindService] }
 // Endpoints counts the stored endpoints and workloads.
 func (x *Index) Endpoints() int { return x.counts[model.KindEndpoint] + x.counts[model.KindWorkload] }
 
+// Carried counts the stored records of kinds that are not understood, by kind; nil if there
+// are none.
+func (x *Index) Carried() (counts map[model.Kind]int) {
+	for kind, n := range x.counts {
+		if n == 0 || kind.Understood() {
+			continue
+		}
+		if counts == nil {
+			counts = map[model.Kind]int{}
+		}
+		counts[kind] = n
+	}
+	return counts
+}
+
 // Marked reports whether the source is known to have listed completely.
 func (x *Index) Marked() bool { return x.counts[model.KindSource] > 0 }
 

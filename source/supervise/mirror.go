@@ -268,6 +268,7 @@ func (m *mirror) asked(listed bool) {
 // counts are the numbers of a source's status.
 type counts struct {
 	services, endpoints int
+	carried             map[model.Kind]int
 	held, heldEndpoints int
 	changes             source.Changes
 	marked              bool // it is known to have listed completely
@@ -275,7 +276,7 @@ type counts struct {
 
 func (m *mirror) counts() counts {
 	x, held := m.ledger.Index, m.ledger.Holds.Stock
-	return counts{x.Services(), x.Endpoints(), held.Stored, held.Endpoints, m.changes, x.Marked()}
+	return counts{x.Services(), x.Endpoints(), x.Carried(), held.Stored, held.Endpoints, m.changes, x.Marked()}
 }
 
 // state returns the state after a stored reading.

@@ -71,6 +71,7 @@ func (s *status) enter(state source.State, reason string, now time.Time) {
 // count sets the counts of stored records.
 func (s *status) count(c counts) {
 	s.now.Services, s.now.Endpoints, s.now.Held, s.now.HeldEndpoints = c.services, c.endpoints, c.held, c.heldEndpoints
+	s.now.Carried = c.carried
 	s.now.Changes = c.changes
 }
 

@@ -19,6 +19,16 @@ const entryType = "networking.istio.io/v1/ServiceEntry"
 // the names in each answer, which it ACKs.
 func istiod(t *testing.T, i *isthmus) (next func() []string) {
 	t.Helper()
+	all := istiodOf(t, i, entryType)
+	return func() []string {
+		t.Helper()
+		return slices.Sorted(maps.Keys(all()))
+	}
+}
+
+// istiodOf is istiod for any type, with the resources by name.
+func istiodOf(t *testing.T, i *isthmus, typeURL string) (next func() map[string]*mcpapi.Resource) {
+	t.Helper()
 	await(t, "readiness", func() error {
 		if code, body, err := i.get("/readyz"); code != 200 || err != nil {
 			return fmt.Errorf("%d %s %w", code, body, err)
@@ -36,28 +46,28 @@ func istiod(t *testing.T, i *isthmus) (next func() []string) {
 		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"GENERATOR": structpb.NewStringValue("api")}},
 	}
 	say := func(m *discoveryv3.DiscoveryRequest) {
-		m.TypeUrl = entryType
+		m.TypeUrl = typeURL
 		if err := wire.Send(m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	say(&discoveryv3.DiscoveryRequest{Node: node, ResponseNonce: "made up"})
-	return func() []string {
+	return func() map[string]*mcpapi.Resource {
 		t.Helper()
 		m, err := wire.Recv()
 		if err != nil {
 			t.Fatal(err)
 		}
 		say(&discoveryv3.DiscoveryRequest{VersionInfo: m.GetVersionInfo(), ResponseNonce: m.GetNonce()})
-		names := map[string]bool{}
+		all := map[string]*mcpapi.Resource{}
 		for _, body := range m.GetResources() {
 			r := &mcpapi.Resource{}
 			if err := body.UnmarshalTo(r); err != nil {
 				t.Fatal(err)
 			}
-			names[r.GetMetadata().GetName()] = true
+			all[r.GetMetadata().GetName()] = r
 		}
-		return slices.Sorted(maps.Keys(names))
+		return all
 	}
 }
 

@@ -137,7 +137,8 @@ func printSources(c *cobra.Command, sources []admin.Source, detail bool) error {
 		return err
 	}
 	for _, s := range sources {
-		term.WithoutEffect(c.OutOrStdout(), s.Name+": ", s.Ignored)
+		term.ByKind(c.OutOrStdout(), s.Name+": carried for control planes: ", s.Carried)
+		term.ByKind(c.OutOrStdout(), s.Name+": without effect here: ", s.Ignored)
 	}
 	for _, s := range sources {
 		printRejected(c, s)

@@ -129,14 +129,14 @@ func Count(n int, noun string) string {
 // mostKinds bounds the printed kinds of objects.
 const mostKinds = 20
 
-// WithoutEffect prints a line for each kind of ignored objects, with their number. Each
-// line has the same beginning.
-func WithoutEffect(w io.Writer, beginning string, kinds map[string]int) {
+// ByKind prints a line for each kind of objects, with their number. Each line has the same
+// beginning.
+func ByKind[K ~string](w io.Writer, beginning string, kinds map[K]int) {
 	names := slices.Sorted(maps.Keys(kinds))
 	for _, kind := range names[:min(mostKinds, len(names))] {
-		Say(w, "%swithout effect here: %s of kind %s\n", beginning, Count(kinds[kind], "object"), kind)
+		Say(w, "%s%s of kind %s\n", beginning, Count(kinds[kind], "object"), string(kind))
 	}
 	if more := len(names) - mostKinds; more > 0 {
-		Say(w, "%swithout effect here: objects of %d more kinds; -o json shows all of them\n", beginning, more)
+		Say(w, "%sobjects of %d more kinds; -o json shows all of them\n", beginning, more)
 	}
 }

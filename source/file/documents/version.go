@@ -36,11 +36,11 @@ func (d *doc) ref() model.Ref { return d.object.Ref }
 
 func known(ref model.Ref) bool { return ref != (model.Ref{}) }
 
-// Parse reads the text of the file at place. Memory bounds the bytes for each of its
-// documents.
-func Parse(place string, text []byte, memory int64) *Version {
+// Parse reads the text of the file at place, with further kinds to carry. Memory bounds the
+// bytes for each of its documents.
+func Parse(place string, text []byte, carry istio.Carry, memory int64) *Version {
 	v := &Version{sum: sha256.Sum256(text), size: len(text), ignored: map[string]int{}}
-	for object := range istio.ReadWithin(text, memory) {
+	for object := range istio.ReadWithin(text, carry, memory) {
 		if object.Ignored {
 			v.ignored[object.Kind]++
 			continue
