@@ -1,8 +1,8 @@
 // Package file reads a registry that is a folder of Istio manifests.
 //
 // Every *.yaml, *.yml and *.json below the folder, at any depth, contains documents.
-// ServiceEntry, WorkloadEntry, WorkloadGroup and Sidecar objects of
-// networking.istio.io become records. Objects of other kinds are counted and left
+// Objects of the kinds that package convert/istio reads, and of those that the
+// configuration carries, become records. Objects of other kinds are counted and left
 // out. An invalid document is rejected with its file, line, field and remedy, while
 // everything beside it goes on. Package convert/istio validates documents and makes
 // records of them. This package follows the files, and decides which of several files

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // apiServer is as much of an API server as a reader of objects meets: lists and watches
@@ -333,15 +335,14 @@ func status(code int, reason string) object {
 
 func rejection(code int, reason string) *http.Response { return answer(code, status(code, reason)) }
 
-// The API that each resource is of.
-var (
-	kinds = map[string]string{
-		"services": "Service", "endpointslices": "EndpointSlice", "nodes": "Node", "pods": "Pod",
-		"serviceentries": "ServiceEntry", "workloadentries": "WorkloadEntry", "workloadgroups": "WorkloadGroup", "sidecars": "Sidecar",
+// The kind and the API version of each resource.
+var kinds, versions = served()
+
+func served() (kinds, versions map[string]string) {
+	kinds = map[string]string{"services": "Service", "endpointslices": "EndpointSlice", "nodes": "Node", "pods": "Pod"}
+	versions = map[string]string{"services": "v1", "endpointslices": "discovery.k8s.io/v1", "nodes": "v1", "pods": "v1"}
+	for _, d := range istio.Definitions() {
+		kinds[d.Resource()], versions[d.Resource()] = d.Name, d.Group+"/"+d.Version
 	}
-	versions = map[string]string{
-		"services": "v1", "endpointslices": "discovery.k8s.io/v1", "nodes": "v1", "pods": "v1",
-		"serviceentries": "networking.istio.io/v1", "workloadentries": "networking.istio.io/v1",
-		"workloadgroups": "networking.istio.io/v1", "sidecars": "networking.istio.io/v1",
-	}
-)
+	return kinds, versions
+}

@@ -45,6 +45,9 @@ type Config struct {
 	ClusterLocal []string `json:"clusterLocal"`
 	// Istio enables reading Istio's objects.
 	Istio bool `json:"istio"`
+	// Carry names the kinds of Istio that are passed on to control planes unchanged; none by
+	// default.
+	Carry istio.Carry `json:"carry"`
 	// Pods enables reading pods, for labels and service accounts of endpoints.
 	Pods bool `json:"pods"`
 }
@@ -84,7 +87,7 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("clusterLocal[%d]: %q names no Services: write namespace/name, or namespace/* for all of a namespace", i, pattern))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.Carry.Validate())...)
 }
 
 // clusterLocal are patterns of excluded Services, as in [Config].
@@ -148,12 +151,12 @@ func (c *Config) cluster() kubernetes.Cluster {
 	return kubernetes.Cluster{Domain: c.Domain, Network: c.Network, Name: c.Cluster}
 }
 
-// definitions returns the kinds of Istio's objects to read.
+// definitions returns the kinds of Istio's objects to read or carry.
 func (c *Config) definitions() []istio.Definition {
 	if !c.Istio {
-		return nil
+		return c.Carry.Definitions()
 	}
-	return istio.Understood()
+	return append(istio.Understood(), c.Carry.Definitions()...)
 }
 
 // namespaces returns the namespaces to list separately: some, or "" for all at once.

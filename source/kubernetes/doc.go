@@ -1,6 +1,6 @@
 // Package kubernetes mirrors a cluster: its Services and EndpointSlices, with the data of
-// Nodes and Pods about endpoints, and Istio's ServiceEntry, WorkloadEntry, WorkloadGroup and
-// Sidecar.
+// Nodes and Pods about endpoints, and the kinds of Istio that package convert/istio reads or
+// the configuration carries.
 //
 // Each kind is listed and watched by itself. Services and EndpointSlices are required. If
 // another kind is absent from the cluster, or may not be read, the source reports it and

@@ -25,7 +25,7 @@ type kind struct {
 	resource  string // as in paths of the API
 	namespace string // the only one it is read in; empty for all, and for cluster-wide kinds
 	required  bool
-	off       string // the setting that disables the kind; empty if it is always read
+	off       string // how a setting disables the kind; empty if it is always read
 	example   func() runtime.Object
 	api       api
 	// read reduces an object to its kept part. The function uses no shared state.
@@ -91,14 +91,18 @@ func (c *Config) kindsIn(namespace string, core, discovery rest.Interface, objec
 	}}
 	if c.Pods {
 		list = append(list, kind{
-			resource: pods, namespace: namespace, off: "pods: false", example: func() runtime.Object { return &corev1.Pod{} },
+			resource: pods, namespace: namespace, off: "set pods: false", example: func() runtime.Object { return &corev1.Pod{} },
 			api:  typed{core, pods, namespace, func() runtime.Object { return &corev1.PodList{} }},
 			read: func(o any) any { return readAs(o, func(p *corev1.Pod) any { return convert.ReadPod(p) }) },
 		})
 	}
 	for _, of := range c.definitions() {
+		off := "set istio: false"
+		if !of.IsRead() {
+			off = "leave " + of.Name + " out of carry"
+		}
 		list = append(list, kind{
-			resource: of.Resource(), namespace: namespace, off: "istio: false", example: func() runtime.Object { return &unstructured.Unstructured{} },
+			resource: of.Resource(), namespace: namespace, off: off, example: func() runtime.Object { return &unstructured.Unstructured{} },
 			api:  &untyped{client: objects, of: of, namespace: namespace},
 			read: func(o any) any { return readAs(o, readIstio) },
 		})

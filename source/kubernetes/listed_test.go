@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/kubernetes"
@@ -141,16 +142,17 @@ type registry struct {
 	api        *apiServer
 	slices     map[string]object
 	namespaces []string // as the sources have them
+	carry      istio.Carry
 }
 
 func newRegistry(listOnly bool, namespaces ...string) *registry {
-	return &registry{newAPIServer(listOnly), map[string]object{}, namespaces}
+	return &registry{api: newAPIServer(listOnly), slices: map[string]object{}, namespaces: namespaces}
 }
 
 // Open implements [sourcetest.Registry].
 func (r *registry) Open(env source.Env) source.Source {
 	c := kubernetes.Kind().New().(*kubernetes.Config) //nolint:forcetypeassert // the kind's own
-	c.Domain, c.Namespaces = "example", r.namespaces
+	c.Domain, c.Namespaces, c.Carry = "example", r.namespaces, r.carry
 	s := kubernetes.New(*c, env)
 	s.Reach(&rest.Config{Host: "http://api.test", Transport: r.api})
 	return &short{s}

@@ -132,5 +132,5 @@ func (k *kind) orTurnOff() string {
 	if k.off == "" {
 		return ""
 	}
-	return ", or set " + k.off
+	return ", or " + k.off
 }

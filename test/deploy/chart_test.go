@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 )
 
@@ -308,13 +309,18 @@ func TestRightsToReadAreTheLeast(t *testing.T) {
 	const whole = "[{[list watch] [] [services nodes pods] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []} " +
 		"{[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []} " + events + "]"
 	const least = "[{[list watch] [] [services nodes] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []} " + events + "]"
+	carried := func(resources string) string {
+		return strings.TrimSuffix(least, events+"]") + "{[list watch] [networking.istio.io security.istio.io telemetry.istio.io extensions.istio.io] [" + resources + "] [] []} " + events + "]"
+	}
 	for sources, want := range map[string]string{
-		"[{name: here, kubernetes: {}}]":                                                           whole,
-		"[{name: here, kubernetes: }]":                                                             whole,
-		"[{name: here, kubernetes: {pods: false, istio: false}}]":                                  least,
-		"[{name: a, kubernetes: {istio: false}}, {name: b, kubernetes: {pods: false}}]":            whole,
-		"[{name: there, kubernetes: {kubeconfig: /east}}, {name: files, file: {path: /registry}}]": "",
-		"[{name: there, kubernetes: {context: east}}]":                                             "",
+		"[{name: here, kubernetes: {}}]":                                                whole,
+		"[{name: here, kubernetes: }]":                                                  whole,
+		"[{name: here, kubernetes: {pods: false, istio: false}}]":                       least,
+		"[{name: a, kubernetes: {istio: false}}, {name: b, kubernetes: {pods: false}}]": whole,
+		"[{name: a, kubernetes: {pods: false, istio: false, carry: [Telemetry, Gateway]}}, {name: b, kubernetes: {pods: false, istio: false, carry: [AuthorizationPolicy]}}]": carried(`authorizationpolicies gateways telemetries`),
+		"[{name: a, kubernetes: {pods: false, istio: false, carry: [all]}}]":                                                                                                  carried("*"),
+		"[{name: there, kubernetes: {kubeconfig: /east}}, {name: files, file: {path: /registry}}]":                                                                            "",
+		"[{name: there, kubernetes: {context: east}}]":                                                                                                                        "",
 	} {
 		o := render(t, from+sources+"\n")
 		if _, granted := o["ClusterRole bridge-mesh-source"]; !granted {
@@ -340,6 +346,19 @@ func TestRightsToReadAreTheLeast(t *testing.T) {
 	}
 }
 
+// The chart gives the rights for each kind that can be carried by the name that the kind has
+// in an API server.
+func TestRightsToEachCarriedKindAreGiven(t *testing.T) {
+	t.Parallel()
+	for _, d := range (convert.Carry{convert.Everything}).Definitions() {
+		o := render(t, "config:\n  outputs: {xds: {listen: ':15010', insecure: true}}\n  sources: [{name: a, kubernetes: {istio: false, carry: ["+d.Name+"]}}]\nrbac: {events: false}\n")
+		rules := get[rbacv1.ClusterRole](t, o, "ClusterRole bridge-mesh-source").Rules
+		if last := rules[len(rules)-1]; !slices.Equal(last.Resources, []string{d.Resource()}) || !slices.Contains(last.APIGroups, d.Group) {
+			t.Errorf("to carry %s it may %v", d.Name, last)
+		}
+	}
+}
+
 // With namespaces, a source's rights are of these alone; nodes are in none.
 func TestRightsFollowTheNamespacesOfSources(t *testing.T) {
 	t.Parallel()
@@ -349,6 +368,8 @@ func TestRightsFollowTheNamespacesOfSources(t *testing.T) {
 		"[{name: a, kubernetes: {namespaces: [shop], istio: false}}]": plain,
 		"[{name: a, kubernetes: {namespaces: [shop], istio: false}}, {name: b, kubernetes: {namespaces: [shop], pods: false}}]": plain +
 			" {[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []}",
+		"[{name: a, kubernetes: {namespaces: [alpha, shop], istio: false, carry: [Gateway]}}, {name: b, kubernetes: {namespaces: [alpha], carry: [Telemetry]}}]": plain +
+			" {[list watch] [networking.istio.io security.istio.io telemetry.istio.io extensions.istio.io] [gateways] [] []}",
 	} {
 		o := render(t, from+sources+"\n")
 		if got := fmt.Sprint(get[rbacv1.ClusterRole](t, o, "ClusterRole bridge-mesh-source").Rules); got != "[{[list watch] [] [nodes] [] []}]" {
