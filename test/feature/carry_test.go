@@ -137,3 +137,24 @@ func startCarrying(t *testing.T, files *registry, kind string) (i *isthmus, addr
 	i = launch(t, load(t, text), []*registry{files}, func(a *app.App) { address = a.Addr("mcp").String() })
 	return i, address
 }
+
+// A folder that is gone, and one that is back empty, take no carried object away.
+func TestCarriedObjectsSurviveTheLossOfTheirFolder(t *testing.T) {
+	t.Parallel()
+	files := newRegistry(t, "files")
+	rule, _ := istio.ByName("DestinationRule")
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: []string{"{address: 10.0.0.1}"}})
+	files.Write("rule.yaml", carriedObject(rule, "{host: reviews}"))
+	isthmus, _ := startCarrying(t, files, rule.Name)
+	isthmus.AwaitSource("files", "live", "")
+	for _, change := range []struct {
+		state string
+		do    func()
+	}{{"stale", func() { files.Remove("") }}, {"held", files.Make}} {
+		change.do()
+		isthmus.AwaitSource("files", change.state, "")
+		if got := istiodOf(t, isthmus, rule.URL())(); len(got) != 1 {
+			t.Errorf("while the source is %s there is %v", change.state, got)
+		}
+	}
+}
