@@ -39,7 +39,7 @@ instance: %s
 sources:
 - name: files
   required: true
-  file: {path: %s}
+  file: {path: %s, carry: [all]}
 %soutputs:
   xds:
     listen: %s

@@ -23,18 +23,7 @@ func TestIstiodTakesRulesOfAnMCPSource(t *testing.T) {
 	t.Parallel()
 	rules := serveRules(t)
 	f := startFeed(t, "ruled", fmt.Sprintf("- name: rules\n  required: true\n  mcp: {address: %q, collections: [%s]}\n", rules.address, destinationRules))
-	f.WriteFile("web.yaml", fmt.Sprintf(`apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: web, namespace: %s}
-spec:
-  hosts: [web.example]
-  location: MESH_INTERNAL
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  resolution: STATIC
-  endpoints:
-  - {address: 10.0.0.1, weight: 1, labels: {version: one}}
-  - {address: 10.0.0.2, weight: 1, labels: {version: two}}
-`, f.namespace))
+	f.WriteFile("web.yaml", fmt.Sprintf(web, f.namespace))
 	f.Follow()
 	f.Await(clusterOf("web"), []string{"10.0.0.1:80 1", "10.0.0.2:80 1"})
 	subset := "outbound|80|chosen|web.example"
@@ -45,6 +34,43 @@ spec:
 	rules.Set(t, f.namespace, "two")
 	f.Await(subset, []string{"10.0.0.2:80 1"})
 	rules.Set(t, f.namespace, "")
+	f.Await(subset, nil)
+	f.Await(clusterOf("web"), []string{"10.0.0.1:80 1", "10.0.0.2:80 1"})
+}
+
+// web is a service of two versions, in a namespace.
+const web = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: web, namespace: %s}
+spec:
+  hosts: [web.example]
+  location: MESH_INTERNAL
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints:
+  - {address: 10.0.0.1, weight: 1, labels: {version: one}}
+  - {address: 10.0.0.2, weight: 1, labels: {version: two}}
+`
+
+// TestIstiodTakesRulesOfAFolder has a DestinationRule pass from a file through an Isthmus to
+// an istiod, which applies it.
+func TestIstiodTakesRulesOfAFolder(t *testing.T) {
+	t.Parallel()
+	f := startFeed(t, "folded")
+	f.WriteFile("web.yaml", fmt.Sprintf(web, f.namespace))
+	write := func(spec string) {
+		f.WriteFile("rule.yaml", fmt.Sprintf("apiVersion: networking.istio.io/v1beta1\nkind: DestinationRule\nmetadata: {name: web, namespace: %s}\nspec: %s\n", f.namespace, spec))
+	}
+	f.Follow()
+	f.Await(clusterOf("web"), []string{"10.0.0.1:80 1", "10.0.0.2:80 1"})
+	subset := "outbound|80|chosen|web.example"
+	f.Await(subset, nil)
+
+	write("{host: web.example, subsets: [{name: chosen, labels: {version: one}}]}")
+	f.Await(subset, []string{"10.0.0.1:80 1"})
+	write("{host: web.example, subsets: [{name: chosen, labels: {version: two}}]}")
+	f.Await(subset, []string{"10.0.0.2:80 1"})
+	f.WriteFile("rule.yaml", "# nothing\n")
 	f.Await(subset, nil)
 	f.Await(clusterOf("web"), []string{"10.0.0.1:80 1", "10.0.0.2:80 1"})
 }
