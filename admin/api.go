@@ -90,7 +90,7 @@ func (a api) service(w http.ResponseWriter, r *http.Request) {
 		shape := serviceShape(service, outputs, unserved, conflicts)
 		shape.LastChanged, shape.LastChangedAge = service.Changed, age(now, service.Changed)
 		shape.Records = contributors(service, held, now)
-		shape.Instances = instances(service, unserved, held)
+		shape.Instances = instances(service, unserved, held, now)
 		list = append(list, shape)
 	}
 	if len(list) == 0 {
@@ -183,18 +183,23 @@ func contributors(service *catalog.Service, held model.Holds, now time.Time) []C
 	return list
 }
 
-func instances(service *catalog.Service, unserved unserved, held model.Holds) []EndpointClaim {
+func instances(service *catalog.Service, unserved unserved, held model.Holds, now time.Time) []EndpointClaim {
 	list := []EndpointClaim{}
 	for _, port := range service.Ports {
 		var last catalog.Endpoint
+		counts := 0 // the position of the claim that counts for the endpoint
 		for e := range service.Endpoints(port.Number).Claims() {
 			first := last.Instance == nil || last.Address != e.Address || last.Port != e.Port
 			shape := claimShape(port.Number, e, first)
 			_, shape.Held = held.Of(e.Record, e.Owner())
 			if first {
+				counts = len(list)
 				shape.Unserved = unserved[catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}]
 			}
 			list = append(list, shape)
+			if at := e.Changed(); at.After(list[counts].LastChanged) {
+				list[counts].LastChanged, list[counts].LastChangedAge = at, age(now, at)
+			}
 			last = e
 		}
 	}

@@ -76,7 +76,7 @@ type Service struct {
 	Endpoints  Counts   `json:"endpoints"`
 	Revision   uint64   `json:"revision"`
 	// LastChanged is when the service or an endpoint last changed, with one host only. It is
-	// missing if that was before the start of this process.
+	// missing if nothing has changed since the first listings after the start of this process.
 	LastChanged    time.Time       `json:"lastChanged,omitzero"`
 	LastChangedAge string          `json:"lastChangedAge,omitempty"` // since then
 	Stale          int             `json:"stale,omitempty"`          // records that are not their source's newest version
@@ -132,21 +132,26 @@ type Contributor struct {
 
 // EndpointClaim is one record's claim that an endpoint serves a port.
 type EndpointClaim struct {
-	ServicePort uint32            `json:"servicePort"`
-	Address     string            `json:"address"`
-	Also        []string          `json:"additionalAddresses,omitempty"`
-	Port        uint32            `json:"port,omitempty"`
-	Health      string            `json:"health"`
-	Record      string            `json:"record"`
-	Path        []string          `json:"path,omitempty"`     // the Isthmuses that it came through
-	Counts      bool              `json:"counts"`             // the first record of an endpoint gives its attributes
-	Held        bool              `json:"held,omitempty"`     // its source no longer lists it
-	Unserved    string            `json:"unserved,omitempty"` // why no client is given the endpoint, on the claim that counts
-	Labels      map[string]string `json:"labels,omitempty"`
-	Locality    string            `json:"locality,omitempty"`
-	Network     string            `json:"network,omitempty"`
-	Node        string            `json:"node,omitempty"`
-	Weight      uint32            `json:"weight,omitempty"`
+	ServicePort uint32   `json:"servicePort"`
+	Address     string   `json:"address"`
+	Also        []string `json:"additionalAddresses,omitempty"`
+	Port        uint32   `json:"port,omitempty"`
+	Health      string   `json:"health"`
+	Record      string   `json:"record"`
+	Path        []string `json:"path,omitempty"`     // the Isthmuses that it came through
+	Counts      bool     `json:"counts"`             // the first record of an endpoint gives its attributes
+	Held        bool     `json:"held,omitempty"`     // its source no longer lists it
+	Unserved    string   `json:"unserved,omitempty"` // why no client is given the endpoint, on the claim that counts
+	// LastChanged is when the endpoint came, or a record of it last came, changed or went, on
+	// the claim that counts. It is missing if the endpoint has not changed since the first
+	// listings after the start of this process.
+	LastChanged    time.Time         `json:"lastChanged,omitzero"`
+	LastChangedAge string            `json:"lastChangedAge,omitempty"` // since then
+	Labels         map[string]string `json:"labels,omitempty"`
+	Locality       string            `json:"locality,omitempty"`
+	Network        string            `json:"network,omitempty"`
+	Node           string            `json:"node,omitempty"`
+	Weight         uint32            `json:"weight,omitempty"`
 }
 
 // Client is a client as GET /api/v1/clients shows it.

@@ -66,7 +66,7 @@ func (s *step) dissolve(old *Service) (*Service, map[EndpointID]struct{}) {
 // swapAll applies changes of single instances. It returns the endpoints, and the changed
 // ones.
 func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) (map[uint32]*Endpoints, map[EndpointID]struct{}) {
-	changes := newEdit(before)
+	changes := newEdit(before, momentOf(s.committed))
 	for _, w := range swaps {
 		by := s.records[w.by.ref] // the record may have been replaced in the same step
 		if by == nil || !slices.Contains(taken, by) {
@@ -94,7 +94,7 @@ func (s *step) brings(by *serviceRecord, instance *Instance) bool {
 
 // gather builds the endpoints of a service from all its records.
 func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoints {
-	changes := newEdit(nil)
+	changes := newEdit(nil, momentOf(s.committed))
 	for _, by := range taken {
 		for _, instance := range s.owned[by.ref] {
 			s.claim(changes, by, instance, true)
@@ -105,7 +105,7 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 			}
 		})
 		if s.standsForItself(by, key.Host) {
-			s.claim(changes, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: key.Host}}, true)
+			s.claim(changes, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: key.Host}, changed: changes.at}, true)
 		}
 	}
 	return changes.finish()

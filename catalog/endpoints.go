@@ -157,6 +157,7 @@ func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 
 // edit is a change of one service's endpoints in the making.
 type edit struct {
+	at     moment // of the commit
 	before map[uint32]*Endpoints
 	ports  map[uint32]*portEdit
 }
@@ -172,8 +173,8 @@ type portEdit struct {
 	written []claim
 }
 
-func newEdit(before map[uint32]*Endpoints) *edit {
-	return &edit{before, map[uint32]*portEdit{}}
+func newEdit(before map[uint32]*Endpoints, at moment) *edit {
+	return &edit{at, before, map[uint32]*portEdit{}}
 }
 
 func (e *edit) port(number uint32) *portEdit {
@@ -212,13 +213,19 @@ func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 
 // counting returns the instance that counts for c's endpoint; nil if there is none.
 func counting(claims immutable.Map[claim, *Instance], c claim) *Instance {
+	_, instance := firstOf(claims, c)
+	return instance
+}
+
+// firstOf returns the claim that counts for c's endpoint; a nil instance if there is none.
+func firstOf(claims immutable.Map[claim, *Instance], c claim) (claim, *Instance) {
 	for first, instance := range claims.From(claim{address: c.address, port: c.port, rank: -1}) {
 		if first.sameEndpoint(c) {
-			return instance
+			return first, instance
 		}
 		break
 	}
-	return nil
+	return claim{}, nil
 }
 
 func (t *EndpointCounts) count(instance *Instance, port uint32, by int) {
@@ -247,7 +254,7 @@ func (e *edit) finish() map[uint32]*Endpoints {
 	after := make(map[uint32]*Endpoints, len(e.before))
 	maps.Copy(after, e.before)
 	for number, p := range e.ports {
-		if now := p.finish(); now != nil {
+		if now := p.finish(e.at); now != nil {
 			after[number] = now
 		} else {
 			delete(after, number)
@@ -269,8 +276,8 @@ func (e *edit) changed(after map[uint32]*Endpoints) map[EndpointID]struct{} {
 
 // finish returns the endpoints before the edit if nothing differs, and nil if there are
 // none any more.
-func (p *portEdit) finish() *Endpoints {
-	claims := p.claims.Map()
+func (p *portEdit) finish(at moment) *Endpoints {
+	claims := p.claims.View()
 	same := func(c claim) bool {
 		was, _ := p.before.claims.Get(c)
 		is, _ := claims.Get(c)
@@ -282,7 +289,26 @@ func (p *portEdit) finish() *Endpoints {
 	case claims.Len() == 0:
 		return nil
 	default:
-		return &Endpoints{EndpointCounts: p.tally, claims: claims, weights: p.weighing.finish(), accounts: p.accounts.finish()}
+		p.stampLosses(at)
+		return &Endpoints{EndpointCounts: p.tally, claims: p.claims.Map(), weights: p.weighing.finish(), accounts: p.accounts.finish()}
+	}
+}
+
+// stampLosses stamps the endpoints that lost a claim and keep others: no record of them has
+// the time of that change. The stamp is lost when the service's endpoints are collected anew
+// on another port or in another order.
+func (p *portEdit) stampLosses(at moment) {
+	claims := p.claims.View()
+	for _, c := range p.written {
+		_, was := p.before.claims.Get(c)
+		if _, is := claims.Get(c); is || !was {
+			continue
+		}
+		if first, instance := firstOf(claims, c); instance != nil {
+			stamped := *instance
+			first.record, stamped.changed = &stamped.Record, at
+			p.claims.Set(first, &stamped)
+		}
 	}
 }
 

@@ -265,3 +265,64 @@ func TestServicesHaveTheTimeOfTheirLastChange(t *testing.T) {
 		t.Errorf("a service that a snapshot brought changed at %s", at)
 	}
 }
+
+// An endpoint has the time of the commit with which a record of it came, changed or went. A
+// change of its neighbour or of the service gives it no other time.
+func TestEndpointsHaveTheTimeOfTheirLastChange(t *testing.T) {
+	t.Parallel()
+	first := func(weight uint32) model.Record { return endpoint("a", "shop/1", "10.0.0.1", weight) }
+	second := func(weight uint32) model.Record { return endpoint("a", "shop/2", "10.0.0.2", weight) }
+	stale := first(3)
+	stale.Status = model.Status{Stale: "a port is missing", Since: time.Unix(5, 0)}
+	elsewhere := func(source string) model.Record {
+		moved := service(source, "shop", "shop")
+		moved.Spec = model.Service{Hosts: model.ListOf("shop"), Ports: model.ListOf(model.Port{Number: 81, Name: "http", Protocol: "HTTP"}), Resolution: model.ResolutionStatic}
+		return moved
+	}
+	batches := []model.Batch{batch(upserts(shopRecord, service("b", "shop", "shop"), first(1), second(1)), end(1))}
+	steps := []struct {
+		name          string
+		events        []model.Event
+		first, second int64 // the expected times in seconds; zero if unknown
+	}{
+		{name: "a snapshot of the store"},
+		{name: "a weight changes", events: upserts(first(3)), first: 1},
+		{name: "the other weight changes", events: upserts(second(3)), first: 1, second: 2},
+		{name: "a status changes beside a weight", events: upserts(stale, second(4)), first: 1, second: 3},
+		{name: "the service has another port", events: upserts(elsewhere("a"), elsewhere("b")), first: 1, second: 3},
+		{name: "a record of another source comes", events: upserts(endpoint("b", "shop/1", "10.0.0.1", 7)), first: 5, second: 3},
+		{name: "the record that counts goes", events: deletes(first(3)), first: 6, second: 3},
+		{name: "it comes back", events: upserts(first(3)), first: 7, second: 3},
+		{name: "the other one goes", events: deletes(endpoint("b", "shop/1", "10.0.0.1", 7)), first: 8, second: 3},
+	}
+	for i, step := range steps[1:] {
+		commit := batch(step.events)
+		commit.Committed = time.Unix(int64(i+1), 0)
+		batches = append(batches, commit)
+	}
+	p := run(t, nil, batches...)
+	changed := func(s *catalog.Snapshot, address string) (at time.Time) {
+		service, _ := s.Service(shop)
+		for _, port := range service.Ports {
+			for e := range service.Endpoints(port.Number).Claims() {
+				if e.Address == address && e.Changed().After(at) {
+					at = e.Changed()
+				}
+			}
+		}
+		return at
+	}
+	unix := func(seconds int64) time.Time {
+		if seconds == 0 {
+			return time.Time{}
+		}
+		return time.Unix(seconds, 0)
+	}
+	for i, step := range steps {
+		for address, want := range map[string]time.Time{"10.0.0.1": unix(step.first), "10.0.0.2": unix(step.second)} {
+			if got := changed(p.snapshots[i], address); !got.Equal(want) {
+				t.Errorf("%s: %s changed at %s, want %s", step.name, address, got, want)
+			}
+		}
+	}
+}

@@ -20,11 +20,9 @@ func newSelection() *selection {
 	return &selection{map[model.Ref]*Instance{}, map[pair]map[model.Ref]*Instance{}, map[pair]map[model.Ref]*serviceRecord{}, map[*Instance]model.List[string]{}}
 }
 
-// put adds a workload, replaces it, or with a nil instance removes it. It
-// returns the workload before.
-func (s *selection) put(ref model.Ref, instance *Instance) (before *Instance) {
-	before = s.workloads[ref]
-	if before != nil {
+// put adds a workload, replaces it, or with a nil instance removes it.
+func (s *selection) put(ref model.Ref, instance *Instance) {
+	if before := s.workloads[ref]; before != nil {
 		delete(s.workloads, ref)
 		for name, value := range before.Labels.All() {
 			drop(s.labelled, pair{ref.Namespace, name, value}, ref)
@@ -36,7 +34,6 @@ func (s *selection) put(ref model.Ref, instance *Instance) (before *Instance) {
 			add(s.labelled, pair{ref.Namespace, name, value}, ref, instance)
 		}
 	}
-	return before
 }
 
 // mayServe reports whether a workload may be an endpoint of a host.

@@ -199,8 +199,30 @@ type Instance struct {
 	Record model.Ref
 	model.Endpoint
 	// Path is the path of the record. It is empty for a workload.
-	Path  model.Path
-	owner uint32 // length of the owning service's name, which begins the record's name
+	Path    model.Path
+	owner   uint32 // length of the owning service's name, which begins the record's name
+	changed moment // when the record came or its content last changed
+}
+
+// moment is a time in nanoseconds since 1970, at a third of the memory of a [time.Time]. Zero
+// is an unknown time.
+type moment int64
+
+func momentOf(t time.Time) moment {
+	if t.IsZero() {
+		return 0
+	}
+	return moment(t.UnixNano())
+}
+
+// Changed returns the time of the commit with which the record came, its content last
+// changed, or another record of the same endpoint went. It is zero for a record that has not
+// changed since its snapshot of the store, such as one restored from disk.
+func (i *Instance) Changed() time.Time {
+	if i.changed == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i.changed))
 }
 
 func instanceOf(r *model.Record, spec model.Endpoint) *Instance {

@@ -110,6 +110,7 @@ func (s *step) putEndpoint(ref, owner model.Ref, r *model.Record) {
 	var instance *Instance
 	if spec, ok := specOf[model.Endpoint](r); ok {
 		instance = instanceOf(r, spec)
+		s.stamp(instance, old)
 		add(s.owned, owner, ref.Name, instance)
 	} else {
 		drop(s.owned, owner, ref.Name)
@@ -148,20 +149,31 @@ func (s *step) disown(ref model.Ref) {
 
 func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 	var instance *Instance
+	old := s.workloads[ref]
 	if spec, ok := specOf[model.Workload](r); ok {
 		instance = instanceOf(r, spec.Endpoint)
 		instance.Path = "" // the selection was made here, wherever the workload came from
+		s.stamp(instance, old)
 		if spec.Only.Len() > 0 {
 			s.confined[instance] = spec.Only
 		}
 	}
-	old := s.selection.put(ref, instance)
+	s.selection.put(ref, instance)
 	defer delete(s.confined, old)
 	if old != nil {
 		s.selecting(old, func(by *serviceRecord) { s.swapIn(by, old, nil) })
 	}
 	if instance != nil {
 		s.selecting(instance, func(by *serviceRecord) { s.swapIn(by, nil, instance) })
+	}
+}
+
+// stamp sets the time of a new instance. Other fields of a record can change while its
+// instance stays the same.
+func (s *step) stamp(instance, old *Instance) {
+	instance.changed = momentOf(s.committed)
+	if instance.same(old) {
+		instance.changed = old.changed
 	}
 }
 

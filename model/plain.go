@@ -101,9 +101,6 @@ func (w *plainWriter) endpoint(e *Endpoint) {
 			}
 		})
 	}
-	if e.Exact {
-		w.literal(`,"exact":true`)
-	}
 	if e.Labels.Len() > 0 {
 		w.literal(`,"labels":`)
 		w.object(func() {
@@ -126,6 +123,9 @@ func (w *plainWriter) endpoint(e *Endpoint) {
 	if e.Weight != 0 {
 		w.literal(`,"weight":`)
 		w.b = strconv.AppendUint(w.b, uint64(e.Weight), 10)
+	}
+	if e.Exact {
+		w.literal(`,"exact":true`)
 	}
 	w.optional(`,"serviceAccount":`, e.ServiceAccount)
 	w.optional(`,"health":`, string(e.Health))

@@ -162,7 +162,6 @@ func (r *plainReader) endpoint(e *Endpoint) {
 	if r.maybe(`,"ports":`) {
 		e.Ports = r.ports()
 	}
-	e.Exact = r.maybe(`,"exact":true`)
 	if r.maybe(`,"labels":`) {
 		e.Labels = r.labels()
 	}
@@ -174,6 +173,7 @@ func (r *plainReader) endpoint(e *Endpoint) {
 	if r.maybe(`,"weight":`) {
 		e.Weight = uint32(r.number(1<<32 - 1))
 	}
+	e.Exact = r.maybe(`,"exact":true`)
 	e.ServiceAccount = r.shared.text(r.optional(`,"serviceAccount":`))
 	e.Health = Health(r.shared.text(r.optional(`,"health":`)))
 }

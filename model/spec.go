@@ -119,18 +119,18 @@ type Endpoint struct {
 	Also List[string] `json:"additionalAddresses,omitzero"`
 	// Ports gives the port by the name of the service's port, where it differs
 	// from the service's own target port.
-	Ports Map[uint32] `json:"ports,omitzero"`
+	Ports    Map[uint32] `json:"ports,omitzero"`
+	Labels   Labels      `json:"labels,omitzero"`
+	Network  string      `json:"network,omitempty"`
+	Locality Locality    `json:"locality,omitzero"`
+	Node     string      `json:"node,omitempty"`   // the name of its machine in its cluster
+	Weight   uint32      `json:"weight,omitempty"` // relative; zero means 1
 	// Exact means that Ports is complete: the endpoint does not serve other ports. Registries
 	// in which each instance announces its own listeners set it; Istio's manifests cannot
-	// express it.
-	Exact          bool     `json:"exact,omitempty"`
-	Labels         Labels   `json:"labels,omitzero"`
-	Network        string   `json:"network,omitempty"`
-	Locality       Locality `json:"locality,omitzero"`
-	Node           string   `json:"node,omitempty"`   // the name of its machine in its cluster
-	Weight         uint32   `json:"weight,omitempty"` // relative; zero means 1
-	ServiceAccount string   `json:"serviceAccount,omitempty"`
-	Health         Health   `json:"health,omitempty"`
+	// express it. It shares a word with Weight: there are hundreds of thousands of endpoints.
+	Exact          bool   `json:"exact,omitempty"`
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	Health         Health `json:"health,omitempty"`
 }
 
 // Equal reports whether e and o are equal.

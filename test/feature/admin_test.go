@@ -69,6 +69,8 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			instances.counts bool
 			instances.health string
 			instances.labels.version string
+			instances.lastChanged string
+			instances.lastChangedAge string
 			instances.locality string
 			instances.network string
 			instances.port number
@@ -150,6 +152,9 @@ func startEventful(t *testing.T) *isthmus {
 	second.Write("shop.yaml", service{Host: reviews, Resolution: "DNS"})
 	isthmus := startWith(t, saving(loopback, t.TempDir(), first, second), first, second)
 	dial(t, isthmus, reviews+":80", "shop").AwaitAnswers("one")
+	good.Endpoints[0] = one.Endpoint("labels: {version: v1}", "locality: a/b", "network: net-1", "weight: 3") // so it has a time
+	first.Write("shop.yaml", good, service{Host: "anywhere.example", Resolution: "NONE"})
+	isthmus.Settle()
 	first.Write("shop.yaml", strings.Replace(good.String(), "number: 80", "number: 0", 1),
 		service{Host: "anywhere.example", Resolution: "NONE"}, service{Host: "Anywhere.example", Name: "again", Resolution: "NONE"},
 		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,9 @@ func newServices() *cobra.Command {
 		Short: "Show the merged services, or one with its endpoints and where each came from",
 		Long: `Services lists the services of the catalog. With a host, in upper or lower case and
 with or without a final dot, it shows that service in each namespace that has it: every
-record that speaks of it, and every endpoint. A record is stale while its newest version
+record that speaks of it, and every endpoint. CHANGED is when an endpoint came or last
+changed, in weight, health or labels, say, if it has changed since Isthmus read it first.
+A record is stale while its newest version
 is invalid, and held while its source has stopped listing it; the last good version
 is served, and the reason is shown. A conflict is between two records of the service, or
 with another service over what only one can have. The filters keep services to which a
@@ -143,8 +146,8 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		}
 		term.Say(out, "%s in namespace %s: %s, ports %s, %d of %d endpoints healthy, revision %d\n",
 			s.Host, s.Namespace, s.Resolution, ports(s), s.Endpoints.Healthy, s.Endpoints.Total, s.Revision)
-		if !s.LastChanged.IsZero() {
-			term.Say(out, "  last changed at %s\n", s.LastChanged.Local().Format("2006-01-02 15:04:05.000"))
+		if at := changed(s.LastChanged); at != "" {
+			term.Say(out, "  last changed at %s\n", at)
 		}
 		if len(s.ExportTo) > 0 {
 			term.Say(out, "  exported to %s\n", strings.Join(s.ExportTo, ", "))
@@ -167,6 +170,14 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		}
 	}
 	return nil
+}
+
+// changed returns the time of a change; nothing if it is unknown.
+func changed(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Local().Format("2006-01-02 15:04:05.000")
 }
 
 func contribution(r admin.Contributor) string {
@@ -196,7 +207,7 @@ func via(path []string) string {
 }
 
 func printInstances(c *cobra.Command, instances []admin.EndpointClaim) error {
-	header := []string{"port", "endpoint", "health", "locality", "record"}
+	header := []string{"port", "endpoint", "health", "locality", "record", "changed"}
 	left := slices.ContainsFunc(instances, func(e admin.EndpointClaim) bool { return e.Unserved != "" })
 	if left {
 		header = append(header, "unserved")
@@ -228,5 +239,5 @@ func instanceRow(e admin.EndpointClaim) []string {
 	if e.Held {
 		record += " (held)"
 	}
-	return []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, term.OrDash(e.Locality), record}
+	return []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, term.OrDash(e.Locality), record, term.OrDash(changed(e.LastChanged))}
 }
