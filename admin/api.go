@@ -15,7 +15,10 @@ import (
 )
 
 // api answers requests from the parts.
-type api struct{ parts Parts }
+type api struct {
+	parts  Parts
+	losers *losers
+}
 
 func (a api) config(w http.ResponseWriter, _ *http.Request) {
 	c := a.parts.Config()

@@ -36,7 +36,7 @@ func (a api) readyz(w http.ResponseWriter, r *http.Request) {
 	if a.parts.Store != nil {
 		say(w, "store: %s", a.parts.Store().Text)
 	}
-	for _, f := range a.parts.status(now).Findings {
+	for _, f := range a.parts.status(now, a.losers).Findings {
 		say(w, "%s", f)
 	}
 }

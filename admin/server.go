@@ -98,7 +98,8 @@ func New(parts Parts) *Server {
 	if parts.Log == nil {
 		parts.Log = slog.New(slog.DiscardHandler)
 	}
-	s, a, f, o, h := &Server{access: parts.Access}, api{parts}, feed{parts, newFollowers()}, orders{parts}, holdings{parts}
+	running, stop := context.WithCancel(context.Background())
+	s, a, f, o, h := &Server{access: parts.Access}, api{parts, newLosers(running, parts.Log)}, feed{parts, newFollowers()}, orders{parts}, holdings{parts}
 	parts.Metrics.MustRegister(&collector{parts}, measures{parts})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", a.livez)
@@ -128,6 +129,7 @@ func New(parts Parts) *Server {
 		Handler: newPacer(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: faults,
 	}
 	s.http.RegisterOnShutdown(sync.OnceFunc(func() { close(f.followers.stopping) }))
+	s.http.RegisterOnShutdown(stop)
 	return s
 }
 

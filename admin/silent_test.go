@@ -51,14 +51,14 @@ func serveSingle(t *testing.T) (engine *push.Engine, row push.Type) {
 	return engine, producer.Type(0)
 }
 
-// statusOf serves the admin API over an engine, and returns what asks it for the status.
-func statusOf(t *testing.T, engine *push.Engine) func() admin.Status {
+// statusOf serves the admin API over an output, and returns what asks it for the status.
+func statusOf(t *testing.T, clients *output.Clients) func() admin.Status {
 	t.Helper()
 	listener := bufconn.Listen(64 << 10)
 	server := admin.New(admin.Parts{
 		Sources: func() []*supervise.Supervisor { return nil }, Snapshot: catalog.Empty,
 		Outputs: func(yield func(string, output.Report) bool) {
-			yield("xds", output.Report{Clients: &output.Clients{Engine: engine}})
+			yield("xds", output.Report{Clients: clients})
 		},
 		Config: func() admin.Config { return admin.Config{} }, Missing: func() []admin.Obstacle { return nil }, Stuck: func() string { return "" },
 		Metrics: prometheus.NewRegistry(),
@@ -96,7 +96,7 @@ func statusOf(t *testing.T, engine *push.Engine) func() admin.Status {
 func TestASilentClientIsAFindingUntilItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, row := serveSingle(t)
-		status := statusOf(t, engine)
+		status := statusOf(t, &output.Clients{Engine: engine})
 		connect := func() (client *push.Subscriber, answer func()) {
 			client = engine.Connect(push.Info{ID: "web-1"}, push.Client{})
 			if err := client.Request(push.Request{Type: row, Mode: push.Delta, Wildcard: push.WildcardOn}); err != nil {

@@ -78,12 +78,12 @@ func (f *findings) sorted() []Finding {
 }
 
 func (a api) status(w http.ResponseWriter, _ *http.Request) {
-	reply(w, a.parts.Log, a.parts.status(time.Now()))
+	reply(w, a.parts.Log, a.parts.status(time.Now(), a.losers))
 }
 
 // status judges every part. It is the one source of GET /api/v1/status and
 // GET /readyz?verbose.
-func (p Parts) status(now time.Time) Status {
+func (p Parts) status(now time.Time, l *losers) Status {
 	f := findings{now: now, list: []Finding{}}
 	snapshot, outputs := p.Snapshot(), p.served()
 	clients := map[string][]push.ClientStatus{}
@@ -109,6 +109,7 @@ func (p Parts) status(now time.Time) Status {
 		clientFindings(&f, o.name, clients[o.name])
 	}
 	conflictFindings(&f, snapshot)
+	l.newest(now, snapshot, outputs).findings(&f, snapshot.Revision)
 	s := Status{
 		Version: p.Version, Started: p.Started, Age: age(now, p.Started), Ready: ready, Findings: f.sorted(),
 		Sources: len(p.Sources()), Services: snapshot.Totals().Services, Endpoints: snapshot.Totals().Endpoints, Clients: connected,

@@ -39,6 +39,11 @@ type Clients struct {
 	// clients another service has. Once ctx has ended some may be missing. It is nil for an
 	// output whose clients have none.
 	Conflicts func(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	// Losers yields the services with something that clients have from another service only,
+	// each with a conflict as in Conflicts, once for a port or more often. It is cheap enough
+	// to be asked often: it may leave out conflicts that would need a look at each endpoint. Once
+	// ctx has ended some may be missing. It is nil for an output whose clients have none.
+	Losers func(ctx context.Context, now *catalog.Snapshot) iter.Seq2[catalog.ServiceKey, catalog.Conflict]
 	// Notices returns, for a snapshot, the effects that a client's words about itself have on
 	// the services it can call. It is nil for an output without such effects.
 	Notices func(now *catalog.Snapshot) func(c push.Client) []Notice

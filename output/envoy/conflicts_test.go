@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -286,7 +287,25 @@ func TestLostDomainsAreThoseThatSomeViewLacks(t *testing.T) {
 	})
 }
 
+// compareLosers compares the losers of a snapshot without endpoints, edges and inbound ports
+// with the conflicts of each of its services.
+func compareLosers(t *rapid.T, snapshot *catalog.Snapshot) {
+	losers := maps.Collect(NewTranslator().Losers(t.Context(), snapshot, false))
+	of := NewTranslator().Conflicts(t.Context(), snapshot)
+	for s := range snapshot.Services() {
+		list := of(s)
+		if first, loses := losers[s.Key]; loses != (len(list) > 0) || loses && !slices.Contains(list, first) {
+			t.Errorf("%s is among the losers: %t with %v, and has the conflicts %v", s.Key, loses, first, list)
+		}
+		delete(losers, s.Key)
+	}
+	if len(losers) > 0 {
+		t.Errorf("there are losers that are no services: %v", losers)
+	}
+}
+
 func compareLosses(t *rapid.T, snapshot *catalog.Snapshot) {
+	compareLosers(t, snapshot)
 	w, of := NewWorld(snapshot, true, "root"), NewTranslator().Conflicts(t.Context(), snapshot)
 	lost := map[catalog.ServiceKey]map[string]bool{}
 	for _, client := range sidecarsOf("", "n", "m", "other") {
@@ -372,6 +391,7 @@ func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 			})
 		}
 		now := snapshotOfServices(services...)
+		compareLosers(t, now)
 		missed := map[string]string{}
 		for _, namespace := range []string{"a", "b", "third"} {
 			calls := newCaller(t, NewWorld(now, true, "root"), sidecarIn(namespace), "0.0.0.0")

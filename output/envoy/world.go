@@ -141,6 +141,11 @@ func (t *Translator) LoopbackConflicts(ctx context.Context, now *catalog.Snapsho
 	return conflict.Loopback(ctx, now)
 }
 
+// Losers yields the services with conflicts at sidecars. See [conflict.Losers].
+func (t *Translator) Losers(ctx context.Context, now *catalog.Snapshot, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict] {
+	return conflict.Losers(ctx, now, t.ClusterDomain, unredirected)
+}
+
 // Explain follows a call of a client through its newest resources. See [explain.Follow].
 func (t *Translator) Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *push.Encoded, call output.Call) output.Trace {
 	return explain.Follow(explain.World{Snapshot: now, Root: root, Domain: t.ClusterDomain, Read: read}, call)

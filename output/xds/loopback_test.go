@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,12 @@ func TestConflictsOfLoopbackAreThereWithASidecarOfIt(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no service %s", host)
 		}
-		return s.out.Report().Clients.Conflicts(t.Context(), now)(service)
+		clients := s.out.Report().Clients
+		list := clients.Conflicts(t.Context(), now)(service)
+		if _, loses := maps.Collect(clients.Losers(t.Context(), now))[service.Key]; loses != (len(list) > 0) {
+			t.Errorf("%s is among the losers: %t, and has the conflicts %v", host, loses, list)
+		}
+		return list
 	}
 	connect := func(mode string) raw {
 		t.Helper()

@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"slices"
@@ -117,7 +118,7 @@ func (o *opened) Run(ctx context.Context) error {
 func (o *opened) Report() output.Report {
 	t := o.translation
 	r := output.Report{Addr: o.listener.Addr(), Certificates: o.keeper, Clients: &output.Clients{
-		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts, Explain: o.explain, Named: t.Named,
+		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts, Losers: o.losers, Explain: o.explain, Named: t.Named,
 	}}
 	if t.Notices != nil {
 		r.Clients.Notices = func(now *catalog.Snapshot) func(push.Client) []output.Notice { return t.Notices(now, o.root) }
@@ -143,6 +144,11 @@ func (o *opened) conflicts(ctx context.Context, now *catalog.Snapshot) func(s *c
 		}
 		return list
 	}
+}
+
+// losers yields the services with conflicts at sidecars, as [opened.conflicts] has them.
+func (o *opened) losers(ctx context.Context, now *catalog.Snapshot) iter.Seq2[catalog.ServiceKey, catalog.Conflict] {
+	return o.envoy.Losers(ctx, now, o.server.hasUnredirected())
 }
 
 // explain follows a call of a proxy. A control plane makes no calls.

@@ -40,6 +40,9 @@ type Settings interface {
 	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// LoopbackConflicts returns further conflicts, at sidecars with INTERCEPTION_MODE NONE.
 	LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	// Losers is as in [output.Clients]. Unredirected includes the conflicts at sidecars with
+	// INTERCEPTION_MODE NONE.
+	Losers(ctx context.Context, now *catalog.Snapshot, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict]
 	// NotOffered returns a function as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
 	// Explain is as in [output.Clients], given the root namespace and the newest resources of

@@ -28,8 +28,8 @@ func newStatus() *cobra.Command {
 		Long: `Status asks a running Isthmus for everything that is unusual now: an instance that is
 not ready and the clients that wait for it, registries that cannot be read or lack much,
 rejected objects, a configuration file that is not in use, the disk, certificates,
-outputs that cannot write, clients that NACK or do not answer, and registries that
-contradict each other.
+outputs that cannot write, clients that NACK or do not answer, registries that
+contradict each other, and services that lose listeners or routes to others.
 
 It prints a line for each, errors before warnings before notices, with the command or
 the edit that helps. Errors and warnings make the exit status 1; notices do not.

@@ -2,6 +2,7 @@ package conflict
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -35,6 +36,30 @@ func Loopback(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service)
 	}
 }
 
+// Losers yields the services that lose something to another service at the listeners or routes
+// of sidecars, with the first conflict of each port. Unredirected includes the conflicts of
+// [Loopback]. In contrast to [Report], it looks at no endpoint and no edge: it costs the losers,
+// and the ports with services that changed since anybody last asked. Once ctx has ended, it
+// may yield only some of the services.
+func Losers(ctx context.Context, now *catalog.Snapshot, domain string, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict] {
+	c := report{ctx: ctx, now: now, domain: domain}
+	return func(yield func(catalog.ServiceKey, catalog.Conflict) bool) {
+		for index := range now.Ports() {
+			proxies := c.redirected()
+			if p := (node.Proxy{Mode: node.None}); unredirected && p.Opens(index.Number) {
+				proxies = append(proxies, p)
+			}
+			for _, p := range proxies {
+				for key, list := range c.at(index.Number, p) {
+					if !yield(key, list[0]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // report is one report about the services of a snapshot. It has one caller at a time.
 type report struct {
 	ctx       context.Context
@@ -61,16 +86,23 @@ func (c report) of(s *catalog.Service) (list []catalog.Conflict) {
 
 // outbound lists the conflicts at a port, for clients of every cluster.
 func (c report) outbound(s *catalog.Service, number uint32) (list []catalog.Conflict) {
-	clusters := c.now.AddressClusters()
-	if len(clusters) == 0 {
-		clusters = []string{""}
-	}
-	for _, cluster := range clusters {
-		for _, conflict := range c.at(number, node.Proxy{Domain: c.domain, Cluster: cluster})[s.Key] {
+	for _, p := range c.redirected() {
+		for _, conflict := range c.at(number, p)[s.Key] {
 			if !slices.Contains(list, conflict) {
 				list = append(list, conflict)
 			}
 		}
+	}
+	return list
+}
+
+// redirected returns a sidecar of each cluster.
+func (c report) redirected() (list []node.Proxy) {
+	for _, cluster := range c.now.AddressClusters() {
+		list = append(list, node.Proxy{Domain: c.domain, Cluster: cluster})
+	}
+	if len(list) == 0 {
+		list = append(list, node.Proxy{Domain: c.domain})
 	}
 	return list
 }
