@@ -18,8 +18,9 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 	now := &Service{ServiceDefinition: ServiceDefinition{Key: key}, Revision: revision, Changed: s.committed}
 	if !t.define && old != nil {
 		now.Definition = old.Definition
-		endpoints, changed := s.swapAll(old.endpoints, a.taken, t.swaps)
-		now.endpoints = endpoints
+		changes := s.swapAll(old.joined, a.taken, t.swaps)
+		now.joined = changes.finish()
+		changed := divide(now, old, changes.written(), changes.changed(now.joined))
 		return now.unless(old), changed
 	}
 	layout := layoutOf(a.taken)
@@ -28,18 +29,22 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 	now.Definition = definition
 	var before map[uint32]*Endpoints
 	if old != nil {
-		before = old.endpoints
+		before = old.joined
 		if definition.equal(old.Definition) {
 			now.Definition = old.Definition
 		}
 	}
 	var changed map[EndpointID]struct{}
+	var written map[uint32][]claim
 	if old != nil && !t.gather && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !isDNS(definition.Resolution) {
-		now.endpoints, changed = s.swapAll(before, taken, t.swaps)
+		changes := s.swapAll(before, taken, t.swaps)
+		now.joined, written = changes.finish(), changes.written()
+		changed = changes.changed(now.joined)
 	} else {
-		now.endpoints = s.gather(key, taken)
-		changed = reconcile(before, now.endpoints)
+		now.joined = s.gather(key, taken)
+		changed = reconcile(before, now.joined)
 	}
+	changed = divide(now, old, written, changed)
 	return now.unless(old), changed
 }
 
@@ -60,12 +65,11 @@ func (s *step) dissolve(old *Service) (*Service, map[EndpointID]struct{}) {
 	if old == nil {
 		return nil, nil
 	}
-	return nil, compare(old.endpoints, nil)
+	return nil, compare(old.joined, nil)
 }
 
-// swapAll applies changes of single instances. It returns the endpoints, and the changed
-// ones.
-func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) (map[uint32]*Endpoints, map[EndpointID]struct{}) {
+// swapAll applies changes of single instances.
+func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) *edit {
 	changes := newEdit(before, momentOf(s.committed))
 	for _, w := range swaps {
 		by := s.records[w.by.ref] // the record may have been replaced in the same step
@@ -79,8 +83,7 @@ func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swa
 			s.claim(changes, by, w.new, true)
 		}
 	}
-	after := changes.finish()
-	return after, changes.changed(after)
+	return changes
 }
 
 // brings reports whether a record still brings an instance to its services: a later event

@@ -98,13 +98,19 @@ func (b *Builder) rerank(next merging, moved map[string]struct{}) Change {
 	if !slices.Equal(b.order.domains, next.domains) { // each host may belong to another namespace
 		moved = b.sources
 	}
+	split := resplit(b.order.splits, next.splits)
 	b.order = next
 	has := func(source string) bool { _, has := b.sources[source]; return has }
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(moved)), has) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(moved)), has) && len(split) == 0 {
 		return Change{}
 	}
 	step := b.step()
-	step.rerank(func(source string) bool { _, is := moved[source]; return is })
+	for _, key := range split {
+		step.touch(key).define = true
+	}
+	if len(moved) > 0 {
+		step.rerank(func(source string) bool { _, is := moved[source]; return is })
+	}
 	return step.finish(b.snapshot.Revision)
 }
 
@@ -117,7 +123,7 @@ func (b *Builder) rejoin(old *Snapshot) Change {
 	change.Primed, change.Judged = compareMarks(old.primed, next.primed)
 	for was := range old.Services() {
 		if _, ok := next.Service(was.Key); !ok {
-			change.Services[was.Key] = ServiceChange{was, nil, compare(was.endpoints, nil)}
+			change.Services[was.Key] = ServiceChange{was, nil, compare(was.joined, nil)}
 		}
 	}
 	services := next.services.Edit()

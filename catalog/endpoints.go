@@ -134,6 +134,20 @@ func (e *Endpoints) each() iter.Seq2[Endpoint, claim] {
 	}
 }
 
+// eachAt yields the claims of c's endpoint.
+func (e *Endpoints) eachAt(c claim) iter.Seq2[Endpoint, claim] {
+	return func(yield func(Endpoint, claim) bool) {
+		if e == nil {
+			return
+		}
+		for at, instance := range e.claims.From(claim{address: c.address, port: c.port, rank: -1}) {
+			if !at.sameEndpoint(c) || !yield(Endpoint{at.port, instance}, at) {
+				return
+			}
+		}
+	}
+}
+
 // byAddress yields the counts of the endpoints of each address.
 func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 	return func(yield func(string, EndpointCounts) bool) {
@@ -263,6 +277,18 @@ func (e *edit) finish() map[uint32]*Endpoints {
 	return after
 }
 
+// written returns the endpoints that may differ from before, by port. A port without
+// endpoints before has no entry.
+func (e *edit) written() map[uint32][]claim {
+	all := make(map[uint32][]claim, len(e.ports))
+	for number, p := range e.ports {
+		if p.before != nil {
+			all[number] = p.written
+		}
+	}
+	return all
+}
+
 // changed returns the endpoints in which the edit made a difference.
 func (e *edit) changed(after map[uint32]*Endpoints) map[EndpointID]struct{} {
 	changed := map[EndpointID]struct{}{}
@@ -298,6 +324,9 @@ func (p *portEdit) finish(at moment) *Endpoints {
 // the time of that change. The stamp is lost when the service's endpoints are collected anew
 // on another port or in another order.
 func (p *portEdit) stampLosses(at moment) {
+	if at == 0 { // unknown
+		return
+	}
 	claims := p.claims.View()
 	for _, c := range p.written {
 		_, was := p.before.claims.Get(c)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isthmus-mesh/isthmus/catalog/rank"
+	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -19,6 +21,8 @@ type Order struct {
 	Domains []string
 	// Rights are the rights of each source, by its name. A source without an entry has none.
 	Rights map[string]Rights
+	// Splits divide the calls to some services.
+	Splits map[ServiceKey]*split.Split
 }
 
 // Rights are the rights that the configuration grants to a source.
@@ -35,7 +39,7 @@ type Rights struct {
 
 // Among returns the order of some sources, as listed here.
 func (o Order) Among(sources []string) Order {
-	some := Order{Sources: sources, Domains: o.Domains, Rights: map[string]Rights{}}
+	some := Order{Sources: sources, Domains: o.Domains, Rights: map[string]Rights{}, Splits: o.Splits}
 	for _, name := range sources {
 		if r, ok := o.Rights[name]; ok {
 			some.Rights[name] = r
@@ -50,17 +54,18 @@ func (r Rights) equal(o Rights) bool {
 
 // merging is an [Order] in the builder's form. It is immutable.
 type merging struct {
-	ranks   ranks
+	ranks   rank.Places
 	rights  map[string]Rights // by source
 	owns    map[string]model.List[string]
 	domains []string // each as ".svc.DOMAIN" in lower case, the longest first
+	splits  map[ServiceKey]*split.Split
 }
 
 // arrange returns another order, and the sources with another place or other rights than
 // before.
 func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
-	next = merging{rights: o.Rights, owns: map[string]model.List[string]{}}
-	next.ranks, moved = m.ranks.arrange(o.Sources)
+	next = merging{rights: o.Rights, owns: map[string]model.List[string]{}, splits: o.Splits}
+	next.ranks, moved = m.ranks.Arrange(o.Sources)
 	for name, r := range o.Rights {
 		if len(r.Owns) > 0 {
 			next.owns[name] = model.ListOf(r.Owns...)
@@ -82,7 +87,7 @@ func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
 }
 
 // rank returns the merge order of a record.
-func (m *merging) rank(source string, path model.Path) int { return m.ranks.of(source, path) }
+func (m *merging) rank(source string, path model.Path) int { return m.ranks.Of(source, path) }
 
 // gives reports whether a source was given a host on purpose.
 func (m *merging) gives(source, host string) bool {
@@ -105,114 +110,4 @@ func (m *merging) home(host string) (namespace string, bound bool) {
 		}
 	}
 	return "", false
-}
-
-// ranks are the merge order of sources, as one number for each source. A number stays while
-// other sources are inserted, removed or moved, because the numbers have gaps. Claims and
-// definitions, which carry the number, therefore stay valid. Ranks are immutable.
-type ranks struct{ places map[string]int }
-
-const (
-	// lastPlace is the place of every source that the order does not name.
-	lastPlace = 1<<24 - 1
-	// spacing is the usual distance of two places. Places run out after about a thousand
-	// appended sources, or after 14 inserted one after the other before the same source.
-	spacing = 1 << 14
-	// longestPath is the length from which on paths count as equally long. A rank of this
-	// length still fits into 31 bits.
-	longestPath = 127
-)
-
-// of returns the rank of a record: records that came through fewer Isthmuses come first,
-// then sources by their order. A record that came through this Isthmus on its way is
-// therefore never preferred to its original.
-func (r ranks) of(source string, path model.Path) int {
-	return min(path.Len(), longestPath)*(lastPlace+1) + r.place(source)
-}
-
-func (r ranks) place(source string) int {
-	if at, ok := r.places[source]; ok {
-		return at
-	}
-	return lastPlace
-}
-
-// arrange returns the ranks of another order, and the sources with another place than
-// before. These are as few as possible, except when there is no room left: then all places
-// are assigned anew.
-func (r ranks) arrange(order []string) (next ranks, moved map[string]struct{}) {
-	next, ok := r.around(order, r.unmoved(order))
-	if !ok {
-		next, _ = r.around(order, nil)
-	}
-	moved = map[string]struct{}{}
-	for _, sources := range []map[string]int{r.places, next.places} {
-		for source := range sources {
-			if r.place(source) != next.place(source) {
-				moved[source] = struct{}{}
-			}
-		}
-	}
-	return next, moved
-}
-
-// around gives each source of an order a place, between the sources that keep theirs. It
-// reports false if there is no room.
-func (r ranks) around(order []string, keep map[string]struct{}) (next ranks, ok bool) {
-	next = ranks{make(map[string]int, len(order))}
-	before, run := 0, []string(nil) // the last place given, and the following sources without a place
-	fill := func(limit int) bool {
-		step := min(spacing, (limit-before)/(len(run)+1))
-		for i, source := range run {
-			next.places[source] = before + (i+1)*step
-		}
-		run = nil
-		return step > 0
-	}
-	for _, source := range order {
-		if _, stays := keep[source]; !stays {
-			run = append(run, source)
-			continue
-		}
-		at := r.places[source]
-		if !fill(at) {
-			return ranks{}, false
-		}
-		next.places[source], before = at, at
-	}
-	return next, fill(lastPlace)
-}
-
-// unmoved returns the largest set of sources that already stand in an order: a longest
-// ascending run of their places.
-func (r ranks) unmoved(order []string) map[string]struct{} {
-	type link struct {
-		source string
-		place  int
-		before *link
-	}
-	var ends []*link // for each length, the ascending run that ends lowest
-	for _, source := range order {
-		at, ok := r.places[source]
-		if !ok {
-			continue
-		}
-		n, _ := slices.BinarySearchFunc(ends, at, func(l *link, place int) int { return l.place - place })
-		one := &link{source: source, place: at}
-		if n > 0 {
-			one.before = ends[n-1]
-		}
-		if n == len(ends) {
-			ends = append(ends, one)
-		} else {
-			ends[n] = one
-		}
-	}
-	keep := map[string]struct{}{}
-	if len(ends) > 0 {
-		for l := ends[len(ends)-1]; l != nil; l = l.before {
-			keep[l.source] = struct{}{}
-		}
-	}
-	return keep
 }

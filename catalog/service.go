@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -41,11 +42,28 @@ type Service struct {
 	Changed time.Time
 
 	endpoints map[uint32]*Endpoints // by service port number; never written once shared
+	joined    map[uint32]*Endpoints // the same without a split
+	divided   map[uint32]*division  // by port; nil without a split
 }
 
 // Endpoints returns the endpoints that serve a port of the service; nil when
 // there are none. It stays the same pointer while none of them changes.
 func (s *Service) Endpoints(port uint32) *Endpoints { return s.endpoints[port] }
+
+// Joined returns the endpoints that records have at a port, with their own weights, also
+// those that a split leaves out. It is the same as [Service.Endpoints] without a split.
+func (s *Service) Joined(port uint32) *Endpoints { return s.joined[port] }
+
+// Shares returns the shares of the backends at a port, in the order of the split; nil if the
+// service has no split, or no endpoint there.
+func (s *Service) Shares(port uint32) []split.Share { return s.divided[port].shares(s.Split) }
+
+// IsDivided reports whether the shares of the split have effect at a port. They have none
+// while no backend with a share has a healthy endpoint there: then all endpoints are served.
+func (s *Service) IsDivided(port uint32) bool {
+	d := s.divided[port]
+	return d != nil && d.isEffective()
+}
 
 // Counts returns the number of endpoints of the service, across its ports. An address
 // counts as often as a single port is served there: once, unless several instances share a
@@ -87,6 +105,7 @@ type Definition struct {
 	ExportTo        model.List[string]
 	SubjectAltNames model.List[string]
 	Traffic         model.Traffic
+	Split           *split.Split // nil without one
 	// Records are the records of the service, in merge order.
 	Records   []Contributor
 	Conflicts []Conflict
@@ -151,7 +170,7 @@ func exportedTo(to, namespace, home string) bool {
 func (d *Definition) equal(o *Definition) bool {
 	return d.Meta.SameMeta(o.Meta) && d.SameAddresses(o) && slices.Equal(d.Ports, o.Ports) &&
 		d.Location == o.Location && d.Resolution == o.Resolution && d.Standing == o.Standing &&
-		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic &&
+		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic && d.Split.Equal(o.Split) &&
 		maps.Equal(d.portPaths, o.portPaths) && slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
 }
 
@@ -252,12 +271,24 @@ func (i *Instance) same(o *Instance) bool {
 // differ.
 func (s *Service) adopt(was *Service) map[EndpointID]struct{} {
 	if was == nil {
-		return compare(nil, s.endpoints)
+		return compare(nil, s.joined)
 	}
 	if s.equal(was.Definition) {
 		s.Definition = was.Definition
 	}
-	return reconcile(was.endpoints, s.endpoints)
+	changed := reconcile(was.joined, s.joined)
+	if s.divided == nil && was.divided == nil {
+		return changed
+	}
+	if s.divided == nil {
+		maps.Copy(changed, compare(was.endpoints, s.endpoints))
+		return changed
+	}
+	maps.Copy(changed, reconcile(was.endpoints, s.endpoints))
+	for number, d := range s.divided {
+		s.divided[number] = d.adopt(s.joined[number], s.endpoints[number])
+	}
+	return changed
 }
 
 // IsLocal reports whether an endpoint has an address that means the connecting machine or a
@@ -288,7 +319,7 @@ func (d *Definition) servesAs(o *Definition) bool {
 
 // unless returns old instead of the service if both are the same.
 func (s *Service) unless(old *Service) *Service {
-	if old != nil && s.Definition == old.Definition && sameEndpoints(s.endpoints, old.endpoints) {
+	if old != nil && s.Definition == old.Definition && sameEndpoints(s.endpoints, old.endpoints) && sameEndpoints(s.joined, old.joined) {
 		return old
 	}
 	return s

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/rank"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -227,14 +228,14 @@ func values[K, V any](m immutable.Map[K, V]) iter.Seq[V] {
 }
 
 // rerank recomputes the rank of every record of some sources.
-func (u *united[K, V]) rerank(moved func(source string) bool, r ranks) {
+func (u *united[K, V]) rerank(moved func(source string) bool, r rank.Places) {
 	for ref, key := range u.keys {
 		if !moved(ref.Source) {
 			continue
 		}
 		at := slices.IndexFunc(u.members[key], func(m *member) bool { return m.ref == ref })
 		again := *u.members[key][at]
-		again.rank = r.of(ref.Source, again.path)
+		again.rank = r.Of(ref.Source, again.path)
 		u.replace(key, ref, &again)
 	}
 }

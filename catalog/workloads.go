@@ -64,7 +64,7 @@ func (s *Service) servedKeys(keys []servedKey, written string, service unique.Ha
 			keys = append(keys, key)
 		}
 	}
-	for _, endpoints := range s.endpoints {
+	for _, endpoints := range s.joined {
 		for e := range endpoints.At(written) {
 			if key, ok := servedKeyOf(written, service); ok {
 				add(key)
@@ -147,7 +147,7 @@ func (s *Service) servedAt(address, written, network string, yield func(InboundP
 		return true
 	}
 	for _, port := range s.Ports {
-		for e := range s.Endpoints(port.Number).At(written) {
+		for e := range s.Joined(port.Number).At(written) {
 			within := (e.Network == "" || e.Network == network) && e.isAt(address)
 			if within && !yield(InboundPort{s.ServiceDefinition, port, e.Port}) {
 				return false
@@ -217,7 +217,7 @@ func (c ServiceChange) Workloads() iter.Seq[WorkloadAddress] {
 
 func (s *Service) workloads(yield func(WorkloadAddress) bool) bool {
 	for _, port := range s.Ports {
-		for e := range s.Endpoints(port.Number).All() {
+		for e := range s.Joined(port.Number).All() {
 			if !e.whereabouts(yield) {
 				return false
 			}
@@ -231,7 +231,7 @@ func (s *Service) where(id EndpointID) *Instance {
 	if s == nil {
 		return nil
 	}
-	e, _ := s.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	e, _ := s.Joined(id.ServicePort).Get(id.Address, id.Port)
 	return e.Instance
 }
 

@@ -1,0 +1,90 @@
+// Package split divides the calls to a service between backends: each gets its share, however
+// many endpoints with weights of their own it has.
+package split
+
+import (
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Split divides the calls to a service between backends. It is immutable.
+type Split struct {
+	Backends []Backend
+	// NearFirst means that clients use near endpoints first as without a split. Then each
+	// client has the shares of the endpoints that are nearest to it.
+	NearFirst bool
+}
+
+// MostBackends is how many backends a split may have.
+const MostBackends = 64
+
+// Backend is the endpoints of a service that get one share: those that a source has, or that
+// have labels, or both.
+type Backend struct {
+	Source string       // empty for any
+	Labels model.Labels // empty for any
+	Weight uint32       // relative to the other backends
+}
+
+func (b Backend) equal(o Backend) bool {
+	return b.Source == o.Source && b.Labels.Equal(o.Labels) && b.Weight == o.Weight
+}
+
+// Equal reports whether both divide alike; nil is no split.
+func (s *Split) Equal(o *Split) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s.NearFirst == o.NearFirst && slices.EqualFunc(s.Backends, o.Backends, Backend.equal)
+}
+
+// IgnoresLocality reports whether clients treat near and far endpoints alike; false without
+// a split.
+func (s *Split) IgnoresLocality() bool { return s != nil && !s.NearFirst }
+
+// Weights returns the shares that the backends ask for.
+func (s *Split) Weights() []uint32 {
+	list := make([]uint32, len(s.Backends))
+	for i, b := range s.Backends {
+		list[i] = b.Weight
+	}
+	return list
+}
+
+// Has returns the backends that have an endpoint of a source with labels, a bit for each.
+func (s *Split) Has(source string, labels model.Labels) (bits uint64) {
+	for i, b := range s.Backends {
+		if (b.Source == "" || b.Source == source) && labels.Includes(b.Labels) {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+// Share is the share of a backend.
+type Share struct {
+	Backend
+	Asked     float64 // of 1
+	Effective float64 // of 1, after backends without healthy endpoints have passed on theirs
+	Usable    int     // healthy endpoints
+}
+
+// Shares returns the shares of the backends, given the number of healthy endpoints of each.
+func (s *Split) Shares(healthy []int) []Share {
+	list, asked, whole := make([]Share, len(s.Backends)), 0.0, 0.0
+	for i, b := range s.Backends {
+		list[i] = Share{Backend: b, Usable: healthy[i]}
+		asked += float64(b.Weight)
+		if healthy[i] > 0 {
+			whole += float64(b.Weight)
+		}
+	}
+	for i := range list {
+		list[i].Asked = float64(list[i].Weight) / asked
+		if list[i].Usable > 0 && whole > 0 {
+			list[i].Effective = float64(list[i].Weight) / whole
+		}
+	}
+	return list
+}
