@@ -29,6 +29,7 @@ type cluster struct {
 	policy    *policy.Policy
 	order     lb.Order // of strictDNS
 	affinity  model.Affinity
+	shares    bool // the weights of endpoints are shares of a split
 
 	tls        *policy.UpstreamTLS // nil for none
 	identities string              // of which a certificate must have one, one a line
@@ -49,7 +50,7 @@ func (s clusterSlot) Slot() any { return s }
 
 // clusterOf is the cluster for Envoys that say nothing of themselves.
 func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
-	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: wire.HTTPVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: policy.Istio.Defaults, affinity: s.Traffic.Affinity}
+	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: wire.HTTPVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: policy.Istio.Defaults, affinity: s.Traffic.Affinity, shares: s.Split != nil}
 	switch at.form {
 	case reach.StrictDNS, reach.LogicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
@@ -81,7 +82,7 @@ func (c cluster) Refers(to string) iter.Seq[string] {
 func (c cluster) Encode() push.Encoded {
 	m := &wire.Cluster{
 		Name: c.clusterName(), Host: c.key.Host, Namespace: c.key.Namespace, GRPC: c.grpc, Discovery: discoveryOf(c.form),
-		PortOverride: c.target, HTTP: c.speaks, External: c.external, Sockets: c.sockets, Policy: c.policy, TLS: c.upstreamTLS(),
+		PortOverride: c.target, HTTP: c.speaks, External: c.external, Sockets: c.sockets, Shares: c.shares, Policy: c.policy, TLS: c.upstreamTLS(),
 	}
 	if c.resolves() {
 		m.Resolver = wire.Resolver{Family: wireFamily(c.resolver.Family), Outdated: c.resolver.Outdated}

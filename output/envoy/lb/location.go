@@ -31,8 +31,9 @@ const (
 	onCluster               // those of its cluster, and no other
 )
 
-// OrderOf returns the order of a service under its policy. The configuration overrides the
-// registry if it sets localityFailover.
+// OrderOf returns the order of a service under its policy. Shares go before near endpoints,
+// unless the split says otherwise. The configuration overrides the registry if it sets
+// localityFailover.
 func OrderOf(d *catalog.Definition, p *policy.Policy) Order {
 	said := p.LocalityFailover != nil
 	switch {
@@ -40,6 +41,8 @@ func OrderOf(d *catalog.Definition, p *policy.Policy) Order {
 		return onCluster
 	case d.Traffic.NodeLocal && d.Resolution == model.ResolutionStatic:
 		return onNode
+	case d.Split.IgnoresLocality(): // else the nearest backend would get everything
+		return Alike
 	case said && !*p.LocalityFailover:
 		return Alike
 	case said && p.FailsOver():

@@ -11,7 +11,7 @@ import (
 func SameOffer(a, b *catalog.Service) bool {
 	return a.Definition == b.Definition ||
 		a.Resolution == b.Resolution && a.Location == b.Location && a.Traffic == b.Traffic && slices.Equal(a.Ports, b.Ports) && SameStanding(a, b) &&
-			a.SameAddresses(b.Definition)
+			a.SameAddresses(b.Definition) && (a.Split == nil) == (b.Split == nil) && a.Split.IgnoresLocality() == b.Split.IgnoresLocality()
 }
 
 // SameStanding reports whether two revisions of a service are equal in the order of ownership

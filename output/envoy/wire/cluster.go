@@ -39,6 +39,7 @@ type Cluster struct {
 	HTTP            HTTPVersion
 	External        bool // outside of the mesh
 	Sockets         bool // some endpoints are unix sockets, without options of TCP
+	Shares          bool // the weights of endpoints are shares of a split, to be met exactly
 	Policy          *policy.Policy
 	TLS             *TLS // nil for none
 }
@@ -115,6 +116,9 @@ func (c *Cluster) completeForEnvoy(m *clusterv3.Cluster) {
 		c.redirect(m)
 	}
 	applyPolicy(c.Policy, m, c.Sockets)
+	if p := m.GetLbPolicy(); c.Shares && (p == clusterv3.Cluster_LEAST_REQUEST || p == clusterv3.Cluster_RANDOM) {
+		m.LbPolicy = clusterv3.Cluster_ROUND_ROBIN // it alone obeys weights exactly
+	}
 }
 
 // redirect sets a target port that differs from the service's.
