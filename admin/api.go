@@ -134,6 +134,7 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 	if to := service.ExportTo.Slice(); !slices.Contains(to, "*") {
 		out.ExportTo = to
 	}
+	out.Shares = sharesOf(service)
 	for _, p := range service.Ports {
 		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
 	}
@@ -163,7 +164,7 @@ func speakers(service *catalog.Service) (sources []string) {
 		sources = append(sources, c.Record.Source)
 	}
 	for _, port := range service.Ports {
-		for e := range service.Endpoints(port.Number).Claims() {
+		for e := range service.Joined(port.Number).Claims() {
 			if !slices.Contains(sources, e.Record.Source) {
 				sources = append(sources, e.Record.Source)
 			}
@@ -191,13 +192,16 @@ func instances(service *catalog.Service, unserved unserved, held model.Holds, no
 	for _, port := range service.Ports {
 		var last catalog.Endpoint
 		counts := 0 // the position of the claim that counts for the endpoint
-		for e := range service.Endpoints(port.Number).Claims() {
+		for e := range service.Joined(port.Number).Claims() {
 			first := last.Instance == nil || last.Address != e.Address || last.Port != e.Port
 			shape := claimShape(port.Number, e, first)
 			_, shape.Held = held.Of(e.Record, e.Owner())
 			if first {
 				counts = len(list)
 				shape.Unserved = unserved[catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}]
+				if isLeftOut(service, port.Number, e) {
+					shape.Unserved = "no backend of the split with a share has it"
+				}
 			}
 			list = append(list, shape)
 			if at := e.Changed(); at.After(list[counts].LastChanged) {

@@ -24,6 +24,8 @@ type Config struct {
 	Leaving []Leaving `json:"leaving"`
 	// Sources are the sources of the configuration in use, in its order.
 	Sources []ConfigSource `json:"sources"`
+	// Splits are the services whose calls are divided.
+	Splits []ConfigSplit `json:"splits,omitempty"`
 	// Listen has the addresses to listen at, by their field: "outputs.xds.listen".
 	Listen map[string]string `json:"listen"`
 }

@@ -82,6 +82,7 @@ type Service struct {
 	Stale          int             `json:"stale,omitempty"`          // records that are not their source's newest version
 	Conflicts      []Conflict      `json:"conflicts"`
 	NotOffered     []NotOffered    `json:"notOffered,omitempty"`
+	Shares         []Share         `json:"shares,omitempty"`  // of the backends of its split
 	Records        []Contributor   `json:"records,omitempty"` // with one host only
 	Instances      []EndpointClaim `json:"instances,omitempty"`
 }

@@ -9,6 +9,7 @@ type Config struct {
 	RootNamespace string `json:"rootNamespace"`
 	// Sources are the registries, in merge order.
 	Sources []Source `json:"sources"`
+	Splits  []Split  `json:"splits"`
 	Outputs Outputs  `json:"outputs"`
 	Store   Store    `json:"store"`
 	Admin   Admin    `json:"admin"`

@@ -14,7 +14,7 @@ const defaultDomain = "cluster.local"
 
 // Order returns the merge order of the sources, with their rights.
 func (c *Config) Order() catalog.Order {
-	order := catalog.Order{Domains: c.clusterDomains(), Rights: map[string]catalog.Rights{}}
+	order := catalog.Order{Domains: c.clusterDomains(), Rights: map[string]catalog.Rights{}, Splits: splitsOf(c.Splits)}
 	for _, s := range c.Sources {
 		order.Sources = append(order.Sources, s.Name)
 		_, dated := s.Settings.(source.APIServer)

@@ -47,6 +47,7 @@ func (c *Config) validate(root *yamlpos.Node) []Problem {
 	var f findings
 	c.validateInstance(&f)
 	c.validateSources(&f)
+	validateSplits(c.Splits, names(c.Sources, func(s Source) string { return s.Name }), &f)
 	c.validateOutputs(&f)
 	c.validateFolders(&f)
 	c.validateAddresses(root, &f)

@@ -14,6 +14,7 @@ type plan struct {
 	Stop    []string        // sources that are no longer in the file
 	Restart []config.Source // sources that run with other settings
 	Reorder bool            // the remaining sources are merged in another order, or own other hosts
+	Split   bool            // calls are divided otherwise
 	Require bool            // readiness waits for others than before
 	Log     bool            // the log settings change
 	// NeedsRestart names the fields that cannot change in a running process.
@@ -40,6 +41,7 @@ func planFor(running, wanted *config.Config) plan {
 		was, ok := named(running, s.Name)
 		return ok && !slices.Equal(was.Owns.Hosts, s.Owns.Hosts)
 	})
+	p.Split = !reflect.DeepEqual(running.Splits, wanted.Splits)
 	wasRequired, wasOptional := requirements(running)
 	required, optional := requirements(wanted)
 	slices.Sort(wasRequired)
@@ -51,7 +53,7 @@ func planFor(running, wanted *config.Config) plan {
 
 // unchanged reports whether there is nothing to do.
 func (p plan) unchanged() bool {
-	return len(p.Start)+len(p.Stop)+len(p.Restart) == 0 && !p.Reorder && !p.Require && !p.Log
+	return len(p.Start)+len(p.Stop)+len(p.Restart) == 0 && !p.Reorder && !p.Split && !p.Require && !p.Log
 }
 
 func named(c *config.Config, name string) (config.Source, bool) {
@@ -95,7 +97,7 @@ func requirements(c *config.Config) (required, optional []string) {
 
 // changeable are the parts of a configuration that a running process follows. All other
 // parts, present and future, need a restart.
-var changeable = []string{"sources", "log"}
+var changeable = []string{"sources", "splits", "log"}
 
 // fixedChanges names the fields, by path, that differ and cannot change.
 func fixedChanges(running, wanted *config.Config) []string {

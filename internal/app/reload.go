@@ -51,7 +51,7 @@ const (
 func newReloader(p parts, c *config.Config) *reloader {
 	return &reloader{parts: p, running: *c, status: admin.Config{
 		State: admin.ConfigLoaded, Loaded: time.Now(), Problems: []string{}, NeedsRestart: []string{},
-		Sources: granted(c), Listen: c.Listeners(),
+		Sources: granted(c), Splits: divided(c), Listen: c.Listeners(),
 	}}
 }
 
@@ -106,7 +106,7 @@ func (r *reloader) reload(ctx context.Context) {
 	p := planFor(&r.running, wanted)
 	p.NeedsRestart = append(p.NeedsRestart, fixed...)
 	r.apply(ctx, p, wanted)
-	r.running.Sources, r.running.Log = wanted.Sources, wanted.Log
+	r.running.Sources, r.running.Splits, r.running.Log = wanted.Sources, wanted.Splits, wanted.Log
 	r.loaded(p)
 }
 
@@ -124,7 +124,7 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	r.fleet.addMissing(p.Start)
 	r.fleet.arrange(order)
 	merged := r.running // outputs keep their configuration of the start
-	merged.Sources = r.fleet.entries()
+	merged.Sources, merged.Splits = r.fleet.entries(), wanted.Splits
 	for _, b := range r.branches {
 		b.merger.Arrange(b.orderOf(&merged))
 	}

@@ -40,6 +40,9 @@ func (r *reloader) loaded(p plan) {
 			log.Info("source is removed once others are listed", "source", l.Source, "others", l.WaitsFor)
 		}
 	}
+	if p.Split {
+		log.Info("calls are divided otherwise", "splits", len(r.running.Splits))
+	}
 	if r.looked || !p.unchanged() { // the first read finds the configuration of the start
 		log.Info("configuration reloaded", "order", names(&r.running))
 		r.events.Add(events.Event{Kind: events.Configuration, Text: "reloaded; the sources are, in merge order: " + strings.Join(names(&r.running), ", ")})
@@ -47,7 +50,7 @@ func (r *reloader) loaded(p plan) {
 	r.looked = true
 	sources := granted(&r.running)
 	r.report(func(s *admin.Config) {
-		s.State, s.Problems, s.Loaded, s.NeedsRestart, s.Sources = admin.ConfigLoaded, []string{}, time.Now(), fields, sources
+		s.State, s.Problems, s.Loaded, s.NeedsRestart, s.Sources, s.Splits = admin.ConfigLoaded, []string{}, time.Now(), fields, sources, divided(&r.running)
 	})
 }
 
@@ -56,6 +59,14 @@ func granted(c *config.Config) []admin.ConfigSource {
 	list := []admin.ConfigSource{}
 	for _, s := range c.Sources {
 		list = append(list, admin.ConfigSource{Name: s.Name, Kind: s.Kind, Required: s.IsRequired(), Only: s.Only, Owns: s.Owns, LocalAddresses: s.LocalAddresses})
+	}
+	return list
+}
+
+// divided lists the services whose calls a configuration divides.
+func divided(c *config.Config) (list []admin.ConfigSplit) {
+	for _, s := range c.Splits {
+		list = append(list, admin.ConfigSplit{Namespace: s.Namespace, Host: s.Host})
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -152,6 +153,9 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		if len(s.ExportTo) > 0 {
 			term.Say(out, "  exported to %s\n", strings.Join(s.ExportTo, ", "))
 		}
+		for _, b := range s.Shares {
+			term.Say(out, "  port %d: %s\n", b.ServicePort, share(b))
+		}
 		for _, r := range s.Records {
 			term.Say(out, "  from %s%s\n", r.Record, contribution(r))
 		}
@@ -178,6 +182,19 @@ func changed(at time.Time) string {
 		return ""
 	}
 	return at.Local().Format("2006-01-02 15:04:05.000")
+}
+
+// share describes the share of a backend, such as "source legacy asks for 90 % of the calls,
+// gets 90 %, with 3 healthy endpoints".
+func share(s admin.Share) string {
+	var of []string
+	if s.Source != "" {
+		of = append(of, "source "+s.Source)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+		of = append(of, name+"="+s.Labels[name])
+	}
+	return fmt.Sprintf("%s asks for %.4g %% of the calls, gets %.4g %%, with %s", strings.Join(of, " "), 100*s.Asked, 100*s.Effective, term.Count(s.Usable, "healthy endpoint"))
 }
 
 func contribution(r admin.Contributor) string {
