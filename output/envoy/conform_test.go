@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
@@ -119,6 +120,7 @@ func serviceTypeOf(r push.Row) serviceType {
 // out from all its records at once, and not from one change after the other.
 type mirror struct {
 	builder  *catalog.Builder
+	order    catalog.Order
 	settings *policy.Prepared
 	records  map[model.Ref]model.Record
 	revision uint64
@@ -132,13 +134,17 @@ var mergeOrder = []string{"first", "second"}
 
 func newMirror() *mirror {
 	return &mirror{
-		builder: catalog.NewBuilderIn(ruled), records: map[model.Ref]model.Record{},
+		builder: catalog.NewBuilderIn(ruled), order: ruled, records: map[model.Ref]model.Record{},
 		step: conforming.Begin(), settings: conforming.Prepare(), draw: drawAnyEvent,
 	}
 }
 
 func (m *mirror) Step(t *rapid.T) push.Update {
 	m.revision++
+	if rapid.IntRange(0, 5).Draw(t, "a configuration") == 0 {
+		m.order.Splits = drawSplits(t)
+		return m.take(m.builder.Arrange(m.order))
+	}
 	events := rapid.SliceOfN(rapid.Custom(m.draw), 1, 4).Draw(t, "events")
 	for _, event := range events {
 		switch e := event.(type) {
@@ -148,8 +154,24 @@ func (m *mirror) Step(t *rapid.T) push.Update {
 			delete(m.records, e.Record.Ref)
 		}
 	}
+	return m.take(m.builder.Apply(m.revision, events))
+}
+
+// drawSplits divides the calls to some services.
+func drawSplits(t *rapid.T) map[catalog.ServiceKey]*split.Split {
+	splits := map[catalog.ServiceKey]*split.Split{}
+	for range rapid.IntRange(0, 2).Draw(t, "splits") {
+		key := catalog.ServiceKey{Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace"), Host: rapid.SampledFrom(hosts).Draw(t, "host")}
+		weights := rapid.SampledFrom([][2]uint32{{90, 10}, {50, 50}, {0, 1}, {1, 0}}).Draw(t, "weights")
+		splits[key] = &split.Split{NearFirst: rapid.Bool().Draw(t, "near first"), Backends: []split.Backend{
+			{Source: "first", Weight: weights[0]}, {Source: "second", Weight: weights[1]},
+		}}
+	}
+	return splits
+}
+
+func (m *mirror) take(change catalog.Change) push.Update {
 	m.anew = nil
-	change := m.builder.Apply(m.revision, events)
 	u := m.step(m.builder.Snapshot(), change, true, "istio-system")
 	m.last, _ = u.World.(*World)
 	return u
@@ -172,7 +194,7 @@ func drawAnyEvent(t *rapid.T) model.Event {
 
 func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 	if m.anew == nil {
-		builder := catalog.NewBuilderIn(ruled)
+		builder := catalog.NewBuilderIn(m.order)
 		var events []model.Event
 		for _, ref := range slices.SortedFunc(maps.Keys(m.records), model.Ref.Compare) {
 			events = append(events, model.Upsert{Record: m.records[ref]})

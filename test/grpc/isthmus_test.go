@@ -24,6 +24,7 @@ type isthmus struct {
 	config    string // file
 	manifests string // folder
 	envoy     string // the keys of outputs.xds.envoy
+	splits    string // a list
 }
 
 // newIsthmus describes an Isthmus that is not started yet, with no manifests.
@@ -46,11 +47,12 @@ func (i *isthmus) configure(tls string) {
 sources:
 - name: files
   file: {path: %q}
+splits: [%s]
 outputs:
   xds: {listen: %q, tls: {%s}, envoy: {%s}}
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
-`, i.manifests, i.XDS, tls, i.envoy), 0o600))
+`, i.manifests, i.splits, i.XDS, tls, i.envoy), 0o600))
 }
 
 // Start starts it, again if it was killed, and waits until it serves.
@@ -74,6 +76,7 @@ type endpoint struct {
 
 	weight int    // 0 if it has none
 	zone   string // empty if it is in none
+	of     string // the value of its label version
 }
 
 // Write has a host be served by backends, on port 80.
@@ -97,7 +100,7 @@ func (i *isthmus) WriteEndpoints(host string, endpoints ...endpoint) {
 		b.WriteString("  endpoints:\n")
 	}
 	for _, e := range endpoints {
-		fmt.Fprintf(&b, "  - {address: %s, ports: {grpc: %d}, weight: %d, locality: %q}\n", e.Addr.IP, e.Addr.Port, e.weight, e.zone)
+		fmt.Fprintf(&b, "  - {address: %s, ports: {grpc: %d}, weight: %d, locality: %q, labels: {version: %q}}\n", e.Addr.IP, e.Addr.Port, e.weight, e.zone, e.of)
 	}
 	draft := filepath.Join(i.manifests, ".draft")
 	i.must(os.WriteFile(draft, []byte(b.String()), 0o600))

@@ -82,10 +82,10 @@ func TestWeightsHoldBesideRealLocalities(t *testing.T) {
 		b := startBackends(t, "one", "two", "three", "four")
 		weigh := func(w1, w2, w3, w4 int) []endpoint {
 			return []endpoint{
-				{b[0], w1, "eu/east"},
-				{b[1], w2, "eu/east"},
-				{b[2], w3, "eu/west"},
-				{b[3], w4, "eu/west"},
+				{b[0], w1, "eu/east", ""},
+				{b[1], w2, "eu/east", ""},
+				{b[2], w3, "eu/west", ""},
+				{b[3], w4, "eu/west", ""},
 			}
 		}
 		isthmus := newIsthmus(t)
@@ -97,6 +97,29 @@ func TestWeightsHoldBesideRealLocalities(t *testing.T) {
 
 		isthmus.WriteEndpoints(reviews, weigh(1, 1, 1, 7)...)
 		client.AwaitShares(reviews+":80", shares{"one": 10, "two": 10, "three": 10, "four": 70})
+		client.MustNotHaveFailed(reviews + ":80")
+	})
+}
+
+// TestSplitsDecideTheShares divides calls between one endpoint of a version and three of
+// another, which are heavier and elsewhere, and reloads other shares while calls are made.
+func TestSplitsDecideTheShares(t *testing.T) {
+	each(t, func(t *testing.T, impl clients.Implementation) {
+		b := startBackends(t, "old", "new-1", "new-2", "new-3")
+		isthmus := newIsthmus(t)
+		isthmus.WriteEndpoints(reviews,
+			endpoint{b[0], 1, "eu/east", "v1"}, endpoint{b[1], 10, "us/west", "v2"}, endpoint{b[2], 10, "us/west", "v2"}, endpoint{b[3], 30, "us/west", "v2"})
+		ask := func(first, second int) {
+			isthmus.splits = fmt.Sprintf("{host: %s, namespace: shop, backends: [{labels: {version: v1}, weight: %d}, {labels: {version: v2}, weight: %d}]}", reviews, first, second)
+			isthmus.configure("")
+		}
+		ask(90, 10)
+		isthmus.Start()
+		client := dialEvery(t, quick, impl, isthmus, reviews+":80")
+		client.AwaitAnswers(reviews+":80", "old", "new-1", "new-2", "new-3")
+		client.AwaitShares(reviews+":80", shares{"old": 90, "new-1": 2, "new-2": 2, "new-3": 6})
+		ask(40, 60)
+		client.AwaitShares(reviews+":80", shares{"old": 40, "new-1": 12, "new-2": 12, "new-3": 36})
 		client.MustNotHaveFailed(reviews + ":80")
 	})
 }
