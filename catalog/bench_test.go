@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -82,6 +83,28 @@ func changeOne(b *testing.B, builder *catalog.Builder, sizes []int) {
 
 func BenchmarkOneEndpointOfAServiceOf20000(b *testing.B) {
 	changeOne(b, grown(20_000), []int{20_000})
+}
+
+// One endpoint of 20,000 becomes heavier and lighter, in a service with shares and in one
+// without.
+func BenchmarkOneEndpointBehindShares(b *testing.B) {
+	key := catalog.ServiceKey{Namespace: "ns", Host: "s0.example"}
+	shares := &split.Split{Backends: []split.Backend{{Source: "a", Weight: 90}, {Source: "b", Weight: 10}}}
+	for name, splits := range map[string]map[catalog.ServiceKey]*split.Split{"without": nil, "with": {key: shares}} {
+		b.Run(name, func(b *testing.B) {
+			builder := catalog.NewBuilderIn(catalog.Order{Sources: order, Splits: splits})
+			builder.Apply(1, append(listing(20_000), upserts(service("b", "s0", "s0.example"), endpoint("b", "s0/0", "10.250.0.1", 1))...))
+			builder.Apply(2, []model.Event{weighs(0, 1, 3)})
+			b.ReportAllocs()
+			n := uint64(2)
+			for b.Loop() {
+				n++
+				if change := builder.Apply(n, []model.Event{weighs(0, 7919, 2+int(n%2))}); len(change.Services) != 1 {
+					b.Fatalf("%d services changed", len(change.Services))
+				}
+			}
+		})
+	}
 }
 
 func BenchmarkOneEndpointOf470000(b *testing.B) {
