@@ -14,7 +14,7 @@ func TestNearEndpointsAreCalledWhileTheyAnswer(t *testing.T) {
 		isthmus := newIsthmus(t)
 		isthmus.envoy = "defaults: {outlierDetection: {}}"
 		isthmus.configure("")
-		isthmus.WriteEndpoints(reviews, endpoint{b[1], 1, "us/a"}, endpoint{b[0], 1, "eu/a"}, endpoint{b[2], 3, "us/a"})
+		isthmus.WriteEndpoints(reviews, endpoint{b[1], 1, "us/a", ""}, endpoint{b[0], 1, "eu/a", ""}, endpoint{b[2], 3, "us/a", ""})
 		isthmus.Start()
 		bootstrap := printBootstrap(t, impl, "--address", isthmus.XDS, "--locality", "eu/a")
 		client := dialWith(t, interval, impl, []string{bootstrap}, reviews+":80")
