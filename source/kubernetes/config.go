@@ -50,6 +50,18 @@ type Config struct {
 	Carry istio.Carry `json:"carry"`
 	// Pods enables reading pods, for labels and service accounts of endpoints.
 	Pods bool `json:"pods"`
+	// Events enables Kubernetes Events about rejected objects. The default is true for the
+	// cluster that Isthmus runs in, and false for one of a kubeconfig: a cluster that is only
+	// read is written to if the configuration says so.
+	Events *bool `json:"events"`
+}
+
+// writesEvents reports whether rejected objects have Events.
+func (c *Config) writesEvents() bool {
+	if c.Events != nil {
+		return *c.Events
+	}
+	return c.Kubeconfig == "" && c.Context == ""
 }
 
 // Kind returns the row of this registry in the table of kinds.

@@ -71,3 +71,22 @@ func TestUnreadObjectIsNotAccepted(t *testing.T) {
 		}
 	}
 }
+
+// A cluster that a kubeconfig names is only read, unless the configuration asks for Events.
+func TestClusterOfAKubeconfigStaysUntouched(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		c    Config
+		want bool
+	}{
+		{Config{}, true},
+		{Config{Kubeconfig: "east.yaml"}, false},
+		{Config{Context: "east"}, false},
+		{Config{Kubeconfig: "east.yaml", Events: new(true)}, true},
+		{Config{Events: new(false)}, false},
+	} {
+		if got := New(test.c, source.Env{}).events != nil; got != test.want {
+			t.Errorf("%+v writes Events: %t", test.c, got)
+		}
+	}
+}

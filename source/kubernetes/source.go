@@ -44,7 +44,7 @@ var usual = pace{first: 2 * time.Minute, failing: 5 * time.Second, gather: 10 * 
 // New returns a source for a configuration that is valid.
 func New(c Config, env source.Env) *Source {
 	s := &Source{config: c, env: env, pace: usual, target: c.target}
-	if !env.Once {
+	if !env.Once && c.writesEvents() {
 		s.events = kubeevents.New(cmp.Or(env.Log, slog.New(slog.DiscardHandler)))
 	}
 	return s

@@ -147,7 +147,9 @@ func TestRejectionsAreEventsOfTheObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &logged{t: t}
-	inNamespaces := func(c *kubernetes.Config) { c.Namespaces = []string{"mute-1", "mute-2", "told"} }
+	inNamespaces := func(c *kubernetes.Config) {
+		c.Namespaces, c.Events = []string{"mute-1", "mute-2", "told"}, new(true)
+	}
 	m := mirrorTo(t, store.NewMemory(store.Config{}), log, kubeconfig(t, c.API, "reader"), inNamespaces)
 	m.awaitState(source.StateLive)
 
