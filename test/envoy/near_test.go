@@ -128,17 +128,25 @@ func callCluster(ctx context.Context, p *proxy.Proxy, cluster string) (by string
 
 // callHost calls a host at a port of loopback, and says who answered.
 func callHost(ctx context.Context, number uint32, host string) (by string, err error) {
+	return callHostOver(ctx, &http.Transport{DisableKeepAlives: true}, number, host)
+}
+
+// callHostOver is [callHost] over the connections of a transport.
+func callHostOver(ctx context.Context, over *http.Transport, number uint32, host string) (by string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", number), http.NoBody)
 	if err != nil {
 		return "", err
 	}
 	request.Host = host
-	return callOnce(request)
+	return callOver(over, request)
 }
 
 func callOnce(request *http.Request) (by string, err error) {
-	transport := &http.Transport{DisableKeepAlives: true}
-	response, err := transport.RoundTrip(request)
+	return callOver(&http.Transport{DisableKeepAlives: true}, request)
+}
+
+func callOver(over *http.Transport, request *http.Request) (by string, err error) {
+	response, err := over.RoundTrip(request)
 	if err != nil {
 		return "", err
 	}

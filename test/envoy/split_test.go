@@ -1,9 +1,7 @@
 package envoy_test
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"sync"
@@ -52,7 +50,7 @@ func TestCallsAreSharedAsAsked(t *testing.T) {
 		split := func(old, next int) string {
 			return fmt.Sprintf("splits: [{host: %s, namespace: shop, backends: [{source: files, weight: %d}, {source: others, weight: %d}]}]", host, old, next)
 		}
-		caller := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: sharers}}
+		caller := &http.Transport{MaxIdleConnsPerHost: sharers}
 		defer caller.CloseIdleConnections()
 		for _, percent := range []int{0, 1, 50, 98, 100, 10} {
 			ask(split(100-percent, percent))
@@ -75,14 +73,14 @@ const sharers = 10
 
 // shareOf makes calls, all of which must be answered, and returns an error unless about so
 // many percent are answered by new backends.
-func shareOf(t *testing.T, caller *http.Client, number uint32, host string, calls int, percent, within float64) error {
+func shareOf(t *testing.T, caller *http.Transport, number uint32, host string, calls int, percent, within float64) error {
 	t.Helper()
 	var n atomic.Int64
 	var all sync.WaitGroup
 	for range sharers {
 		all.Go(func() {
 			for range calls / sharers {
-				by, err := callVia(t.Context(), caller, number, host)
+				by, err := callHostOver(t.Context(), caller, number, host)
 				if err != nil {
 					t.Errorf("a call failed: %v", err)
 				}
@@ -99,23 +97,4 @@ func shareOf(t *testing.T, caller *http.Client, number uint32, host string, call
 		return fmt.Errorf("%.1f %% of %d calls are answered by new backends, want %g", got, calls, percent)
 	}
 	return nil
-}
-
-// callVia is [callHost] over connections that stay open.
-func callVia(ctx context.Context, caller *http.Client, number uint32, host string) (by string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", number), http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	request.Host = host
-	response, err := caller.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %.300s", response.Status, body)
-	}
-	return response.Header.Get(answeredBy), nil
 }
