@@ -48,8 +48,8 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 		s.putHold(ref, r)
 	case model.KindScope:
 		s.putScope(ref, r)
-	case model.KindConsumption:
-		// No output reads it.
+	case model.KindConsumption, model.KindSplit:
+		// No output reads them.
 	default:
 		s.opaques.put(ref, r, s.rankOf(ref, r))
 	}

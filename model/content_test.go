@@ -22,6 +22,7 @@ var specs = map[model.Kind]model.Spec{
 	model.KindScope:       model.Scope{},
 	model.KindConsumption: model.Consumption{},
 	model.KindHold:        model.Hold{},
+	model.KindSplit:       model.Split{},
 	novelty:               model.Opaque{},
 }
 
@@ -52,6 +53,9 @@ var samples = map[reflect.Type][3]any{
 	reflect.TypeFor[model.ServiceName](): {model.ServiceName{}, model.ServiceName{Namespace: "a", Host: "b"}, model.ServiceName{Namespace: "b", Host: "b"}},
 	reflect.TypeFor[model.List[model.ServiceName]](): {
 		model.List[model.ServiceName]{}, model.ListOf(model.ServiceName{Host: "a"}), model.ListOf(model.ServiceName{Host: "b"}),
+	},
+	reflect.TypeFor[[]model.Backend](): {
+		[]model.Backend(nil), []model.Backend{{Labels: labels("a", "1"), Weight: 1}}, []model.Backend{{Labels: labels("a", "1"), Weight: 2}},
 	},
 	reflect.TypeFor[model.List[model.Port]](): {model.List[model.Port]{}, model.ListOf(model.Port{Number: 80}), model.ListOf(model.Port{Number: 81})},
 }

@@ -30,6 +30,7 @@ var kinds = [...]kindRow{
 	{kind: KindWorkload, spec: typeOf[Workload]()},
 	{kind: KindScope, spec: typeOf[Scope]()},
 	{kind: KindConsumption, spec: typeOf[Consumption]()},
+	{kind: KindSplit, spec: typeOf[Split]()},
 	{kind: KindSource, spec: typeOf[SourceMark](), reserved: true},
 	{kind: KindHold, spec: typeOf[Hold](), reserved: true},
 }

@@ -18,6 +18,7 @@ const (
 	KindWorkload    Kind = "Workload"
 	KindScope       Kind = "Scope"
 	KindConsumption Kind = "Consumption"
+	KindSplit       Kind = "Split"
 	// KindSource marks that a source has delivered a complete listing. It is a record like any
 	// other, so the mark reaches every reader at the very revision of the listing.
 	KindSource Kind = "Source"
@@ -101,7 +102,7 @@ func (s Status) equal(o Status) bool {
 	return s.Stale == o.Stale && s.LegacyHeld == o.LegacyHeld && s.Since.Equal(o.Since)
 }
 
-// Spec is the content of a record: a [Service], [Endpoint], [Workload], [Scope],
+// Spec is the content of a record: a [Service], [Endpoint], [Workload], [Scope], [Split],
 // [Consumption], [SourceMark], [Hold] or [Opaque], held by value so that it cannot change.
 type Spec interface {
 	// EqualSpec reports whether o is of the same type and equal.

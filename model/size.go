@@ -36,6 +36,12 @@ func sizeOfSpec(spec Spec) int {
 			size += 2*stringSize + len(p.Namespace) + len(p.Host)
 		}
 		return size
+	case Split:
+		size := specSize + sizeOfMeta(s.Meta) + len(s.Host) + len(s.Void)
+		for _, b := range s.Backends {
+			size += 6*stringSize + len(b.Service.Namespace) + len(b.Service.Host) + len(b.Source) + sizeOfLabels(b.Labels)
+		}
+		return size
 	case Hold:
 		size := specSize + len(s.Reason)
 		for _, i := range s.Items.items {

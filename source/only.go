@@ -106,6 +106,8 @@ func hostsOf(rec model.Record) (hosts []string, said bool) {
 		return slices.Collect(spec.Hosts.All()), true
 	case model.Consumption:
 		return []string{spec.Consumer.Host}, true
+	case model.Split:
+		return []string{spec.Host}, true
 	case model.Workload:
 		return nil, true
 	default:
