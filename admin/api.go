@@ -177,7 +177,7 @@ func speakers(service *catalog.Service) (sources []string) {
 // good version.
 func contributors(service *catalog.Service, held model.Holds, now time.Time) []Contributor {
 	var list []Contributor
-	for _, c := range service.Records {
+	for _, c := range slices.Concat(service.Records, service.SplitRecords) {
 		shape := Contributor{Record: c.Record.String(), Path: slices.Collect(c.Path.Names()), Place: c.Place, LeftOut: c.LeftOut, Stale: c.Stale, Age: age(now, c.Since)}
 		if hold, ok := held.Of(c.Record, model.Ref{}); ok {
 			shape.Stale, shape.Held, shape.Age = "", hold.Reason, age(now, hold.Since)
@@ -208,6 +208,11 @@ func instances(service *catalog.Service, unserved unserved, held model.Holds, no
 				list[counts].LastChanged, list[counts].LastChangedAge = at, age(now, at)
 			}
 			last = e
+		}
+		for e := range service.Endpoints(port.Number).All() { // of other hosts
+			if _, own := service.Joined(port.Number).Get(e.Address, e.Port); !own {
+				list = append(list, claimShape(port.Number, e, true))
+			}
 		}
 	}
 	return list

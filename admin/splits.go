@@ -8,32 +8,48 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Share is the share of a backend in the calls to a port of a service.
 type Share struct {
 	ServicePort uint32            `json:"servicePort"`
-	Source      string            `json:"source,omitempty"` // of the backend's endpoints; left out for any
-	Labels      map[string]string `json:"labels,omitempty"` // likewise
-	Weight      uint32            `json:"weight"`           // as configured
-	Asked       float64           `json:"asked"`            // the weight, as a part of 1
+	Host        string            `json:"host,omitempty"`      // of the backend's endpoints, if it is another one
+	Namespace   string            `json:"namespace,omitempty"` // of that host
+	Source      string            `json:"source,omitempty"`    // of the endpoints; left out for any
+	Labels      map[string]string `json:"labels,omitempty"`    // likewise
+	Weight      uint32            `json:"weight"`              // as configured
+	Asked       float64           `json:"asked"`               // the weight, as a part of 1
 	// Effective is the share in force, as a part of 1: backends without a healthy endpoint pass
 	// theirs to the others. It is 0 for all while the split has no effect.
 	Effective float64 `json:"effective"`
-	Usable    int     `json:"usable"` // healthy endpoints
+	Usable    int     `json:"usable"`            // healthy endpoints
+	LeftOut   string  `json:"leftOut,omitempty"` // why the endpoints of another host are left out
 }
 
-// ConfigSplit names a service whose calls the configuration in use divides.
+// ConfigSplit is a split of the configuration in use.
 type ConfigSplit struct {
-	Namespace string `json:"namespace"`
-	Host      string `json:"host"`
+	Namespace string        `json:"namespace"`
+	Host      string        `json:"host"`
+	Locality  string        `json:"locality"` // as configured
+	Backends  []SplitTarget `json:"backends"`
+}
+
+// SplitTarget is a backend of a split of the configuration in use.
+type SplitTarget struct {
+	Host      string            `json:"host,omitempty"`
+	Namespace string            `json:"namespace,omitempty"`
+	Source    string            `json:"source,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Weight    int               `json:"weight"`
 }
 
 func sharesOf(service *catalog.Service) (list []Share) {
 	for _, port := range service.Ports {
 		for _, s := range service.Shares(port.Number) {
-			list = append(list, Share{port.Number, s.Source, s.Labels.Map(), s.Weight, rounded(s.Asked), rounded(s.Effective), s.Usable})
+			list = append(list, Share{
+				port.Number, s.Service.Host, s.Service.Namespace, s.Source, s.Labels.Map(), s.Weight, rounded(s.Asked), rounded(s.Effective), s.Usable, s.LeftOut,
+			})
 		}
 	}
 	return list
@@ -54,17 +70,29 @@ func isLeftOut(service *catalog.Service, port uint32, e catalog.Endpoint) bool {
 // splits adds the splits that do not divide calls as they ask.
 func (c Config) splits(f *findings, snapshot *catalog.Snapshot) {
 	for _, s := range c.Splits {
-		about, look := fmt.Sprintf("split of %s", s.Host), "isthmus services "+quoted(s.Host)
-		service, known := snapshot.Service(catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host})
-		if !known {
-			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("no source lists the host in namespace %q, so the split has no effect", s.Namespace),
-				"compare host and namespace with 'isthmus services'")
-			continue
+		unmetSplit(f, snapshot, catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}, "split of "+s.Host)
+	}
+	for s := range snapshot.Splits() {
+		switch first := s.Records[0]; first.LeftOut {
+		case "":
+			unmetSplit(f, snapshot, s.Key, first.Record.String())
+		default:
+			f.add(SeverityWarning, first.Record.String(), time.Time{}, "divides no calls: "+first.LeftOut, "isthmus services "+quoted(s.Key.Host))
 		}
-		for _, port := range service.Ports {
-			if problem := unmet(service, port.Number); problem != "" {
-				f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("at port %d %s", port.Number, problem), look)
-			}
+	}
+}
+
+// unmetSplit adds the reasons why a split does not divide calls as it asks.
+func unmetSplit(f *findings, snapshot *catalog.Snapshot, key catalog.ServiceKey, about string) {
+	service, known := snapshot.Service(key)
+	if !known {
+		f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("no source lists the host %s in namespace %q, so the split has no effect", key.Host, key.Namespace),
+			"compare host and namespace with 'isthmus services'")
+		return
+	}
+	for _, port := range service.Ports {
+		if problem := unmet(service, port.Number); problem != "" {
+			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("at port %d %s", port.Number, problem), "isthmus services "+quoted(key.Host))
 		}
 	}
 }
@@ -72,30 +100,41 @@ func (c Config) splits(f *findings, snapshot *catalog.Snapshot) {
 // unmet explains why backends do not get the shares that they ask for; empty if they do.
 func unmet(service *catalog.Service, port uint32) string {
 	shares := service.Shares(port)
-	if len(shares) > 0 && !service.IsDivided(port) {
-		return "no backend with a share has a healthy endpoint, so all endpoints are served as without a split"
-	}
 	var empty []string
 	for _, s := range shares {
 		if s.Weight > 0 && s.Usable == 0 {
-			empty = append(empty, fmt.Sprintf("%s asks for %.4g %% and has no healthy endpoint", backendName(s.Backend), 100*s.Asked))
+			why := "has no healthy endpoint"
+			if s.LeftOut != "" {
+				why = "is left out: " + s.LeftOut
+			}
+			empty = append(empty, fmt.Sprintf("%s asks for %.4g %% and %s", backendName(s.Backend), 100*s.Asked, why))
 		}
 	}
-	if len(empty) == 0 {
+	switch {
+	case len(empty) == 0:
 		return ""
+	case !service.IsDivided(port):
+		return "no backend with a share has a healthy endpoint, so all endpoints are served as without a split: " + strings.Join(empty, "; ")
+	default:
+		return strings.Join(empty, "; ") + ": the other backends get its calls"
 	}
-	return strings.Join(empty, "; ") + ": the other backends get its calls"
 }
 
 // backendName describes a backend as its entry in the configuration does.
-func backendName(b split.Backend) string {
+func backendName(b model.Backend) string {
+	var parts []string
+	if b.Service.Host != "" {
+		parts = append(parts, "host "+b.Service.Host)
+	}
+	if b.Source != "" {
+		parts = append(parts, "source "+b.Source)
+	}
 	var labels []string
 	for name, value := range b.Labels.All() {
 		labels = append(labels, name+"="+value)
 	}
-	with := strings.Join(labels, ",")
-	if with != "" && b.Source != "" {
-		return fmt.Sprintf("source %s with %s", b.Source, with)
+	if len(labels) > 0 {
+		parts = append(parts, strings.Join(labels, ","))
 	}
-	return cmp.Or(with, "source "+b.Source)
+	return cmp.Or(strings.Join(parts, " with "), "the host itself")
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/merger"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -184,7 +185,7 @@ func TestThereIsAlwaysRoom(t *testing.T) {
 func TestAnOrderChangesWhileAWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	taken := make(chan []string)
-	m := catalog.NewMerger(catalog.Order{Sources: []string{"a", "b"}}, func(s *catalog.Snapshot, _ catalog.Change) {
+	m := merger.New(catalog.Order{Sources: []string{"a", "b"}}, func(s *catalog.Snapshot, _ catalog.Change) {
 		shop, _ := s.Service(shop)
 		taken <- shop.Sources()
 	})

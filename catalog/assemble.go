@@ -7,24 +7,35 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// assemble returns a service after a step, and its changed endpoints. It returns old itself
-// when the step made no difference, and nil when no record defines the service any more.
-func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint64) (*Service, map[EndpointID]struct{}) {
-	a := s.services[key]
+// assembleAll assembles the touched services.
+func (s *step) assembleAll(revision uint64) {
+	for key, t := range s.touched {
+		t.old, _ = s.snapshot.services.Get(key)
+		t.now = &Service{ServiceDefinition: ServiceDefinition{Key: key}, Revision: revision, Changed: s.committed}
+		s.assemble(key, t)
+		s.splits.putBackends(key, t)
+	}
+}
+
+// assemble sets the definition and the joined endpoints of a touched service. The service is
+// nil when no record defines it any more.
+func (s *step) assemble(key ServiceKey, t *touched) {
+	a, now, old := s.services[key], t.now, t.old
 	if a == nil || len(a.records) == 0 {
 		delete(s.services, key)
-		return s.dissolve(old)
+		t.dissolve()
+		return
 	}
-	now := &Service{ServiceDefinition: ServiceDefinition{Key: key}, Revision: revision, Changed: s.committed}
 	if !t.define && old != nil {
 		now.Definition = old.Definition
 		changes := s.swapAll(old.joined, a.taken, t.swaps)
-		now.joined = changes.finish()
-		changed := divide(now, old, changes.written(), changes.changed(now.joined))
-		return now.unless(old), changed
+		now.joined, t.written = changes.finish(), changes.written()
+		t.changed = changes.changed(now.joined)
+		return
 	}
 	layout := layoutOf(a.taken)
 	definition, taken := s.order.define(key, a.records)
+	s.splits.define(key, definition, s.order.splits[key])
 	a.taken = taken
 	now.Definition = definition
 	var before map[uint32]*Endpoints
@@ -34,18 +45,14 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 			now.Definition = old.Definition
 		}
 	}
-	var changed map[EndpointID]struct{}
-	var written map[uint32][]claim
 	if old != nil && !t.gather && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !isDNS(definition.Resolution) {
 		changes := s.swapAll(before, taken, t.swaps)
-		now.joined, written = changes.finish(), changes.written()
-		changed = changes.changed(now.joined)
-	} else {
-		now.joined = s.gather(key, taken)
-		changed = reconcile(before, now.joined)
+		now.joined, t.written = changes.finish(), changes.written()
+		t.changed = changes.changed(now.joined)
+		return
 	}
-	changed = divide(now, old, written, changed)
-	return now.unless(old), changed
+	now.joined = s.gather(key, taken)
+	t.changed = reconcile(before, now.joined)
 }
 
 func sameEndpoints(a, b map[uint32]*Endpoints) bool {
@@ -61,11 +68,11 @@ func sameEndpoints(a, b map[uint32]*Endpoints) bool {
 }
 
 // dissolve ends a service: all its endpoints are removed.
-func (s *step) dissolve(old *Service) (*Service, map[EndpointID]struct{}) {
-	if old == nil {
-		return nil, nil
+func (t *touched) dissolve() {
+	t.now = nil
+	if t.old != nil {
+		t.changed = t.old.allEndpoints()
 	}
-	return nil, compare(old.joined, nil)
 }
 
 // swapAll applies changes of single instances.
@@ -107,17 +114,17 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 				s.claim(changes, by, instance, true)
 			}
 		})
-		if s.standsForItself(by, key.Host) {
+		if len(s.owned[by.ref]) == 0 && standsForItself(by, key.Host) {
 			s.claim(changes, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: key.Host}, changed: changes.at}, true)
 		}
 	}
 	return changes.finish()
 }
 
-// standsForItself reports whether a host has no endpoints of its own because it is itself
-// the name to resolve.
-func (s *step) standsForItself(by *serviceRecord, host string) bool {
-	return isDNS(by.spec.Resolution) && len(s.owned[by.ref]) == 0 &&
+// standsForItself reports whether the host of a record without own endpoints is itself the
+// name to resolve.
+func standsForItself(by *serviceRecord, host string) bool {
+	return isDNS(by.spec.Resolution) &&
 		by.spec.WorkloadSelector.Len() == 0 && !strings.HasPrefix(host, "*")
 }
 
@@ -180,6 +187,7 @@ func (s *step) rerank(moved func(source string) bool) {
 	s.rerankScopes(moved)
 	s.opaques.rerank(moved, s.order.ranks)
 	s.byName.rerank(moved, s.order.ranks)
+	s.splits.rerank(moved, s.order.ranks)
 }
 
 func (s *step) rerankService(old *serviceRecord) {

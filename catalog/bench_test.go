@@ -89,7 +89,7 @@ func BenchmarkOneEndpointOfAServiceOf20000(b *testing.B) {
 // without.
 func BenchmarkOneEndpointBehindShares(b *testing.B) {
 	key := catalog.ServiceKey{Namespace: "ns", Host: "s0.example"}
-	shares := &split.Split{Backends: []split.Backend{{Source: "a", Weight: 90}, {Source: "b", Weight: 10}}}
+	shares := &split.Split{Backends: []model.Backend{{Source: "a", Weight: 90}, {Source: "b", Weight: 10}}}
 	for name, splits := range map[string]map[catalog.ServiceKey]*split.Split{"without": nil, "with": {key: shares}} {
 		b.Run(name, func(b *testing.B) {
 			builder := catalog.NewBuilderIn(catalog.Order{Sources: order, Splits: splits})

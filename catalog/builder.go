@@ -26,6 +26,7 @@ type Builder struct {
 
 	opaques *united[OpaqueKey, Opaque]
 	byName  *united[WorkloadKey, Workload]
+	splits  *splitting
 }
 
 // assembly is the builder's state of one service.
@@ -46,7 +47,7 @@ func NewBuilderIn(order Order) *Builder {
 }
 
 func newBuilder(m merging) *Builder {
-	return &Builder{
+	b := &Builder{
 		order:     m,
 		sources:   map[string]struct{}{},
 		snapshot:  Empty(),
@@ -59,7 +60,13 @@ func newBuilder(m merging) *Builder {
 		opaques: newOpaques(),
 		byName:  newWorkloads(),
 	}
+	b.splits = newSplits(&b.order)
+	return b
 }
+
+// Anew returns a builder without records that merges in the same order. Equal values of both
+// are equal, so that [Builder.Rejoin] finds them.
+func (b *Builder) Anew() *Builder { return newBuilder(b.order) }
 
 // Snapshot returns the newest snapshot.
 func (b *Builder) Snapshot() *Snapshot { return b.snapshot }
@@ -67,6 +74,13 @@ func (b *Builder) Snapshot() *Snapshot { return b.snapshot }
 // Apply takes the events of one atomic step, in any order of kinds, and returns the exact
 // change. Revision is the revision after the step.
 func (b *Builder) Apply(revision uint64, events []model.Event) Change {
+	return b.ApplyAt(revision, time.Time{}, events)
+}
+
+// ApplyAt is [Builder.Apply] for a step that the store took at a time; zero for a snapshot of
+// the store.
+func (b *Builder) ApplyAt(revision uint64, committed time.Time, events []model.Event) Change {
+	b.committed = committed
 	step := b.step()
 	for _, event := range events {
 		switch e := event.(type) {
@@ -90,11 +104,7 @@ func (b *Builder) step() *step {
 // was inserted, or that has no records, costs nothing. A source that moved, or has other
 // rights, costs a scan of all records for its own. Only their services are merged again.
 func (b *Builder) Arrange(order Order) Change {
-	return b.rerank(b.order.arrange(order))
-}
-
-// rerank takes over another order. Some sources have another place or other rights in it.
-func (b *Builder) rerank(next merging, moved map[string]struct{}) Change {
+	next, moved := b.order.arrange(order)
 	if !slices.Equal(b.order.domains, next.domains) { // each host may belong to another namespace
 		moved = b.sources
 	}
@@ -107,41 +117,10 @@ func (b *Builder) rerank(next merging, moved map[string]struct{}) Change {
 	step := b.step()
 	for _, key := range split {
 		step.touch(key).define = true
+		step.splits.touch(key)
 	}
 	if len(moved) > 0 {
 		step.rerank(func(source string) bool { _, is := moved[source]; return is })
 	}
 	return step.finish(b.snapshot.Revision)
-}
-
-// rejoin returns the change from a snapshot that another builder made to its own
-// unpublished one. Equal values in both become the same pointers, so that the change is as
-// exact as any other.
-func (b *Builder) rejoin(old *Snapshot) Change {
-	next := *b.snapshot
-	change := Change{Services: map[ServiceKey]ServiceChange{}}
-	change.Primed, change.Judged = compareMarks(old.primed, next.primed)
-	for was := range old.Services() {
-		if _, ok := next.Service(was.Key); !ok {
-			change.Services[was.Key] = ServiceChange{was, nil, compare(was.joined, nil)}
-		}
-	}
-	services := next.services.Edit()
-	for now := range next.Services() {
-		was, _ := old.Service(now.Key)
-		endpoints := now.adopt(was)
-		if now.unless(was) == was {
-			services.Set(now.Key, was)
-			continue
-		}
-		change.Services[now.Key] = ServiceChange{was, now, endpoints}
-	}
-	next.services = services.Map()
-	next.ports = old.ports
-	next.ports = portsAfter(&next, change.Services)
-	next.scopes, change.Scopes = rejoinScopes(old.scopes, next.scopes)
-	next.opaques, change.Opaques = b.opaques.rejoin(old.opaques, next.opaques)
-	next.workloads, change.Workloads = b.byName.rejoin(old.workloads, next.workloads)
-	b.snapshot = &next
-	return change
 }

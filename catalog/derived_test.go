@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/derived"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -20,11 +21,11 @@ func TestAPanicInWhatIsDerivedDoesNotStick(t *testing.T) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		port.Derive("key", func(catalog.PortChange) any { panic("once") })
+		_, _ = port.Derive("key", func(derived.Change) (any, error) { panic("once") })
 	}()
 	made := 0
 	for range 2 {
-		if got := port.Derive("key", func(catalog.PortChange) any { made++; return "made" }); got != "made" {
+		if got, _ := port.Derive("key", func(derived.Change) (any, error) { made++; return "made", nil }); got != "made" {
 			t.Errorf("it is %v", got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/gate"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -20,15 +21,15 @@ type passed struct {
 
 // gated publishes to a gate what a builder makes of commits.
 type gated struct {
-	*catalog.Gate
+	*gate.Gate
 	builder *catalog.Builder
 	passed  []passed
 	newest  *catalog.Snapshot
 }
 
-func gate(required, optional []string) *gated {
+func gateFor(required, optional []string) *gated {
 	g := &gated{builder: catalog.NewBuilder(order)}
-	g.Gate = catalog.NewGate(required, optional, time.Minute, func(s *catalog.Snapshot, c catalog.Change, complete bool) {
+	g.Gate = gate.New(required, optional, time.Minute, func(s *catalog.Snapshot, c catalog.Change, complete bool) {
 		g.passed, g.newest = append(g.passed, passed{names(c), c.Primed, complete}), s
 	})
 	return g
@@ -50,7 +51,7 @@ func (g *gated) expect(t *testing.T, when string, want ...passed) {
 func TestNothingPassesBeforeRequiredSourcesArePrimed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gate([]string{"a", "b"}, nil)
+		g := gateFor([]string{"a", "b"}, nil)
 		defer g.Stop()
 		g.commit(shopRecord, one)
 		g.commit(mark("a"))
@@ -77,7 +78,7 @@ func TestNothingPassesBeforeRequiredSourcesArePrimed(t *testing.T) {
 func TestOtherSourcesAreWaitedForOnlySoLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gate([]string{"a"}, []string{"b"})
+		g := gateFor([]string{"a"}, []string{"b"})
 		defer g.Stop()
 		g.commit(shopRecord, mark("a"))
 		time.Sleep(time.Minute - time.Second)
@@ -96,7 +97,7 @@ func TestOtherSourcesAreWaitedForOnlySoLong(t *testing.T) {
 func TestTheWaitDoesNotEndThatForRequiredSources(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gate([]string{"a"}, []string{"b"})
+		g := gateFor([]string{"a"}, []string{"b"})
 		defer g.Stop()
 		g.commit(shopRecord)
 		time.Sleep(time.Hour)
@@ -110,7 +111,7 @@ func TestTheWaitDoesNotEndThatForRequiredSources(t *testing.T) {
 func TestAnEmptyRegistryPasses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gate([]string{"a"}, nil)
+		g := gateFor([]string{"a"}, nil)
 		defer g.Stop()
 		g.commit(mark("a"))
 		g.expect(t, "a is empty", passed{[]string{}, true, true})
@@ -120,7 +121,7 @@ func TestAnEmptyRegistryPasses(t *testing.T) {
 func TestAStoppedGateIsShut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gate(nil, []string{"b"})
+		g := gateFor(nil, []string{"b"})
 		g.Stop()
 		time.Sleep(time.Hour)
 		g.commit(mark("b"))
@@ -132,7 +133,7 @@ func TestAStoppedGateIsShut(t *testing.T) {
 func TestNothingPassesBeforeTheStoreWasRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gate(nil, []string{"b"})
+		g := gateFor(nil, []string{"b"})
 		defer g.Stop()
 		time.Sleep(time.Hour)
 		g.expect(t, "nothing was read")
@@ -145,7 +146,7 @@ func TestNothingPassesBeforeTheStoreWasRead(t *testing.T) {
 func TestASourceThatIsNoLongerRequiredOpensTheGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gate([]string{"a", "b"}, nil)
+		g := gateFor([]string{"a", "b"}, nil)
 		defer g.Stop()
 		g.commit(shopRecord, mark("a"))
 		g.Require([]string{"a", "c"}, nil)
@@ -163,7 +164,7 @@ func TestASourceThatIsNoLongerRequiredOpensTheGate(t *testing.T) {
 func TestAnOpenGateStaysOpenWhateverIsRequired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := gate([]string{"a"}, nil)
+		g := gateFor([]string{"a"}, nil)
 		defer g.Stop()
 		g.commit(shopRecord, mark("a"))
 		g.expect(t, "open", passed{[]string{"ns/shop"}, true, true})
@@ -188,7 +189,7 @@ func TestWhatIsBehindTheGateKeepsNobodyWaiting(t *testing.T) {
 		b := catalog.NewBuilder(order)
 		free := make(chan struct{})
 		var passed [][]string
-		g := catalog.NewGate(nil, nil, time.Minute, func(_ *catalog.Snapshot, c catalog.Change, _ bool) {
+		g := gate.New(nil, nil, time.Minute, func(_ *catalog.Snapshot, c catalog.Change, _ bool) {
 			passed = append(passed, names(c))
 			<-free
 		})

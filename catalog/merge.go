@@ -43,7 +43,6 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 		ExportTo:        first.spec.ExportTo,
 		SubjectAltNames: first.spec.SubjectAltNames,
 		Traffic:         first.spec.Traffic,
-		Split:           m.splits[key],
 		Standing:        m.standing(key, first),
 	}
 	m.keepHome(key, d, first.ref)

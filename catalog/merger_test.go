@@ -10,12 +10,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/merger"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // merging publishes what a merger makes of watches, each in an order of its own.
 type merging struct {
-	*catalog.Merger
+	*merger.Merger
 	published
 }
 
@@ -27,7 +28,7 @@ func (m *merging) run(watch iter.Seq2[model.Batch, error], order []string) error
 
 func newMerging() *merging {
 	m := &merging{}
-	m.Merger = catalog.NewMerger(catalog.Order{}, func(s *catalog.Snapshot, c catalog.Change) {
+	m.Merger = merger.New(catalog.Order{}, func(s *catalog.Snapshot, c catalog.Change) {
 		m.snapshots, m.changes = append(m.snapshots, s), append(m.changes, c)
 	})
 	return m

@@ -64,7 +64,10 @@ type merging struct {
 // arrange returns another order, and the sources with another place or other rights than
 // before.
 func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
-	next = merging{rights: o.Rights, owns: map[string]model.List[string]{}, splits: o.Splits}
+	next = merging{rights: o.Rights, owns: map[string]model.List[string]{}, splits: map[ServiceKey]*split.Split{}}
+	for key, s := range o.Splits {
+		next.splits[key] = splitAt(key, *s)
+	}
 	next.ranks, moved = m.ranks.Arrange(o.Sources)
 	for name, r := range o.Rights {
 		if len(r.Owns) > 0 {

@@ -90,10 +90,17 @@ func (m *merging) standing(key ServiceKey, r *serviceRecord) Standing {
 	s := Standing{Given: m.gives(r.ref.Source, key.Host), Yields: m.rights[r.ref.Source].Yields, Rank: r.rank, Source: r.ref.Source}
 	home, bound := m.home(key.Host)
 	s.Home = bound && home == key.Namespace
-	if created := r.spec.Created; m.rights[r.ref.Source].Dated && r.path == "" && created.After(time.Unix(0, 0)) {
-		s.Created = created.UnixNano()
-	}
+	s.Created = m.vouched(r.ref.Source, r.path, r.spec.Created)
 	return s
+}
+
+// vouched returns a time of creation in nanoseconds since 1970; zero unless an API server
+// vouches for it.
+func (m *merging) vouched(source string, path model.Path, created time.Time) int64 {
+	if !m.rights[source].Dated || path != "" || !created.After(time.Unix(0, 0)) {
+		return 0
+	}
+	return created.UnixNano()
 }
 
 // keepHome limits a service to its own namespace if its host names another namespace,

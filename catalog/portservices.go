@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/derived"
 	"github.com/isthmus-mesh/isthmus/immutable"
 )
 
@@ -21,7 +22,7 @@ type PortServices struct {
 	addresses immutable.Map[addressKey, *Definition]
 	large     immutable.Map[ServiceKey, struct{}] // the large headless services
 
-	derived *derived
+	derived *derived.Values
 }
 
 // addressKey orders services by the addresses of their own.
@@ -171,8 +172,8 @@ type indexEdit struct {
 	services  *immutable.Editor[ServiceKey, *Definition]
 	addresses *immutable.Editor[addressKey, *Definition]
 	large     *immutable.Editor[ServiceKey, struct{}]
-	was       *derived // nil if the port is new
-	hosts     []string // the hosts with services that may have changed
+	was       *derived.Values // nil if the port is new
+	hosts     []string        // the hosts with services that may have changed
 }
 
 func (e *portEdits) at(number uint32) *indexEdit {
@@ -266,8 +267,14 @@ func (e *portEdits) finish() immutable.Map[uint32, *PortServices] {
 		if services := edit.services.Map(); services.Len() == 0 {
 			ports.Delete(number)
 		} else {
-			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.large.Map(), edit.was.next(edit.hosts)})
+			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.large.Map(), edit.was.Next(edit.hosts)})
 		}
 	}
 	return ports.Map()
+}
+
+// Derive returns a value derived from the services of the port for a key. See
+// [derived.Values.Derive].
+func (p *PortServices) Derive(key any, derive func(before derived.Change) (any, error)) (any, error) {
+	return p.derived.Derive(key, derive)
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/merger"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -59,7 +60,7 @@ type published struct {
 // run runs a script that must end with err.
 func run(t interface{ Fatalf(string, ...any) }, err error, batches ...model.Batch) published {
 	var p published
-	got := catalog.Run(script(err, batches...), catalog.Order{Sources: order}, func(s *catalog.Snapshot, c catalog.Change) {
+	got := merger.Run(script(err, batches...), catalog.Order{Sources: order}, func(s *catalog.Snapshot, c catalog.Change) {
 		p.snapshots, p.changes = append(p.snapshots, s), append(p.changes, c)
 	})
 	if !errors.Is(got, err) {

@@ -42,6 +42,14 @@ func (s *selection) mayServe(instance *Instance, host string) bool {
 	return !confined || model.HostWithin(host, only)
 }
 
+// serving returns an instance if it may be an endpoint of a host; nil otherwise.
+func (s *selection) serving(instance *Instance, host string) *Instance {
+	if instance == nil || !s.mayServe(instance, host) {
+		return nil
+	}
+	return instance
+}
+
 // putSelector makes a service known to the workloads; dropSelector undoes it. A service is
 // indexed under one label of its selector, the one with the fewest other services. A label
 // which many services share then costs no look-up.

@@ -106,6 +106,9 @@ type Definition struct {
 	SubjectAltNames model.List[string]
 	Traffic         model.Traffic
 	Split           *split.Split // nil without one
+	// SplitRecords are the records of the kind Split for the host. The configuration's split
+	// comes before all of them.
+	SplitRecords []Contributor
 	// Records are the records of the service, in merge order.
 	Records   []Contributor
 	Conflicts []Conflict
@@ -171,6 +174,7 @@ func (d *Definition) equal(o *Definition) bool {
 	return d.Meta.SameMeta(o.Meta) && d.SameAddresses(o) && slices.Equal(d.Ports, o.Ports) &&
 		d.Location == o.Location && d.Resolution == o.Resolution && d.Standing == o.Standing &&
 		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic && d.Split.Equal(o.Split) &&
+		slices.EqualFunc(d.SplitRecords, o.SplitRecords, Contributor.equal) &&
 		maps.Equal(d.portPaths, o.portPaths) && slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
 }
 
@@ -271,7 +275,7 @@ func (i *Instance) same(o *Instance) bool {
 // differ.
 func (s *Service) adopt(was *Service) map[EndpointID]struct{} {
 	if was == nil {
-		return compare(nil, s.joined)
+		was = &Service{ServiceDefinition: ServiceDefinition{Definition: &Definition{}}}
 	}
 	if s.equal(was.Definition) {
 		s.Definition = was.Definition
@@ -285,10 +289,16 @@ func (s *Service) adopt(was *Service) map[EndpointID]struct{} {
 		return changed
 	}
 	maps.Copy(changed, reconcile(was.endpoints, s.endpoints))
-	for number, d := range s.divided {
-		s.divided[number] = d.adopt(s.joined[number], s.endpoints[number])
-	}
 	return changed
+}
+
+// allEndpoints returns the endpoints that the service joins or serves.
+func (s *Service) allEndpoints() map[EndpointID]struct{} {
+	all := compare(s.joined, nil)
+	if s.divided != nil {
+		maps.Copy(all, compare(s.endpoints, nil))
+	}
+	return all
 }
 
 // IsLocal reports whether an endpoint has an address that means the connecting machine or a
@@ -319,7 +329,7 @@ func (d *Definition) servesAs(o *Definition) bool {
 
 // unless returns old instead of the service if both are the same.
 func (s *Service) unless(old *Service) *Service {
-	if old != nil && s.Definition == old.Definition && sameEndpoints(s.endpoints, old.endpoints) && sameEndpoints(s.joined, old.joined) {
+	if old != nil && s.Definition == old.Definition && sameEndpoints(s.endpoints, old.endpoints) && sameEndpoints(s.joined, old.joined) && maps.Equal(s.divided, old.divided) {
 		return old
 	}
 	return s

@@ -23,6 +23,7 @@ type Snapshot struct {
 
 	opaques   immutable.Map[OpaqueKey, *Opaque]
 	workloads immutable.Map[WorkloadKey, *Workload]
+	splits    immutable.Map[ServiceKey, *SplitRecords]
 	ports     immutable.Map[uint32, *PortServices]
 	served    immutable.Map[servedKey, struct{}]
 }
@@ -54,6 +55,7 @@ func Empty() *Snapshot {
 
 		opaques:   immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
 		workloads: immutable.New[WorkloadKey, *Workload](WorkloadKey.compare),
+		splits:    immutable.New[ServiceKey, *SplitRecords](ServiceKey.compare),
 		ports:     immutable.New[uint32, *PortServices](cmp.Compare[uint32]),
 		served:    immutable.New[servedKey, struct{}](servedKey.compare),
 	}
@@ -262,7 +264,3 @@ func (s *Snapshot) Port(number uint32) *PortServices {
 
 // Ports yields the index of each port number, in their order.
 func (s *Snapshot) Ports() iter.Seq[*PortServices] { return values(s.ports) }
-
-func (s *Snapshot) unprimed(sources []string) []string {
-	return slices.DeleteFunc(slices.Clone(sources), s.Primed)
-}

@@ -1,17 +1,18 @@
 package catalog
 
 import (
-	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // division is a port's endpoints, divided by a split. It is immutable.
 type division struct {
-	joined  *Endpoints // before the division
+	pool               // before the division
 	served  *Endpoints // without the endpoints that no backend with a share has
 	usable  []usable   // by backend
 	factors []split.Factor
@@ -32,77 +33,116 @@ func (d *division) shares(s *split.Split) []split.Share {
 	for i, u := range d.usable {
 		healthy[i] = u.n
 	}
-	return s.Shares(healthy)
+	shares := s.Shares(healthy)
+	for i, o := range d.others {
+		shares[i].LeftOut = o.leftOut
+	}
+	return shares
 }
 
 func (d *division) isEffective() bool { return slices.ContainsFunc(d.factors, isSet) }
 
 func isSet(f split.Factor) bool { return f != split.Factor{} }
 
-// divide sets the endpoints of a service that are served. Written are the endpoints in which the joined
-// ones may differ from the old service's, by port; a port without an entry is divided anew.
-// It returns the changed endpoints: joined ones, which are given, and served ones.
-func divide(s, old *Service, written map[uint32][]claim, changed map[EndpointID]struct{}) map[EndpointID]struct{} {
-	s.endpoints = s.joined
-	if s.Split == nil && (old == nil || old.divided == nil) {
-		return changed
+// dividing divides the services of a step.
+type dividing struct {
+	before  immutable.Map[ServiceKey, *Service] // the step
+	touched map[ServiceKey]*touched
+}
+
+// touchDivided touches the services with a split that has a touched service as a backend.
+func (d dividing) touchDivided(backing map[ServiceKey]map[ServiceKey]struct{}, revision uint64, at time.Time) {
+	if len(backing) == 0 {
+		return
+	}
+	for _, key := range slices.Collect(maps.Keys(d.touched)) {
+		for divided := range backing[key] {
+			old, ok := d.before.Get(divided)
+			if !ok || d.touched[divided] != nil {
+				continue
+			}
+			now := &Service{ServiceDefinition: old.ServiceDefinition, Revision: revision, Changed: at, joined: old.joined}
+			d.touched[divided] = &touched{old: old, now: now, changed: map[EndpointID]struct{}{}}
+		}
+	}
+}
+
+// divide sets the endpoints of a touched service that are served, and adds the served ones
+// to its changed endpoints.
+func (d dividing) divide(t *touched) {
+	now, old := t.now, t.old
+	now.endpoints = now.joined
+	if now.Split == nil && (old == nil || old.divided == nil) {
+		return
 	}
 	var before map[uint32]*Endpoints
 	if old != nil {
 		before = old.endpoints
 	}
-	if s.Split == nil {
-		maps.Copy(changed, compare(before, s.endpoints))
-		return changed
+	if now.Split == nil {
+		maps.Copy(t.changed, compare(before, now.endpoints))
+		return
 	}
-	s.endpoints, s.divided = map[uint32]*Endpoints{}, map[uint32]*division{}
-	for number, joined := range s.joined {
-		var was *division
-		if old != nil && old.Split.Equal(s.Split) {
-			was = old.divided[number]
-		}
-		d, some := was.after(s.Split, joined, written[number])
-		s.divided[number] = d
-		if d.served != nil {
-			s.endpoints[number] = d.served
-		}
-		for _, c := range some {
-			had, _ := was.served.Get(c.address, c.port)
-			has, _ := d.served.Get(c.address, c.port)
-			if !had.same(has.Instance) {
-				changed[EndpointID{number, c.address, c.port}] = struct{}{}
-			}
-		}
-		if some == nil && before[number] != d.served {
-			before[number].differences(d.served, number, changed)
-		}
+	now.endpoints, now.divided = map[uint32]*Endpoints{}, map[uint32]*division{}
+	for _, port := range now.Ports {
+		d.dividePort(t, port, before[port.Number])
 	}
 	for number, was := range before {
-		if s.joined[number] == nil {
-			was.differences(nil, number, changed)
+		if now.divided[number] == nil {
+			was.differences(nil, number, t.changed)
 		}
 	}
-	return changed
 }
 
-// after divides the joined endpoints of a port. D is the division before, if there was one
-// by the same split, and written are the endpoints that may differ since; nil means all. It
+// dividePort divides the endpoints of a port, if there are any.
+func (d dividing) dividePort(t *touched, port model.Port, before *Endpoints) {
+	of, number := d.poolOf(t.now, port), port.Number
+	if of.isEmpty() {
+		return
+	}
+	var was *division
+	if t.old != nil && t.old.Split.Equal(t.now.Split) {
+		was = t.old.divided[number]
+	}
+	next, some := was.after(t.now.Split, of, func() []claim { return d.differing(t, port, was.pool, of) })
+	t.now.divided[number] = next
+	if next.served != nil {
+		t.now.endpoints[number] = next.served
+	}
+	for _, c := range some {
+		had, _ := was.served.Get(c.address, c.port)
+		has, _ := next.served.Get(c.address, c.port)
+		if !had.same(has.Instance) {
+			t.changed[EndpointID{number, c.address, c.port}] = struct{}{}
+		}
+	}
+	if some == nil && before != next.served {
+		before.differences(next.served, number, t.changed)
+	}
+}
+
+// after divides the endpoints of a port. D is the division before, if there was one by the
+// same split, and differing returns the endpoints that may differ since; nil means all. It
 // also returns the endpoints in which the served ones may differ; nil means all.
-func (d *division) after(s *split.Split, joined *Endpoints, written []claim) (next *division, some []claim) {
-	if d != nil && d.joined == joined {
+func (d *division) after(s *split.Split, of pool, differing func() []claim) (next *division, some []claim) {
+	if d != nil && d.equal(of) {
 		return d, []claim{}
 	}
-	next = &division{joined: joined, usable: make([]usable, len(s.Backends))}
-	if d == nil || written == nil {
-		for m := range endpointsOf(s, joined.each()) {
+	next = &division{pool: of, usable: make([]usable, len(s.Backends))}
+	var written []claim
+	if d != nil {
+		written = differing()
+	}
+	if written == nil {
+		for m := range of.each(s) {
 			m.count(next.usable, +1)
 		}
 	} else {
 		copy(next.usable, d.usable)
-		written = slices.CompactFunc(slices.SortedFunc(slices.Values(written), claim.compare), claim.sameEndpoint)
+		written = slices.CompactFunc(slices.SortedFunc(slices.Values(written), compareEndpoints), claim.sameEndpoint)
 		for _, c := range written {
-			backedAt(s, d.joined, c).count(next.usable, -1)
-			backedAt(s, joined, c).count(next.usable, +1)
+			d.at(s, c).count(next.usable, -1)
+			of.at(s, c).count(next.usable, +1)
 		}
 	}
 	sums := make([]uint64, len(s.Backends))
@@ -110,11 +150,11 @@ func (d *division) after(s *split.Split, joined *Endpoints, written []claim) (ne
 		sums[i] = u.weight
 	}
 	next.factors = split.Factors(s.Weights(), sums)
-	if d != nil && written != nil && d.isEffective() && slices.Equal(d.factors, next.factors) {
+	if written != nil && d.isEffective() && slices.Equal(d.factors, next.factors) {
 		next.served = next.serveSome(s, d.served, written)
 		return next, written
 	}
-	next.served = joined
+	next.served = of.own
 	if next.isEffective() {
 		next.served = next.serveAll(s)
 	}
@@ -124,46 +164,25 @@ func (d *division) after(s *split.Split, joined *Endpoints, written []claim) (ne
 	return next, nil
 }
 
-// adopt takes over equal endpoints of another division.
-func (d *division) adopt(joined, served *Endpoints) *division {
-	next := *d
-	next.joined, next.served = joined, served
-	return &next
-}
-
-// backed is an endpoint with the backends that have it.
-type backed struct {
-	claim
-	*Instance        // nil if there is no such endpoint
-	in        uint64 // a bit for each backend
-}
-
-// endpointsOf yields each endpoint once, given the claims in order. Every record's claim to the
-// endpoint decides which backends have it, and the first its attributes.
-func endpointsOf(s *split.Split, claims iter.Seq2[Endpoint, claim]) iter.Seq[backed] {
-	return func(yield func(backed) bool) {
-		var m backed
-		for endpoint, c := range claims {
-			if m.Instance == nil || !c.sameEndpoint(m.claim) {
-				if m.Instance != nil && !yield(m) {
-					return
-				}
-				m = backed{claim: c, Instance: endpoint.Instance}
+// adoptDivisions takes over the divisions of was that are equal, if there is one, once all
+// services have taken over equal endpoints. Joined returns the joined endpoints of a service.
+func (s *Service) adoptDivisions(was *Service, joined func(ServiceKey) map[uint32]*Endpoints) {
+	for number, d := range s.divided {
+		next := *d
+		next.own, next.served, next.others = s.joined[number], s.endpoints[number], slices.Clone(d.others)
+		for i, o := range next.others {
+			if o.endpoints != nil {
+				next.others[i].endpoints = joined(ServiceKey(s.Split.Backends[i].Service))[o.port]
 			}
-			m.in |= s.Has(endpoint.Record.Source, endpoint.Labels)
 		}
-		if m.Instance != nil {
-			yield(m)
+		s.divided[number] = &next
+		if was == nil || was.divided[number] == nil || !was.Split.Equal(s.Split) {
+			continue
+		}
+		if old := was.divided[number]; old.equal(next.pool) && old.served == next.served {
+			s.divided[number] = old
 		}
 	}
-}
-
-// backedAt returns one endpoint.
-func backedAt(s *split.Split, of *Endpoints, c claim) backed {
-	for m := range endpointsOf(s, of.eachAt(c)) {
-		return m
-	}
-	return backed{claim: c}
 }
 
 // count adds a usable endpoint to the numbers of its backends, or takes it off.
@@ -199,7 +218,7 @@ func (m backed) serve(s *split.Split, d *division) *Instance {
 
 func (d *division) serveAll(s *split.Split) *Endpoints {
 	changes := newEdit(nil, 0)
-	for m := range endpointsOf(s, d.joined.each()) {
+	for m := range d.each(s) {
 		if one := m.serve(s, d); one != nil {
 			changes.set(0, m.claim, one)
 		}
@@ -214,7 +233,7 @@ func (d *division) serveSome(s *split.Split, served *Endpoints, written []claim)
 		for _, old := range served.eachAt(c) {
 			changes.set(0, old, nil)
 		}
-		if m := backedAt(s, d.joined, c); m.Instance != nil {
+		if m := d.at(s, c); m.Instance != nil {
 			if one := m.serve(s, d); one != nil {
 				changes.set(0, m.claim, one)
 			}

@@ -1,12 +1,14 @@
 package catalog_test
 
 import (
+	order2 "cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -16,20 +18,73 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
+func drawBackends(t *rapid.T) (list []model.Backend) {
+	for range pick(t, 1, 2, 2, 3) {
+		list = append(list, model.Backend{
+			Service: pick(t, model.ServiceName{}, model.ServiceName{}, model.ServiceName{Namespace: "x", Host: "g"}, model.ServiceName{Namespace: "x", Host: "h"}, model.ServiceName{Namespace: "y", Host: "g"}),
+			Source:  pick(t, append([]string{"", ""}, sources...)...),
+			Labels:  pick(t, model.Labels{}, model.Labels{}, labels("v", "1"), labels("app", "b")),
+			Weight:  pick[uint32](t, 0, 1, 1, 10, 50, 99),
+		})
+	}
+	return list
+}
+
 func drawSplits(t *rapid.T) map[catalog.ServiceKey]*split.Split {
 	splits := map[catalog.ServiceKey]*split.Split{}
-	for range pick(t, 0, 1, 1, 2, 3) {
-		s := &split.Split{NearFirst: rapid.Bool().Draw(t, "near first")}
-		for range pick(t, 1, 2, 2, 3) {
-			s.Backends = append(s.Backends, split.Backend{
-				Source: pick(t, append([]string{""}, sources...)...),
-				Labels: pick(t, model.Labels{}, model.Labels{}, labels("v", "1"), labels("app", "b")),
-				Weight: pick[uint32](t, 0, 1, 1, 10, 50, 99),
-			})
-		}
+	for range pick(t, 0, 0, 1, 1, 2, 3) {
+		s := &split.Split{NearFirst: rapid.Bool().Draw(t, "near first"), Backends: drawBackends(t)}
 		splits[catalog.ServiceKey{Namespace: pick(t, "x", "x", "y"), Host: pick(t, "h", "h", "g", "*.w")}] = s
 	}
 	return splits
+}
+
+// drawSplitRecords draws changes of records of the kind Split.
+func drawSplitRecords(t *rapid.T, now state) (events []model.Event) {
+	ref := model.Ref{Kind: model.KindSplit, Key: model.Key{Source: pick(t, sources...), Namespace: pick(t, "x", "x", "y"), Name: pick(t, "p", "q")}}
+	if held, ok := now[ref]; ok && rapid.Bool().Draw(t, "gone") {
+		return []model.Event{model.Delete{Record: held, Revision: 1}}
+	}
+	spec := model.Split{
+		Host: pick(t, "h", "h", "g", "*.w"), Backends: drawBackends(t), NearFirst: rapid.Bool().Draw(t, "near first"),
+		NoEffect: pick(t, "", "", "", "it has matches"),
+	}
+	spec.Created = time.Unix(1e9+int64(below(t, 2)), 0)
+	return []model.Event{model.Upsert{Record: model.Record{Ref: ref, Spec: spec}}}
+}
+
+// splitFor returns the split of a service by the words of the documentation, and the order of
+// the records that ask for one.
+func (s state) splitFor(key catalog.ServiceKey, in catalog.Order) (*split.Split, []model.Ref) {
+	var refs []model.Ref
+	for ref, r := range s {
+		if spec, ok := r.Spec.(model.Split); ok && ref.Namespace == key.Namespace && spec.Host == key.Host {
+			refs = append(refs, ref)
+		}
+	}
+	place := func(source string) int {
+		if at := slices.Index(in.Sources, source); at >= 0 {
+			return at
+		}
+		return len(in.Sources)
+	}
+	age := func(ref model.Ref) int64 {
+		if !in.Rights[ref.Source].Dated {
+			return 0
+		}
+		return s[ref].Spec.(model.Split).Created.Unix()
+	}
+	slices.SortFunc(refs, func(a, b model.Ref) int {
+		return order2.Or(order2.Compare(place(a.Source), place(b.Source)), order2.Compare(a.Source, b.Source), order2.Compare(age(a), age(b)), a.Compare(b))
+	})
+	if configured := in.Splits[key]; configured != nil || len(refs) == 0 {
+		return configured, refs
+	}
+	spec := s[refs[0]].Spec.(model.Split)
+	if spec.NoEffect != "" {
+		return nil, refs
+	}
+	return &split.Split{Backends: spec.Backends, NearFirst: spec.NearFirst}, refs
 }
 
 // site is an endpoint of a port: its first claim counts, and each claim is of backends.
@@ -38,24 +93,55 @@ type site struct {
 	in    []bool
 }
 
-// sites are the joined endpoints of a port.
-func sites(s *catalog.Service, port uint32) (list []site) {
-	for e := range s.Joined(port).Claims() {
-		if n := len(list); n == 0 || list[n-1].first.Address != e.Address || list[n-1].first.Port != e.Port {
-			list = append(list, site{e, make([]bool, len(s.Split.Backends))})
+// sites are the endpoints that the split of a service divides at a port.
+func sites(snapshot *catalog.Snapshot, s *catalog.Service, port model.Port) (list []*site) {
+	byPlace := map[string]*site{}
+	join := func(of *catalog.Endpoints, backend func(i int) bool) {
+		for e := range of.Claims() {
+			name := fmt.Sprint(e.Address, " ", e.Port)
+			if byPlace[name] == nil {
+				byPlace[name] = &site{e, make([]bool, len(s.Split.Backends))}
+				list = append(list, byPlace[name])
+			}
+			for i, b := range s.Split.Backends {
+				if backend(i) && (b.Source == "" || b.Source == e.Record.Source) && e.Labels.Includes(b.Labels) {
+					byPlace[name].in[i] = true
+				}
+			}
 		}
-		for i, b := range s.Split.Backends {
-			if (b.Source == "" || b.Source == e.Record.Source) && e.Labels.Includes(b.Labels) {
-				list[len(list)-1].in[i] = true
+	}
+	isOwn := func(i int) bool {
+		service := s.Split.Backends[i].Service
+		return service == model.ServiceName{} || catalog.ServiceKey(service) == s.Key
+	}
+	join(s.Joined(port.Number), isOwn)
+	for i, b := range s.Split.Backends {
+		if other, known := snapshot.Service(catalog.ServiceKey(b.Service)); !isOwn(i) && known {
+			if number, fits := fitting(s, other, port); fits {
+				join(other.Joined(number), func(k int) bool { return k == i })
 			}
 		}
 	}
 	return list
 }
 
+// fitting returns the port of another service for a port of a service, if its endpoints may
+// take the calls there.
+func fitting(s, other *catalog.Service, port model.Port) (number uint32, fits bool) {
+	at := slices.IndexFunc(other.Ports, func(p model.Port) bool { return p.Name == port.Name })
+	if at < 0 {
+		at = slices.IndexFunc(other.Ports, func(p model.Port) bool { return p.Number == port.Number })
+	}
+	if at < 0 || !other.VisibleTo(s.Key.Namespace, other.Key.Namespace) {
+		return 0, false
+	}
+	p := other.Ports[at]
+	return p.Number, p.Protocol == port.Protocol && other.Resolution == s.Resolution && other.Location == s.Location && other.SubjectAltNames.Equal(s.SubjectAltNames)
+}
+
 // weigh returns the exact weight, of 1, of each served endpoint, by the words of the
 // documentation; false if the split has no effect.
-func weigh(s *split.Split, of []site) (weights map[string]float64, effective bool) {
+func weigh(s *split.Split, of []*site) (weights map[string]float64, effective bool) {
 	sums, whole := make([]float64, len(s.Backends)), 0.0
 	own := func(e catalog.Endpoint) float64 { return float64(max(e.Weight, 1)) }
 	for i, b := range s.Backends {
@@ -82,11 +168,32 @@ func weigh(s *split.Split, of []site) (weights map[string]float64, effective boo
 	return weights, whole > 0
 }
 
+// sameBackend compares backends of a service, which may name it.
+func sameBackend(key catalog.ServiceKey) func(a, b model.Backend) bool {
+	own := func(b model.Backend) model.Backend {
+		if catalog.ServiceKey(b.Service) == key {
+			b.Service = model.ServiceName{}
+		}
+		return b
+	}
+	return func(a, b model.Backend) bool { return own(a).Equal(own(b)) }
+}
+
 // mustBeDivided checks the served endpoints of each service against its split.
-func mustBeDivided(t *rapid.T, snapshot *catalog.Snapshot, splits map[catalog.ServiceKey]*split.Split) {
+func mustBeDivided(t *rapid.T, snapshot *catalog.Snapshot, now state, in catalog.Order) {
 	for s := range snapshot.Services() {
-		if !s.Split.Equal(splits[s.Key]) {
-			t.Fatalf("%s has the split %v of %v", s.Key, s.Split, splits)
+		want, refs := now.splitFor(s.Key, in)
+		if (s.Split == nil) != (want == nil) || s.Split != nil && (s.Split.NearFirst != want.NearFirst || !slices.EqualFunc(s.Split.Backends, want.Backends, sameBackend(s.Key))) {
+			t.Fatalf("%s has the split %v, want %v of %v", s.Key, s.Split, want, refs)
+		}
+		var got []model.Ref
+		for _, c := range s.SplitRecords {
+			if got = append(got, c.Record); (c.LeftOut == "") != (len(got) == 1 && in.Splits[s.Key] == nil && s.Split != nil) {
+				t.Fatalf("%s: the record %s is left out: %q", s.Key, c.Record, c.LeftOut)
+			}
+		}
+		if !slices.Equal(got, refs) {
+			t.Fatalf("%s has split records %v, want %v", s.Key, got, refs)
 		}
 		for _, port := range s.Ports {
 			if s.Split == nil {
@@ -95,7 +202,7 @@ func mustBeDivided(t *rapid.T, snapshot *catalog.Snapshot, splits map[catalog.Se
 				}
 				continue
 			}
-			want, effective := weigh(s.Split, sites(s, port.Number))
+			want, effective := weigh(s.Split, sites(snapshot, s, port))
 			if s.IsDivided(port.Number) != effective {
 				t.Fatalf("%s:%d is divided: %t", s.Key, port.Number, !effective)
 			}
@@ -128,22 +235,23 @@ func mustBeDivided(t *rapid.T, snapshot *catalog.Snapshot, splits map[catalog.Se
 func TestSplitsDivideWhatIsServed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		splits := drawSplits(t)
-		in := catalog.Order{Sources: order, Splits: splits}
+		in := catalog.Order{Sources: order, Splits: drawSplits(t), Rights: map[string]catalog.Rights{"b": {Dated: true}, "d": {Dated: true}}}
 		b, now := catalog.NewBuilderIn(in), state{}
 		for i, commit := range drawHistory(t) {
+			if below(t, 2) == 0 {
+				commit = append(commit, drawSplitRecords(t, now)...)
+			}
 			old := b.Snapshot()
 			change := b.Apply(uint64(i+1), commit)
 			now.take(commit)
 			mustNameDifferences(t, old, b.Snapshot(), change)
 			if below(t, 3) == 0 {
-				splits = drawSplits(t)
-				in.Splits = splits
+				in.Splits = drawSplits(t)
 				old = b.Snapshot()
 				change = b.Arrange(in)
 				mustNameDifferences(t, old, b.Snapshot(), change)
 			}
-			mustBeDivided(t, b.Snapshot(), splits)
+			mustBeDivided(t, b.Snapshot(), now, in)
 			whole := catalog.NewBuilderIn(in)
 			whole.Apply(1, now.events())
 			mustEqual(t, "divided step by step, and at once", seen(t, b.Snapshot()), seen(t, whole.Snapshot()))
@@ -197,7 +305,7 @@ func sameAt(a, b *catalog.Endpoints, id catalog.EndpointID) bool {
 func TestANewWatchDividesAsBefore(t *testing.T) {
 	t.Parallel()
 	ended := errors.New("the watch ended")
-	shares := split.Split{Backends: []split.Backend{{Source: "a", Weight: 90}, {Source: "b", Weight: 10}}}
+	shares := split.Split{Backends: []model.Backend{{Source: "a", Weight: 90}, {Source: "b", Weight: 10}}}
 	all := upserts(service("a", "shop", "shop"), service("b", "shop", "shop"), endpoint("a", "shop/1", "10.0.0.1", 1), endpoint("b", "shop/1", "10.0.0.2", 1))
 	same := upserts(endpoint("b", "shop/2", "10.0.0.3", 1))
 	m := newMerging()

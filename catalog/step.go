@@ -13,6 +13,13 @@ import (
 type touched struct {
 	define, gather bool
 	swaps          []swap
+
+	// The service before and after the step; nil if there is none.
+	old, now *Service
+	// changed are the endpoints that appeared, disappeared or changed, and written the joined
+	// ones that may differ, by port. A port without an entry may differ anywhere.
+	changed map[EndpointID]struct{}
+	written map[uint32][]claim
 }
 
 // swap replaces an instance that a record brings to a service; nil is absence.
@@ -48,8 +55,10 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 		s.putHold(ref, r)
 	case model.KindScope:
 		s.putScope(ref, r)
-	case model.KindConsumption, model.KindSplit:
-		// No output reads them.
+	case model.KindSplit:
+		s.splits.put(ref, r, s.rankOf(ref, r))
+	case model.KindConsumption:
+		// No output reads it.
 	default:
 		s.opaques.put(ref, r, s.rankOf(ref, r))
 	}
@@ -206,14 +215,8 @@ func (s *step) putHold(ref model.Ref, r *model.Record) {
 }
 
 func (s *step) swapIn(by *serviceRecord, old, instance *Instance) {
-	may := func(instance *Instance, host string) *Instance {
-		if instance == nil || !s.mayServe(instance, host) {
-			return nil
-		}
-		return instance
-	}
 	for host := range by.spec.Hosts.All() {
-		if was, is := may(old, host), may(instance, host); was != nil || is != nil {
+		if was, is := s.serving(old, host), s.serving(instance, host); was != nil || is != nil {
 			t := s.touch(ServiceKey{by.ref.Namespace, host})
 			t.swaps = append(t.swaps, swap{by, was, is})
 		}
@@ -255,14 +258,26 @@ func (s *step) finish(revision uint64) Change {
 	}
 	next.opaques, change.Opaques = s.opaques.finish(next.opaques)
 	next.workloads, change.Workloads = s.byName.finish(next.workloads)
+	for _, key := range s.splits.finish(next.splits) {
+		s.touch(key).define = true
+	}
+	next.splits = s.splits.now
+	s.assembleAll(revision)
+	dividing := dividing{s.snapshot.services, s.touched}
+	dividing.touchDivided(s.splits.backing, revision, s.committed)
 	services := s.snapshot.services.Edit()
+	for _, t := range s.touched {
+		if t.now != nil {
+			dividing.divide(t)
+			t.now = t.now.unless(t.old)
+		}
+	}
 	for key, t := range s.touched {
-		old, _ := s.snapshot.services.Get(key)
-		now, endpoints := s.assemble(key, t, old, revision)
+		old, now := t.old, t.now
 		if now == old {
 			continue
 		}
-		change.Services[key] = ServiceChange{old, now, endpoints}
+		change.Services[key] = ServiceChange{old, now, t.changed}
 		next.totals.count(old, -1)
 		next.totals.count(now, +1)
 		record(services, key, now)

@@ -78,6 +78,13 @@ func (u *united[K, V]) replace(key K, ref model.Ref, m *member) {
 	}
 }
 
+// touch merges the records of a key anew, if there are any.
+func (u *united[K, V]) touch(key K) {
+	if len(u.members[key]) > 0 {
+		u.touched[key] = struct{}{}
+	}
+}
+
 // finish ends a step: it returns the values after it, and the changes. Equal values keep
 // their pointers.
 func (u *united[K, V]) finish(before immutable.Map[K, *V]) (immutable.Map[K, *V], map[K]Replaced[V]) {

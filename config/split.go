@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -23,10 +24,13 @@ type Split struct {
 	Locality string `json:"locality"`
 }
 
-// Backend is the endpoints of the host that a source has, or that have labels, or both.
+// Backend is the endpoints of the host that a source has, or that have labels, or both. With
+// a host of its own, they are the endpoints of that host instead.
 type Backend struct {
-	Source string            `json:"source"`
-	Labels map[string]string `json:"labels"`
+	Host      string            `json:"host"`
+	Namespace string            `json:"namespace"` // of Host; by default the split's
+	Source    string            `json:"source"`
+	Labels    map[string]string `json:"labels"`
 	// Weight is relative to the other backends; 0 leaves the endpoints out.
 	Weight int `json:"weight"`
 }
@@ -52,8 +56,11 @@ func splitsOf(list []Split) map[catalog.ServiceKey]*split.Split {
 	for _, s := range list {
 		of := &split.Split{NearFirst: s.Locality == LocalityFirst}
 		for _, b := range s.Backends {
-			weight := uint32(b.Weight) //nolint:gosec // validated
-			of.Backends = append(of.Backends, split.Backend{Source: b.Source, Labels: model.MapOf(b.Labels), Weight: weight})
+			backend := model.Backend{Source: b.Source, Labels: model.MapOf(b.Labels), Weight: uint32(b.Weight)} //nolint:gosec // validated
+			if b.Host != "" {
+				backend.Service = model.ServiceName{Namespace: cmp.Or(b.Namespace, s.Namespace), Host: b.Host}
+			}
+			of.Backends = append(of.Backends, backend)
 		}
 		splits[catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}] = of
 	}
@@ -96,8 +103,10 @@ func validateBackends(at string, backends []Backend, sources []string, f *findin
 		one := fmt.Sprintf("%s[%d]", at, i)
 		sum += max(b.Weight, 0)
 		switch {
-		case b.Source == "" && len(b.Labels) == 0:
-			f.add(one, "names no endpoints; add source: NAME, or labels: {version: v2}")
+		case b.Source == "" && len(b.Labels) == 0 && b.Host == "":
+			f.add(one, "names no endpoints; add source: NAME, labels: {version: v2}, or host: another.example.com")
+		case b.Namespace != "" && b.Host == "":
+			f.add(one+".namespace", "is the namespace of another host; add host: another.example.com, or leave it out")
 		case b.Source != "" && !slices.Contains(sources, b.Source):
 			f.add(one+".source", "there is no source %q%s", b.Source, maybe(spelling.Nearest(b.Source, sources)))
 		}

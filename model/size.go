@@ -37,7 +37,7 @@ func sizeOfSpec(spec Spec) int {
 		}
 		return size
 	case Split:
-		size := specSize + sizeOfMeta(s.Meta) + len(s.Host) + len(s.Void)
+		size := specSize + sizeOfMeta(s.Meta) + len(s.Host) + len(s.NoEffect)
 		for _, b := range s.Backends {
 			size += 6*stringSize + len(b.Service.Namespace) + len(b.Service.Host) + len(b.Source) + sizeOfLabels(b.Labels)
 		}

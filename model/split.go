@@ -10,15 +10,14 @@ type Split struct {
 	Backends []Backend `json:"backends,omitempty"` // never written once stored
 	// NearFirst means that clients use near endpoints first, as without a split.
 	NearFirst bool `json:"nearFirst,omitempty"`
-	// Void is why the split divides nothing, such as a rule that has no meaning here; empty if
-	// it divides.
-	Void string `json:"void,omitempty"`
+	// NoEffect is why the split divides nothing, such as an unsupported rule; empty if it divides.
+	NoEffect string `json:"noEffect,omitempty"`
 }
 
 // EqualSpec implements [Spec].
 func (s Split) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Split)
-	return ok && s.SameMeta(o.Meta) && s.Host == o.Host && s.NearFirst == o.NearFirst && s.Void == o.Void &&
+	return ok && s.SameMeta(o.Meta) && s.Host == o.Host && s.NearFirst == o.NearFirst && s.NoEffect == o.NoEffect &&
 		slices.EqualFunc(s.Backends, o.Backends, Backend.Equal)
 }
 

@@ -14,7 +14,7 @@ import (
 // Output takes the catalog somewhere.
 type Output interface {
 	// Publish takes the next snapshot and the change that led to it; complete says
-	// that every source is primed. It has the form that [catalog.NewGate] asks for,
+	// that every source is primed. It has the form that [gate.New] asks for,
 	// is called by one goroutine at a time, and does not block.
 	Publish(s *catalog.Snapshot, change catalog.Change, complete bool)
 	// Run delivers what is published until ctx ends. Then it drains: it lets go of

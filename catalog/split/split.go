@@ -10,7 +10,7 @@ import (
 
 // Split divides the calls to a service between backends. It is immutable.
 type Split struct {
-	Backends []Backend
+	Backends []model.Backend
 	// NearFirst means that clients use near endpoints first as without a split. Then each
 	// client has the shares of the endpoints that are nearest to it.
 	NearFirst bool
@@ -19,24 +19,12 @@ type Split struct {
 // MostBackends is how many backends a split may have.
 const MostBackends = 64
 
-// Backend is the endpoints of a service that get one share: those that a source has, or that
-// have labels, or both.
-type Backend struct {
-	Source string       // empty for any
-	Labels model.Labels // empty for any
-	Weight uint32       // relative to the other backends
-}
-
-func (b Backend) equal(o Backend) bool {
-	return b.Source == o.Source && b.Labels.Equal(o.Labels) && b.Weight == o.Weight
-}
-
 // Equal reports whether both divide alike; nil is no split.
 func (s *Split) Equal(o *Split) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return s.NearFirst == o.NearFirst && slices.EqualFunc(s.Backends, o.Backends, Backend.equal)
+	return s.NearFirst == o.NearFirst && slices.EqualFunc(s.Backends, o.Backends, model.Backend.Equal)
 }
 
 // IgnoresLocality reports whether clients treat near and far endpoints alike; false without
@@ -52,22 +40,36 @@ func (s *Split) Weights() []uint32 {
 	return list
 }
 
-// Has returns the backends that have an endpoint of a source with labels, a bit for each.
-func (s *Split) Has(source string, labels model.Labels) (bits uint64) {
+// Own returns the backends that have an endpoint of the service itself, given its source and
+// labels, a bit for each.
+func (s *Split) Own(source string, labels model.Labels) (bits uint64) {
 	for i, b := range s.Backends {
-		if (b.Source == "" || b.Source == source) && labels.Includes(b.Labels) {
+		if b.Service == (model.ServiceName{}) && matches(b, source, labels) {
 			bits |= 1 << i
 		}
 	}
 	return bits
 }
 
+// Other is [Split.Own] for an endpoint of the service of one backend.
+func (s *Split) Other(backend int, source string, labels model.Labels) (bits uint64) {
+	if matches(s.Backends[backend], source, labels) {
+		return 1 << backend
+	}
+	return 0
+}
+
+func matches(b model.Backend, source string, labels model.Labels) bool {
+	return (b.Source == "" || b.Source == source) && labels.Includes(b.Labels)
+}
+
 // Share is the share of a backend.
 type Share struct {
-	Backend
+	model.Backend
 	Asked     float64 // of 1
 	Effective float64 // of 1, after backends without healthy endpoints have passed on theirs
 	Usable    int     // healthy endpoints
+	LeftOut   string  // why the service of the backend is left out; empty if it is not
 }
 
 // Shares returns the shares of the backends, given the number of healthy endpoints of each.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/gate"
+	"github.com/isthmus-mesh/isthmus/catalog/merger"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -15,11 +17,11 @@ import (
 // branch is a catalog and the outputs that take it. One branch takes all sources; an output
 // that takes only some sources has another, with services merged from other records.
 type branch struct {
-	merger  *catalog.Merger
+	merger  *merger.Merger
 	term    term
 	panics  int      // number of panics in a row; the merging goroutine owns it
 	lookout *lookout // sees each change of a branch of all sources; nil for others
-	gate    *catalog.Gate
+	gate    *gate.Gate
 	outputs []*delivery
 	faults  *faults
 	merged  func(catalog.Change) // may be nil; called with each change that passes the gate
@@ -49,8 +51,8 @@ func newBranch(sources selection, c *config.Config, restored []string, optionalW
 		b.asked[name] = question{}
 	}
 	required, optional := b.requirements()
-	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
-	b.merger = catalog.NewMerger(b.orderOf(c), b.noteMerged)
+	b.gate = gate.New(required, optional, optionalWait, b.publish)
+	b.merger = merger.New(b.orderOf(c), b.noteMerged)
 	return b
 }
 

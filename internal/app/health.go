@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/admin"
-	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/gate"
 )
 
 // missing lists the obstacles to readiness.
@@ -37,7 +37,7 @@ const stuckAfter = time.Minute
 
 // watchdog checks that the data path makes progress: that the catalog follows the store.
 type watchdog struct {
-	gate   *catalog.Gate // of all sources
+	gate   *gate.Gate // of all sources
 	store  Records
 	faults *faults
 

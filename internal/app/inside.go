@@ -2,6 +2,7 @@ package app
 
 import (
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/gate"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
@@ -15,7 +16,7 @@ type Inside struct {
 	Judge   source.Judge
 	Outputs []output.Output
 	fleet   *fleet
-	gate    *catalog.Gate
+	gate    *gate.Gate
 }
 
 // Inside returns the parts of the application.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/merger"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -26,7 +27,7 @@ func (b *branch) merge(ctx context.Context, s Records) error {
 		err := b.merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.selection()))
 		renewed := term.Err() != nil
 		end()
-		panicked, isPanic := errors.AsType[*catalog.PanicError](err)
+		panicked, isPanic := errors.AsType[*merger.PanicError](err)
 		switch {
 		case ctx.Err() != nil:
 			return err

@@ -66,7 +66,11 @@ func granted(c *config.Config) []admin.ConfigSource {
 // divided lists the services whose calls a configuration divides.
 func divided(c *config.Config) (list []admin.ConfigSplit) {
 	for _, s := range c.Splits {
-		list = append(list, admin.ConfigSplit{Namespace: s.Namespace, Host: s.Host})
+		one := admin.ConfigSplit{Namespace: s.Namespace, Host: s.Host, Locality: s.Locality}
+		for _, b := range s.Backends {
+			one.Backends = append(one.Backends, admin.SplitTarget(b))
+		}
+		list = append(list, one)
 	}
 	return list
 }

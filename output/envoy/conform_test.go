@@ -163,7 +163,7 @@ func drawSplits(t *rapid.T) map[catalog.ServiceKey]*split.Split {
 	for range rapid.IntRange(0, 2).Draw(t, "splits") {
 		key := catalog.ServiceKey{Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace"), Host: rapid.SampledFrom(hosts).Draw(t, "host")}
 		weights := rapid.SampledFrom([][2]uint32{{90, 10}, {50, 50}, {0, 1}, {1, 0}}).Draw(t, "weights")
-		splits[key] = &split.Split{NearFirst: rapid.Bool().Draw(t, "near first"), Backends: []split.Backend{
+		splits[key] = &split.Split{NearFirst: rapid.Bool().Draw(t, "near first"), Backends: []model.Backend{
 			{Source: "first", Weight: weights[0]}, {Source: "second", Weight: weights[1]},
 		}}
 	}

@@ -8,7 +8,7 @@
 // them, brings the objects to the planned state and keeps them there:
 //
 //	w, err := istio.New(config, istio.Options{Instance: "isthmus", Log: log})
-//	gate := catalog.NewGate(required, optional, wait, w.Publish)
+//	gate := gate.New(required, optional, wait, w.Publish)
 //	w.Run(ctx) // writes until ctx ends, while this replica leads
 //	w.Status() // at any time
 //

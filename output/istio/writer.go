@@ -135,7 +135,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 }
 
 // Publish takes the next snapshot and the change that led to it. complete means that every
-// source is primed. It has the signature for [catalog.NewGate], must be called by one
+// source is primed. It has the signature for [gate.New], must be called by one
 // goroutine at a time, and does not block.
 func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
 	w.planner.Published(change) // before a reconciliation can see it

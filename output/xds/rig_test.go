@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/gate"
+	"github.com/isthmus-mesh/isthmus/catalog/merger"
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
@@ -183,14 +185,14 @@ func newStoredRig(t xdsclient.TB, s setup, wait time.Duration) *rig {
 	t.Helper()
 	r := newRig(t, s)
 	r.store = store.NewMemory(store.Config{})
-	gate := catalog.NewGate(s.sources[:1], s.sources[1:], wait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	gate := gate.New(s.sources[:1], s.sources[1:], wait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
 		change.Committed = time.Now()
 		r.producer.Publish(envoy.Step(s, change, complete, rootNamespace))
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var run sync.WaitGroup
 	run.Go(func() {
-		_ = catalog.Run(r.store.Watch(ctx, model.Filter{}), catalog.Order{Sources: s.sources}, gate.Publish)
+		_ = merger.Run(r.store.Watch(ctx, model.Filter{}), catalog.Order{Sources: s.sources}, gate.Publish)
 	})
 	t.Cleanup(func() {
 		stop()

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -188,13 +189,21 @@ func changed(at time.Time) string {
 // gets 90 %, with 3 healthy endpoints".
 func share(s admin.Share) string {
 	var of []string
+	if s.Host != "" {
+		of = append(of, "host "+s.Host)
+	}
 	if s.Source != "" {
 		of = append(of, "source "+s.Source)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
 		of = append(of, name+"="+s.Labels[name])
 	}
-	return fmt.Sprintf("%s asks for %.4g %% of the calls, gets %.4g %%, with %s", strings.Join(of, " "), 100*s.Asked, 100*s.Effective, term.Count(s.Usable, "healthy endpoint"))
+	text := fmt.Sprintf("%s asks for %.4g %% of the calls, gets %.4g %%, with %s",
+		cmp.Or(strings.Join(of, " "), "the host itself"), 100*s.Asked, 100*s.Effective, term.Count(s.Usable, "healthy endpoint"))
+	if s.LeftOut != "" {
+		text += ", left out: " + s.LeftOut
+	}
+	return text
 }
 
 func contribution(r admin.Contributor) string {

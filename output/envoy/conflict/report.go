@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/derived"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
@@ -119,7 +120,7 @@ func (c report) at(number uint32, p node.Proxy) portConflicts {
 	if index == nil || p.Reserved(number) {
 		return nil
 	}
-	made, _ := index.DeriveOr(conflictsOf(p), func(catalog.PortChange) (any, error) {
+	made, _ := index.Derive(conflictsOf(p), func(derived.Change) (any, error) {
 		l := portLosses{ctx: c.ctx, index: index, proxy: p, first: map[lostThing]reach.Loss{}}
 		l.atListeners()
 		if p.Mode != node.None {

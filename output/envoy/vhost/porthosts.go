@@ -8,6 +8,7 @@ import (
 	"unique"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/derived"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
@@ -59,15 +60,15 @@ func apartOf(h *Host) (key apartKey, ok bool) {
 
 // Of returns the virtual hosts of a port.
 func Of(index *catalog.PortServices, key Key) *Port {
-	made := index.Derive(key, func(c catalog.PortChange) any {
+	made, _ := index.Derive(key, func(c derived.Change) (any, error) {
 		was, _ := c.Before.(*Port)
 		switch {
 		case was == nil:
-			return NewPort(index, key)
+			return NewPort(index, key), nil
 		case c.Many:
-			return was.after(index, was.allHosts(index))
+			return was.after(index, was.allHosts(index)), nil
 		default:
-			return was.after(index, c.Hosts)
+			return was.after(index, c.Hosts), nil
 		}
 	})
 	all, _ := made.(*Port)

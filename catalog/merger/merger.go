@@ -1,4 +1,5 @@
-package catalog
+// Package merger runs the builder of the catalog on the watch of a store.
+package merger
 
 import (
 	"fmt"
@@ -6,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -14,21 +16,20 @@ import (
 // difference between the last snapshot and the first of the new watch. One goroutine runs
 // [Merger.Run].
 type Merger struct {
-	publish   func(*Snapshot, Change)
-	published *Snapshot // the last
-	order     merging
-	orders    chan Order // holds the newest order that is not in force yet
+	publish   func(*catalog.Snapshot, catalog.Change)
+	published *catalog.Snapshot  // the last
+	builder   *catalog.Builder   // of the last run, or an empty one
+	orders    chan catalog.Order // holds the newest order that is not in force yet
 }
 
-// NewMerger returns a merger that has published nothing. Order and publish are as in [Run].
-func NewMerger(order Order, publish func(*Snapshot, Change)) *Merger {
-	first, _ := merging{}.arrange(order)
-	return &Merger{publish: publish, published: Empty(), order: first, orders: make(chan Order, 1)}
+// New returns a merger that has published nothing. Order and publish are as in [Run].
+func New(order catalog.Order, publish func(*catalog.Snapshot, catalog.Change)) *Merger {
+	return &Merger{publish: publish, published: catalog.Empty(), builder: catalog.NewBuilderIn(order), orders: make(chan catalog.Order, 1)}
 }
 
-// Arrange merges records in another order from now on; see [Builder.Arrange]. It returns at
+// Arrange merges records in another order from now on; see [catalog.Builder.Arrange]. It returns at
 // once, and may be called by one goroutine at a time, whether the merger runs or not.
-func (m *Merger) Arrange(order Order) {
+func (m *Merger) Arrange(order catalog.Order) {
 	select {
 	case <-m.orders: // the previous order was not taken, and is obsolete
 	default:
@@ -53,12 +54,13 @@ func (m *Merger) Run(watch iter.Seq2[model.Batch, error]) error {
 	done := make(chan struct{})
 	defer close(done)
 	received := receive(watch, done)
+	m.builder = m.builder.Anew()
 	select {
 	case order := <-m.orders:
-		m.order, _ = m.order.arrange(order)
+		m.builder.Arrange(order)
 	default:
 	}
-	r := &run{Merger: m, builder: newBuilder(m.order)}
+	r := &run{Merger: m}
 	for {
 		// Cases: a batch of the watch, or its end; another order of sources.
 		select {
@@ -110,27 +112,26 @@ func receive(watch iter.Seq2[model.Batch, error], done <-chan struct{}) <-chan d
 // run is a builder that follows one watch.
 type run struct {
 	*Merger
-	builder *Builder
-	live    bool // the builder has seen the end of its snapshot
+	live bool // the builder has seen the end of its snapshot
 }
 
 func (r *run) take(batch model.Batch) error {
-	return r.step(func() Change {
+	return r.step(func() catalog.Change {
 		change := r.apply(batch.Events, batch.Committed)
 		if !r.live && endsSnapshot(batch.Events) {
-			r.live, change = true, r.builder.rejoin(r.published)
+			r.live, change = true, r.builder.Rejoin(r.published)
 		}
 		change.Observed, change.Committed = batch.Observed, batch.Committed
 		return change
 	})
 }
 
-func (r *run) apply(events []model.Event, committed time.Time) Change {
+func (r *run) apply(events []model.Event, committed time.Time) catalog.Change {
 	revision := r.builder.Snapshot().Revision
 	for _, event := range events {
 		switch e := event.(type) {
 		case model.Reset:
-			r.builder, r.live, revision = newBuilder(r.order), false, 0
+			r.builder, r.live, revision = r.builder.Anew(), false, 0
 		case model.Upsert:
 			revision = max(revision, e.Record.Revision)
 		case model.Delete:
@@ -139,22 +140,19 @@ func (r *run) apply(events []model.Event, committed time.Time) Change {
 			revision = e.Revision
 		}
 	}
-	r.builder.committed = committed
-	return r.builder.Apply(revision, events)
+	return r.builder.ApplyAt(revision, committed, events)
 }
 
 // arrange takes over another order, even if merging in it panics: the next run begins with
 // it.
-func (r *run) arrange(order Order) error {
-	next, moved := r.order.arrange(order)
-	r.order = next
-	return r.step(func() Change { return r.builder.rerank(next, moved) })
+func (r *run) arrange(order catalog.Order) error {
+	return r.step(func() catalog.Change { return r.builder.Arrange(order) })
 }
 
 // step merges a change and publishes the result. Before the snapshot of the watch is
 // complete, nothing is published.
-func (r *run) step(merge func() Change) error {
-	var change Change
+func (r *run) step(merge func() catalog.Change) error {
+	var change catalog.Change
 	if err := attempt(func() { change = merge() }); err != nil || !r.live {
 		return err
 	}
@@ -184,8 +182,8 @@ func attempt(part func()) (err error) {
 //
 // A snapshot of the store, the first as well as one after a reset, becomes one change. No
 // reader ever sees half of it.
-func Run(watch iter.Seq2[model.Batch, error], order Order, publish func(*Snapshot, Change)) error {
-	return NewMerger(order, publish).Run(watch)
+func Run(watch iter.Seq2[model.Batch, error], order catalog.Order, publish func(*catalog.Snapshot, catalog.Change)) error {
+	return New(order, publish).Run(watch)
 }
 
 func endsSnapshot(events []model.Event) bool {

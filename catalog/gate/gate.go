@@ -1,23 +1,26 @@
-package catalog
+// Package gate delays the snapshots of the catalog until they may be served.
+package gate
 
 import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
 // Gate delays snapshots until they may be served, so that no subscriber takes a half-read
 // registry for a complete one. Every required source must be primed. The wait for optional
 // sources is limited. The gate delivers snapshots one at a time, in order, without its lock.
 type Gate struct {
-	next func(s *Snapshot, c Change, complete bool)
+	next func(s *catalog.Snapshot, c catalog.Change, complete bool)
 
 	mu                 sync.Mutex
 	required, optional []string
 
-	newest   *Snapshot
-	stored   bool   // newest comes from the store
-	pending  Change // since the last delivery
+	newest   *catalog.Snapshot
+	stored   bool           // newest comes from the store
+	pending  catalog.Change // since the last delivery
 	open     bool
 	notified waitState // of the last delivery
 	wait     time.Duration
@@ -33,16 +36,16 @@ type waitState struct{ complete, waited bool }
 
 // delivery is one call of next.
 type delivery struct {
-	snapshot *Snapshot
-	change   Change
+	snapshot *catalog.Snapshot
+	change   catalog.Change
 	complete bool
 }
 
-// NewGate returns a gate that delivers snapshots to next. complete means that every source
+// New returns a gate that delivers snapshots to next. complete means that every source
 // is primed, so a service that the snapshot lacks does not exist. wait limits the wait for
 // optional sources.
-func NewGate(required, optional []string, wait time.Duration, next func(s *Snapshot, c Change, complete bool)) *Gate {
-	g := &Gate{required: required, optional: optional, next: next, newest: Empty(), wait: wait}
+func New(required, optional []string, wait time.Duration, next func(s *catalog.Snapshot, c catalog.Change, complete bool)) *Gate {
+	g := &Gate{required: required, optional: optional, next: next, newest: catalog.Empty(), wait: wait}
 	g.timer = time.AfterFunc(wait, func() {
 		g.update(func() { g.waited = true })
 	})
@@ -58,12 +61,12 @@ func (g *Gate) Stop() {
 }
 
 // Publish takes the next snapshot. Delayed changes are delivered as one.
-func (g *Gate) Publish(s *Snapshot, c Change) {
+func (g *Gate) Publish(s *catalog.Snapshot, c catalog.Change) {
 	g.update(func() { g.newest, g.stored, g.pending = s, true, g.pending.Then(c) })
 }
 
 // Require replaces the required and optional sources. An open gate stays open: a new source
-// does not stop serving. But an added optional source restarts the wait: [Change].Waited is
+// does not stop serving. But an added optional source restarts the wait: [catalog.Change].Waited is
 // false until the source is primed or the wait ends. The newest snapshot is delivered again
 // when its wait state changes.
 func (g *Gate) Require(required, optional []string) {
@@ -90,16 +93,16 @@ func (g *Gate) Missing() []string {
 }
 
 // Snapshot returns the newest snapshot, whether or not it may be served.
-func (g *Gate) Snapshot() *Snapshot {
+func (g *Gate) Snapshot() *catalog.Snapshot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.newest
 }
 
 func (g *Gate) missing() []string {
-	missing := g.newest.unprimed(g.required)
+	missing := unprimed(g.newest, g.required)
 	if !g.waited {
-		missing = append(missing, g.newest.unprimed(g.optional)...)
+		missing = append(missing, unprimed(g.newest, g.optional)...)
 	}
 	return missing
 }
@@ -137,13 +140,17 @@ func (g *Gate) take() (d delivery, ok bool) {
 	if g.running || g.stopped || !g.stored || !g.open && len(g.missing()) > 0 {
 		return delivery{}, false
 	}
-	complete := len(g.newest.unprimed(slices.Concat(g.required, g.optional))) == 0
+	complete := len(unprimed(g.newest, slices.Concat(g.required, g.optional))) == 0
 	now := waitState{complete, complete || len(g.missing()) == 0}
 	if g.open && g.pending.Empty() && now == g.notified {
 		return delivery{}, false
 	}
 	d = delivery{g.newest, g.pending, complete}
 	d.change.Waited = now.waited
-	g.pending, g.open, g.notified, g.running = Change{}, true, now, true
+	g.pending, g.open, g.notified, g.running = catalog.Change{}, true, now, true
 	return d, true
+}
+
+func unprimed(s *catalog.Snapshot, sources []string) []string {
+	return slices.DeleteFunc(slices.Clone(sources), s.Primed)
 }

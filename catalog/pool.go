@@ -1,0 +1,183 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// pool is the endpoints of a port that a split divides.
+type pool struct {
+	own    *Endpoints // of the service itself
+	others []other    // by backend; zero for a backend of own endpoints
+}
+
+// other is the endpoints of another service that is a backend. They are the joined ones, so
+// a split of that service does not matter.
+type other struct {
+	endpoints *Endpoints
+	port      uint32 // of that service
+	leftOut   string // why the service is left out; empty if it is not
+}
+
+func (p pool) equal(o pool) bool { return p.own == o.own && slices.Equal(p.others, o.others) }
+
+func (p pool) isEmpty() bool {
+	return p.own == nil && !slices.ContainsFunc(p.others, func(o other) bool { return o != other{} })
+}
+
+// backed is an endpoint with the backends that have it.
+type backed struct {
+	claim            // the first
+	*Instance        // nil if there is no such endpoint
+	in        uint64 // a bit for each backend
+}
+
+// join adds claims of the endpoint, in order, with the backends that have it by each. The
+// first of all claims decides the attributes of the endpoint.
+func (m *backed) join(claims iter.Seq2[Endpoint, claim], in func(source string, labels model.Labels) uint64) {
+	for endpoint, c := range claims {
+		if m.Instance == nil {
+			m.claim, m.Instance = c, endpoint.Instance
+		}
+		m.in |= in(endpoint.Record.Source, endpoint.Labels)
+	}
+}
+
+// at returns one endpoint.
+func (p pool) at(s *split.Split, c claim) backed {
+	m := backed{claim: c}
+	m.join(p.own.eachAt(c), s.Own)
+	for i, o := range p.others {
+		m.join(o.endpoints.eachAt(c), func(source string, labels model.Labels) uint64 { return s.Other(i, source, labels) })
+	}
+	return m
+}
+
+// each yields each endpoint once.
+func (p pool) each(s *split.Split) iter.Seq[backed] {
+	return func(yield func(backed) bool) {
+		for c := range p.own.firstClaims() {
+			if !yield(p.at(s, c)) {
+				return
+			}
+		}
+		for i, o := range p.others {
+			for c := range o.endpoints.firstClaims() {
+				if !p.hasBefore(i, c) && !yield(p.at(s, c)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hasBefore reports whether the service itself, or a backend before the one given, has an
+// endpoint.
+func (p pool) hasBefore(backend int, c claim) bool {
+	has := func(e *Endpoints) bool {
+		_, ok := e.Get(c.address, c.port)
+		return ok
+	}
+	return has(p.own) || slices.ContainsFunc(p.others[:backend], func(o other) bool { return has(o.endpoints) })
+}
+
+// firstClaims yields the first claim of each endpoint.
+func (e *Endpoints) firstClaims() iter.Seq[claim] {
+	return func(yield func(claim) bool) {
+		var last claim
+		for _, c := range e.each() {
+			if last.record != nil && c.sameEndpoint(last) {
+				continue
+			}
+			if last = c; !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+func compareEndpoints(a, b claim) int {
+	return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.port, b.port))
+}
+
+// poolOf returns the endpoints that the split of a service divides at a port.
+func (d dividing) poolOf(root *Service, port model.Port) pool {
+	p := pool{own: root.joined[port.Number]}
+	for i, b := range root.Split.Backends {
+		if b.Service == (model.ServiceName{}) {
+			continue
+		}
+		if p.others == nil {
+			p.others = make([]other, len(root.Split.Backends))
+		}
+		p.others[i] = d.other(root, port, ServiceKey(b.Service))
+	}
+	return p
+}
+
+// other returns the endpoints of another service for a port of a service.
+func (d dividing) other(root *Service, port model.Port, key ServiceKey) other {
+	service, _ := d.before.Get(key)
+	if t := d.touched[key]; t != nil {
+		service = t.now
+	}
+	if service == nil {
+		return other{leftOut: fmt.Sprintf("no source lists it in namespace %q", key.Namespace)}
+	}
+	differ := func(field string, its, want any) other {
+		return other{leftOut: fmt.Sprintf("its %s is %v, that of %s is %v", field, its, root.Key.Host, want)}
+	}
+	at := slices.IndexFunc(service.Ports, func(p model.Port) bool { return p.Name == port.Name && p.Name != "" })
+	if at < 0 {
+		at = slices.IndexFunc(service.Ports, func(p model.Port) bool { return p.Number == port.Number })
+	}
+	switch {
+	case !service.VisibleTo(root.Key.Namespace, key.Namespace):
+		return other{leftOut: fmt.Sprintf("it is not exported to namespace %q", root.Key.Namespace)}
+	case service.Resolution != root.Resolution:
+		return differ("resolution", service.Resolution, root.Resolution)
+	case service.Location != root.Location: // decides whether clients use mutual TLS
+		return differ("location", service.Location, root.Location)
+	case !service.SubjectAltNames.Equal(root.SubjectAltNames):
+		return differ("list of subjectAltNames", service.SubjectAltNames.Slice(), root.SubjectAltNames.Slice())
+	case at < 0:
+		return other{leftOut: fmt.Sprintf("it has neither a port named %q nor a port %d", port.Name, port.Number)}
+	case service.Ports[at].Protocol != port.Protocol:
+		return differ(fmt.Sprintf("protocol at port %d", service.Ports[at].Number), service.Ports[at].Protocol, port.Protocol)
+	}
+	number := service.Ports[at].Number
+	return other{endpoints: service.joined[number], port: number}
+}
+
+// differing returns the endpoints in which the pool of a port may differ from the one before
+// the step; nil means all.
+func (d dividing) differing(t *touched, port model.Port, before, now pool) []claim {
+	some := []claim{}
+	if before.own != now.own {
+		written, known := t.written[port.Number]
+		if !known {
+			return nil
+		}
+		some = append(some, written...)
+	}
+	for i, o := range now.others {
+		if o == before.others[i] {
+			continue
+		}
+		with := d.touched[ServiceKey(t.now.Split.Backends[i].Service)]
+		if with == nil || with.old == nil || with.now == nil || with.old.Definition != with.now.Definition {
+			return nil
+		}
+		for id := range with.changed {
+			if id.ServicePort == o.port {
+				some = append(some, claim{address: id.Address, port: id.Port})
+			}
+		}
+	}
+	return some
+}

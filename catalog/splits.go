@@ -1,0 +1,129 @@
+package catalog
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// SplitRecords are the records of the kind Split for a host, whether or not there is a
+// service. It is immutable.
+type SplitRecords struct {
+	Key ServiceKey
+	// Records come in the order of their rights: by source, then by age where an API server
+	// vouches for it, then by name. The first divides the calls, unless it is left out.
+	Records []Contributor
+
+	split *split.Split // nil if no record divides the calls
+}
+
+// splitting is the builder's state of splits.
+type splitting struct {
+	*united[ServiceKey, SplitRecords]
+	now     immutable.Map[ServiceKey, *SplitRecords]
+	backing map[ServiceKey]map[ServiceKey]struct{} // the divided services of each backend
+}
+
+// newSplits lets the configuration divide the calls to a host, and otherwise the first of
+// the records.
+func newSplits(order *merging) *splitting {
+	records := newUnited(uniting[ServiceKey, SplitRecords]{
+		key: func(r *model.Record) (ServiceKey, bool) {
+			spec, ok := specOf[model.Split](r)
+			return ServiceKey{r.Namespace, spec.Host}, ok
+		},
+		unite: func(key ServiceKey, members []*member) *SplitRecords {
+			members = slices.SortedStableFunc(slices.Values(members), func(a, b *member) int {
+				return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source), compareAges(order.age(a), order.age(b)))
+			})
+			all := &SplitRecords{Key: key, Records: alone(members)}
+			first, _ := members[0].spec.(model.Split) // its key proves the type
+			switch {
+			case order.splits[key] != nil:
+				for i := range all.Records {
+					all.Records[i].LeftOut = "the configuration divides the calls to this host"
+				}
+			case first.NoEffect != "":
+				all.Records[0].LeftOut = first.NoEffect
+			default:
+				all.split = splitAt(key, split.Split{Backends: first.Backends, NearFirst: first.NearFirst})
+			}
+			return all
+		},
+		same: func(a, b *SplitRecords) bool {
+			return a.split.Equal(b.split) && slices.EqualFunc(a.Records, b.Records, Contributor.equal)
+		},
+	})
+	return &splitting{united: records, backing: map[ServiceKey]map[ServiceKey]struct{}{}}
+}
+
+// age returns when the record was created, in nanoseconds since 1970; zero unless an API
+// server vouches for it.
+func (m *merging) age(of *member) int64 {
+	spec, _ := of.spec.(model.Split)
+	return m.vouched(of.ref.Source, of.path, spec.Created)
+}
+
+// splitAt returns the split of a service, of which the service itself may be a backend by
+// its name.
+func splitAt(key ServiceKey, s split.Split) *split.Split {
+	s.Backends = slices.Clone(s.Backends)
+	for i, b := range s.Backends {
+		if ServiceKey(b.Service) == key {
+			s.Backends[i].Service = model.ServiceName{}
+		}
+	}
+	return &s
+}
+
+// Splits yields the records of the kind Split of each host, ordered by host and namespace.
+func (s *Snapshot) Splits() iter.Seq[*SplitRecords] { return values(s.splits) }
+
+// finish ends a step, and returns the services that records divide otherwise.
+func (s *splitting) finish(before immutable.Map[ServiceKey, *SplitRecords]) []ServiceKey {
+	now, changed := s.united.finish(before)
+	s.now = now
+	return slices.Collect(maps.Keys(changed))
+}
+
+// define sets the split of a definition, given the split of the configuration.
+func (s *splitting) define(key ServiceKey, d *Definition, configured *split.Split) {
+	d.Split = configured
+	of, some := s.now.Get(key)
+	if !some {
+		return
+	}
+	d.SplitRecords = of.Records
+	if d.Split == nil {
+		d.Split = of.split
+	}
+	for i, c := range of.Records {
+		if kept := of.Records[0].Record; i > 0 {
+			d.Conflicts = append(d.Conflicts, Conflict{"split", kept, c.Record, c.LeftOut})
+		}
+	}
+}
+
+// putBackends stores the services that are backends of a touched service.
+func (s *splitting) putBackends(key ServiceKey, t *touched) {
+	each := func(service *Service, put func(backend ServiceKey)) {
+		if service == nil || service.Split == nil {
+			return
+		}
+		for _, b := range service.Split.Backends {
+			if b.Service != (model.ServiceName{}) {
+				put(ServiceKey(b.Service))
+			}
+		}
+	}
+	if t.old != nil && t.now != nil && t.old.Definition == t.now.Definition {
+		return
+	}
+	each(t.old, func(backend ServiceKey) { drop(s.backing, backend, key) })
+	each(t.now, func(backend ServiceKey) { add(s.backing, backend, key, struct{}{}) })
+}
