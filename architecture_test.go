@@ -93,6 +93,9 @@ var rooms = []room{
 	{"convert/kubernetes", 2, []string{
 		"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", // the objects
 	}},
+	{"convert/smi", 2, []string{
+		"k8s.io/apimachinery/pkg/api/validate/content", // what Kubernetes takes for a name
+	}},
 
 	// The objects of a registry by key, for the registries that report them one by one.
 	{"source/mirror", 2, nil},
@@ -142,6 +145,8 @@ var neighbours = []struct{ from, to string }{
 	{"source/supervise", "source/reading"},
 	{"source/supervise", "source/hold"},
 	{"source/supervise", "source/baseline"},
+	// The table of kinds has those of SMI as well, whose rules are a room of their own.
+	{"convert/istio", "convert/smi"},
 	// The inner walls of output/envoy: decisions use the Envoy of a client and each other, and
 	// encode through wire.
 	{"output/envoy/reach", "output/envoy/node"},

@@ -10,6 +10,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/bounded"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
 // Error is all faults of a configuration file.
@@ -148,13 +150,22 @@ func (c *Config) resolve(dir string) {
 	}
 	for _, s := range c.Sources {
 		if s.Settings != nil {
-			s.Settings.Resolve(dir)
+			place(s.Settings, dir, c.clusterDomains())
 		}
 	}
 	for _, o := range c.Outputs {
 		o.Settings.Resolve(dir)
 	}
 	c.Admin.resolve(dir)
+}
+
+// place tells the settings of a source which folder its paths are relative to, and which
+// cluster its short names are of, if there is a single one.
+func place(s source.Settings, dir string, domains []string) {
+	s.Resolve(dir)
+	if files, ok := s.(*file.Config); ok && len(domains) == 1 {
+		files.InCluster(domains[0])
+	}
 }
 
 // cause returns an error of the file system without its path, which the text already has.

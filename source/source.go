@@ -118,6 +118,9 @@ type Rejection struct {
 	// Outside says that the object is valid, but the configuration excludes it: see
 	// [Only] and [LocalAddresses]. The supervisor sets it.
 	Outside bool
+	// NoEffect says that the object is valid, is listed as well, and has no effect: Isthmus does
+	// not do what it asks for.
+	NoEffect bool
 	// Owner is the owner of an endpoint that is rejected by itself, without source.
 	// The supervisor sets it.
 	Owner model.Ref

@@ -41,7 +41,7 @@ func BenchmarkRead(b *testing.B) {
 			}
 			return last
 		},
-		"json":    func() istio.Reading { return istio.FromJSON(text) },
+		"json":    func() istio.Reading { return istio.FromJSON(text, istio.DefaultDomain) },
 		"message": func() istio.Reading { return istio.FromMessage(object) },
 	} {
 		b.Run(name, func(b *testing.B) {

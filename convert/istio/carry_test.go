@@ -32,7 +32,7 @@ func TestEachKindIsCarriedWithoutLoss(t *testing.T) {
 				for i := range 3 {
 					spec := filled(t, d.Message, i)
 					text := carriedManifest(t, d.Group+"/"+version, d.Name, spec)
-					for form, r := range map[string]istio.Reading{"file": carriedFrom(t, text, d.Name), "API server": istio.FromJSON(text)} {
+					for form, r := range map[string]istio.Reading{"file": carriedFrom(t, text, d.Name), "API server": istio.FromJSON(text, istio.DefaultDomain)} {
 						if !r.Valid() {
 							t.Fatalf("%s: %v\n%s", form, r.Problems, text)
 						}
@@ -131,7 +131,7 @@ func TestPageNamesEachKindThatCanBeCarried(t *testing.T) {
 // carriedFrom reads the one object of a file that carries a kind.
 func carriedFrom(t *testing.T, text []byte, kind string) istio.Reading {
 	t.Helper()
-	readings := slices.Collect(istio.ReadWithin(text, istio.Carry{kind}, yamlpos.MaxMemory))
+	readings := slices.Collect(istio.ReadWithin(text, istio.Options{Carry: istio.Carry{kind}}, yamlpos.MaxMemory))
 	if len(readings) != 1 {
 		t.Fatalf("%d objects", len(readings))
 	}

@@ -3,7 +3,8 @@
 // content. It does no I/O: sources and outputs list, watch and write.
 //
 // The table of [Definitions] has one row for each kind that is read or can be carried. All
-// sources and outputs work from it. A carried object, such as a DestinationRule, becomes a
+// sources and outputs work from it. It has SMI's TrafficSplit as well, which package convert/smi
+// judges, and no protocol carries. A carried object, such as a DestinationRule, becomes a
 // record with Istio's message, which control planes are sent unchanged: see [Carry].
 //
 // An object is read from YAML or JSON with the line of every field, from one JSON value, or

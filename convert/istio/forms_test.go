@@ -108,7 +108,7 @@ func TestObjectOfAnAPIServer(t *testing.T) {
 	t.Parallel()
 	r := istio.FromJSON([]byte(`{"apiVersion":"networking.istio.io/v1","kind":"WorkloadEntry",
 "metadata":{"name":"vm-1","namespace":"shop","resourceVersion":"4711","uid":"u","generation":2,"managedFields":[{"manager":"x"}]},
-"spec":{"address":"10.0.0.1"},"status":{"conditions":[{"type":"Healthy","status":"False"}]}}`))
+"spec":{"address":"10.0.0.1"},"status":{"conditions":[{"type":"Healthy","status":"False"}]}}`), istio.DefaultDomain)
 	workload, _ := r.Spec.(model.Workload)
 	if !r.Valid() || r.ResourceVersion != "4711" || workload.Endpoint.Health != model.Unhealthy || r.Ref.Kind != model.KindWorkload {
 		t.Errorf("read as %+v", r)
@@ -122,12 +122,12 @@ func TestWhatIsNoObject(t *testing.T) {
 		line int
 		want string
 	}{
-		"half":         {istio.FromJSON([]byte("{\n\"kind\":\n")), 2, "not JSON"},
-		"YAML":         {istio.FromJSON([]byte("kind: ServiceEntry")), 1, "not JSON"},
-		"two":          {istio.FromJSON([]byte("{}\n{}")), 2, "not JSON"},
-		"no text":      {istio.FromJSON([]byte("{\"a\":\n\"\xff\"}")), 2, "UTF-8"},
-		"deep":         {istio.FromJSON([]byte(strings.Repeat("[", 200) + strings.Repeat("]", 200))), 1, "flatten"},
-		"a list":       {istio.FromJSON([]byte("[]")), 1, "must be a map"},
+		"half":         {istio.FromJSON([]byte("{\n\"kind\":\n"), istio.DefaultDomain), 2, "not JSON"},
+		"YAML":         {istio.FromJSON([]byte("kind: ServiceEntry"), istio.DefaultDomain), 1, "not JSON"},
+		"two":          {istio.FromJSON([]byte("{}\n{}"), istio.DefaultDomain), 2, "not JSON"},
+		"no text":      {istio.FromJSON([]byte("{\"a\":\n\"\xff\"}"), istio.DefaultDomain), 2, "UTF-8"},
+		"deep":         {istio.FromJSON([]byte(strings.Repeat("[", 200)+strings.Repeat("]", 200)), istio.DefaultDomain), 1, "flatten"},
+		"a list":       {istio.FromJSON([]byte("[]"), istio.DefaultDomain), 1, "must be a map"},
 		"nothing":      {istio.FromMessage(istio.Object{Namespace: "a", Name: "b"}), 0, "not an object that is read"},
 		"another kind": {istio.FromMessage(istio.Object{Namespace: "a", Name: "b", Spec: &networking.Gateway{}}), 0, "not an object that is read"},
 		"a nil one":    {istio.FromMessage(istio.Object{Namespace: "a", Name: "b", Spec: (*networking.Sidecar)(nil)}), 0, "missing"},
@@ -136,7 +136,7 @@ func TestWhatIsNoObject(t *testing.T) {
 			t.Errorf("%s: %+v, want %q on line %d", name, test.read.Problems, test.want, test.line)
 		}
 	}
-	list := istio.FromJSON([]byte(`{"apiVersion":"v1","kind":"List","items":[]}`))
+	list := istio.FromJSON([]byte(`{"apiVersion":"v1","kind":"List","items":[]}`), istio.DefaultDomain)
 	if !list.Ignored || list.Kind != "List" {
 		t.Errorf("a list is %+v", list)
 	}
@@ -154,7 +154,7 @@ func TestOwnObjectsAreIgnored(t *testing.T) {
 	if r := istio.FromMessage(object); !r.Ignored {
 		t.Errorf("as a message: %+v", r)
 	}
-	if r := istio.FromJSON(text); !r.Ignored {
+	if r := istio.FromJSON(text, istio.DefaultDomain); !r.Ignored {
 		t.Errorf("as JSON: %+v", r)
 	}
 }

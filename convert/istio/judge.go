@@ -2,17 +2,19 @@ package istio
 
 import (
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/isthmus-mesh/isthmus/convert/smi"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // judge validates an object of a kind that is read or carried, in any form, and makes its
 // records if it is valid.
-func judge(object *yamlpos.Node, of Definition, r *Reading, p *problems) {
+func judge(object *yamlpos.Node, of Definition, o Options, r *Reading, p *problems) {
 	p.found = object.Problems()
 	m := readMeta(object, p)
 	if value, _ := m.spec.Labels.Get(LabelManagedBy); value == ManagedBy && m.known {
@@ -25,6 +27,10 @@ func judge(object *yamlpos.Node, of Definition, r *Reading, p *problems) {
 	checkForbidden(m.spec.Annotations, of, p)
 	r.ResourceVersion = object.Get("metadata").Get("resourceVersion").Text()
 	checkTop(object, p)
+	if of.IsSMI() {
+		r.takeSplit(object, m, o, p)
+		return
+	}
 	message := of.message()
 	if of.IsRead() || present(object.Get("spec")) {
 		decode(object.Get("spec"), message, p)
@@ -83,5 +89,26 @@ func (r *Reading) take(object *yamlpos.Node, message proto.Message, m meta) {
 		r.Spec = model.OpaqueOf(contentOf(r.Kind, m, object.Get("spec")))
 	default:
 		r.Spec = opaqueOf(m.spec, message)
+	}
+}
+
+// takeSplit validates a TrafficSplit and makes its record. An object with rules that are not kept
+// is rejected in part, and has a record without effect, in place of an earlier one that divides
+// calls.
+func (r *Reading) takeSplit(object *yamlpos.Node, m meta, o Options, p *problems) {
+	_, version, _ := strings.Cut(object.Get("apiVersion").Text(), "/")
+	spec, found := smi.Read(object.Get("spec"), smi.Object{
+		Version: version, Namespace: m.namespace, Domain: o.Domain, Served: r.ResourceVersion != "",
+	})
+	for _, problem := range found {
+		p.take(problem)
+	}
+	if len(p.found) > 0 {
+		return
+	}
+	spec.Meta, r.Spec = m.spec, spec
+	if spec.NoEffect != "" {
+		p.take(Problem{Field: "spec.matches", Reason: spec.NoEffect})
+		r.Rejected, p.found = p.sorted(object), nil
 	}
 }

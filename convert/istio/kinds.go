@@ -13,6 +13,7 @@ import (
 	_ "istio.io/api/security/v1beta1"
 	_ "istio.io/api/telemetry/v1alpha1"
 
+	"github.com/isthmus-mesh/isthmus/convert/smi"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -38,7 +39,7 @@ func (k Kind) Resource() string {
 }
 
 // Definition is one row of the table of kinds. The row makes the kind known to every source
-// that reads objects of Istio, and to the outputs that pass them on.
+// that reads such objects, and to the outputs that pass them on.
 type Definition struct {
 	// Group and Name are the API group and the kind.
 	Group, Name string
@@ -46,7 +47,8 @@ type Definition struct {
 	Version string
 	// Collection is its name in MCP v1; empty if no peer has one for it.
 	Collection string
-	// Message is the full name of the message of a specification.
+	// Message is the full name of the message of a specification; empty for a kind of SMI,
+	// which no protocol carries.
 	Message string
 	// Record is the kind of the records that objects become. A kind with [carried] is not
 	// read: a source that carries it passes its objects on unchanged.
@@ -68,8 +70,8 @@ const (
 	extensions = "extensions.istio.io"
 )
 
-// definitions is the table of the kinds that current istiods and Pilot 1.4 request. Reading
-// a further kind takes its rules in [check] and its records in [Reading.take].
+// definitions is the table of the kinds that current istiods and Pilot 1.4 request, and of SMI's.
+// Reading a further kind of Istio takes its rules in [check] and its records in [Reading.take].
 var definitions = []Definition{
 	{Group, "ServiceEntry", "v1", "istio/networking/v1alpha3/serviceentries", "istio.networking.v1alpha3.ServiceEntry", model.KindService},
 	{Group, "Sidecar", "v1", "istio/networking/v1alpha3/sidecars", "istio.networking.v1alpha3.Sidecar", model.KindScope},
@@ -96,13 +98,15 @@ var definitions = []Definition{
 	{"rbac.istio.io", "ServiceRoleBinding", "v1alpha1", "istio/rbac/v1alpha1/servicerolebindings", "istio.rbac.v1alpha1.ServiceRoleBinding", carried},
 	{"rbac.istio.io", "RbacConfig", "v1alpha1", "istio/rbac/v1alpha1/rbacconfigs", "istio.rbac.v1alpha1.RbacConfig", carried},
 	{"rbac.istio.io", "ClusterRbacConfig", "v1alpha1", "istio/rbac/v1alpha1/clusterrbacconfigs", "istio.rbac.v1alpha1.RbacConfig", carried},
+	{smi.Group, smi.Kind, smi.Versions()[0], "", "", model.KindSplit},
 }
 
-// versions are the versions of a group, the newest first. All have one schema.
+// versions are the versions of a group, the newest first. All of Istio's have one schema.
 var versions = map[string][]string{
 	Group:     {"v1", "v1beta1", "v1alpha3"},
 	security:  {"v1", "v1beta1"},
 	telemetry: {"v1", "v1alpha1"},
+	smi.Group: smi.Versions(),
 }
 
 // Definitions returns a copy of the table.
@@ -134,10 +138,18 @@ func (d Definition) Versions() []string {
 	return []string{d.Version}
 }
 
-// URL returns the name of the kind's type in MCP-over-xDS.
-func (d Definition) URL() string { return d.Group + "/" + d.Version + "/" + d.Name }
+// IsSMI reports whether the kind is one of SMI, and not of Istio.
+func (d Definition) IsSMI() bool { return d.Group == smi.Group }
 
-// message returns an empty specification; nil if Istio no longer has the kind.
+// URL returns the name of the kind's type in MCP-over-xDS; empty for a kind of SMI.
+func (d Definition) URL() string {
+	if d.IsSMI() {
+		return ""
+	}
+	return d.Group + "/" + d.Version + "/" + d.Name
+}
+
+// message returns an empty specification; nil if Istio no longer has the kind, or never had.
 func (d Definition) message() proto.Message {
 	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(d.Message))
 	if err != nil {
@@ -154,7 +166,7 @@ func ByURL(url string) (Definition, bool) {
 	if !ok || version == "" {
 		return Definition{}, false
 	}
-	return find(func(d *Definition) bool { return d.Group == group && d.Name == name })
+	return find(func(d *Definition) bool { return d.Group == group && d.Name == name && !d.IsSMI() })
 }
 
 // ByCollection finds a kind by the name of a collection. ServiceEntry has two.

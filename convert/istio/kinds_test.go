@@ -18,7 +18,7 @@ func TestEachKindIsFoundByEachOfItsNames(t *testing.T) {
 			}
 			seen[name] = true
 		}
-		if found, ok := istio.ByURL(d.Group + "/v1other/" + d.Name); !ok || found != d {
+		if found, ok := istio.ByURL(d.Group + "/v1other/" + d.Name); ok != (d.URL() != "") || ok && found != d {
 			t.Errorf("%s is %v under another version", d.URL(), found)
 		}
 		if found, ok := istio.ByCollection(d.Collection); ok != (d.Collection != "") || ok && found != d {
@@ -38,6 +38,14 @@ func TestEachKindIsFoundByEachOfItsNames(t *testing.T) {
 		if d, ok := istio.ByURL(name); ok {
 			t.Errorf("%q is %v", name, d)
 		}
+	}
+}
+
+// No protocol of Istio carries the kinds of SMI, of which an API server has one resource.
+func TestKindsOfSMIAreOfNoProtocol(t *testing.T) {
+	d, known := istio.ByName("TrafficSplit")
+	if !known || !d.IsSMI() || d.Resource() != "trafficsplits" || d.URL() != "" || d.Collection != "" || d.Versions()[0] != d.Version {
+		t.Errorf("TrafficSplit is %+v", d)
 	}
 }
 

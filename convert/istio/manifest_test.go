@@ -1,6 +1,7 @@
 package istio_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -38,13 +39,14 @@ func TestReading(t *testing.T) {
 func gather(place string, text []byte) source.Listing {
 	l := source.Listing{Ignored: map[string]int{}}
 	for r := range istio.Read(text) {
-		switch {
-		case r.Ignored:
+		if r.Ignored {
 			l.Ignored[r.Kind]++
-		case r.Valid():
+		}
+		if r.Valid() {
 			l.Objects = append(l.Objects, r.Listed(place))
-		default:
-			l.Rejected = append(l.Rejected, r.Rejection(place, place+":"+strconv.Itoa(r.Problems[0].Line)))
+		}
+		if faults := r.Faults(); len(faults) > 0 {
+			l.Rejected = append(l.Rejected, r.Rejection(place, place+":"+strconv.Itoa(faults[0].Line)))
 		}
 	}
 	return l
@@ -69,6 +71,10 @@ func manifest(object source.Object) []byte {
 		doc["kind"] = "Sidecar"
 		doc["metadata"] = metadataOf(object.Record.Ref, spec.Meta)
 		doc["spec"] = json.RawMessage(spec.Content)
+	case model.Split:
+		doc["apiVersion"], doc["kind"] = "split.smi-spec.io/v1alpha1", "TrafficSplit"
+		doc["metadata"] = metadataOf(object.Record.Ref, spec.Meta)
+		doc["spec"] = splitSpec(doc, spec)
 	case model.Opaque:
 		return []byte(spec.Content)
 	default:
@@ -79,6 +85,29 @@ func manifest(object source.Object) []byte {
 		panic(err)
 	}
 	return data
+}
+
+// splitSpec writes the weights that are not whole as thousandths. A split without effect was
+// written with matches.
+func splitSpec(doc map[string]any, s model.Split) map[string]any {
+	if s.NoEffect != "" {
+		doc["apiVersion"] = "split.smi-spec.io/v1alpha4"
+		return map[string]any{
+			"service": s.Host, "backends": []any{map[string]any{"service": s.Host, "weight": 1}},
+			"matches": []any{map[string]any{"kind": "HTTPRouteGroup", "name": "firefox"}},
+		}
+	}
+	suffix := ""
+	for _, b := range s.Backends {
+		if b.Weight%1000 != 0 {
+			suffix = "m"
+		}
+	}
+	var backends []any
+	for _, b := range s.Backends {
+		backends = append(backends, map[string]any{"service": cmp.Or(b.Service.Host, s.Host), "weight": fmt.Sprint(b.Weight) + suffix})
+	}
+	return map[string]any{"service": s.Host, "backends": backends}
 }
 
 func metadataOf(ref model.Ref, m model.Meta) map[string]any {

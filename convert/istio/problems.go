@@ -63,11 +63,16 @@ func (p *problems) add(at trail, format string, args ...any) {
 			return
 		}
 	}
+	p.take(Problem{Field: at.String(), Reason: fmt.Sprintf(format, args...)})
+}
+
+// take adds a problem.
+func (p *problems) take(problem Problem) {
 	if len(p.found) >= yamlpos.MaxProblems {
 		p.more++
 		return
 	}
-	p.found = append(p.found, Problem{Field: at.String(), Reason: fmt.Sprintf(format, args...)})
+	p.found = append(p.found, problem)
 }
 
 // addPiece adds the problem of a piece: the first field of several counts.

@@ -14,11 +14,22 @@ import (
 // Read yields the objects of a text in YAML or JSON, in their order: each document, and
 // each item of a list. A document that is neither YAML nor JSON is one invalid object, and
 // does not affect its neighbours.
-func Read(text []byte) iter.Seq[Reading] { return ReadWithin(text, nil, yamlpos.MaxMemory) }
+func Read(text []byte) iter.Seq[Reading] {
+	return ReadWithin(text, Options{Domain: DefaultDomain}, yamlpos.MaxMemory)
+}
 
-// ReadWithin is Read with further kinds to carry, and with a bound on the memory for each
-// document, in bytes. A larger document is one invalid object, and nothing of it is read.
-func ReadWithin(text []byte, carry Carry, memory int64) iter.Seq[Reading] {
+// Options are how objects are read.
+type Options struct {
+	Carry  Carry  // further kinds to carry
+	Domain string // of the cluster's DNS, for short names of Services
+}
+
+// DefaultDomain is the domain of a cluster's DNS, if nothing names another one.
+const DefaultDomain = "cluster.local"
+
+// ReadWithin is Read with options, and with a bound on the memory for each document, in bytes.
+// A larger document is one invalid object, and nothing of it is read.
+func ReadWithin(text []byte, o Options, memory int64) iter.Seq[Reading] {
 	return func(yield func(Reading) bool) {
 		for document := range yamlpos.DocumentsWithin(text, memory) {
 			if document.Broken != nil {
@@ -27,20 +38,21 @@ func ReadWithin(text []byte, carry Carry, memory int64) iter.Seq[Reading] {
 				}
 				continue
 			}
-			if !readAll(document.Root, carry, yield) {
+			if !readAll(document.Root, o, yield) {
 				return
 			}
 		}
 	}
 }
 
-// FromJSON reads one object in the JSON of an API server, of any kind of the table.
-func FromJSON(text []byte) Reading {
+// FromJSON reads one object in the JSON of an API server, of any kind of the table. Domain is
+// the domain of the cluster's DNS.
+func FromJSON(text []byte, domain string) Reading {
 	document := yamlpos.JSON(text)
 	if document.Broken != nil {
 		return broken(document.Broken)
 	}
-	return readWith(document.Root, Carry{Everything}, problems{})
+	return readWith(document.Root, Options{Carry{Everything}, domain}, problems{})
 }
 
 // FromMessage reads an object in its typed form. A message does not distinguish absent from
@@ -51,15 +63,15 @@ func FromMessage(o Object) Reading {
 			"%T is not an object that is read: use one of the messages of %s", o.Spec, Group)}}}
 	}
 	root := nodeOf(o)
-	return readWith(&root, nil, problems{})
+	return readWith(&root, Options{}, problems{})
 }
 
 func broken(p *Problem) Reading { return Reading{Line: p.Line, Problems: []Problem{*p}} }
 
 // readAll reads an object, or each object in a list.
-func readAll(root *yamlpos.Node, carry Carry, yield func(Reading) bool) bool {
+func readAll(root *yamlpos.Node, o Options, yield func(Reading) bool) bool {
 	if !isList(root) {
-		return yield(readWith(root, carry, problems{}))
+		return yield(readWith(root, o, problems{}))
 	}
 	items := root.Get("items")
 	if present(items) && items.Kind() != yamlpos.List {
@@ -68,7 +80,7 @@ func readAll(root *yamlpos.Node, carry Carry, yield func(Reading) bool) bool {
 		return yield(Reading{Line: root.Line(), Problems: p.sorted(root)})
 	}
 	for _, item := range items.Items() {
-		if !readAll(item, carry, yield) {
+		if !readAll(item, o, yield) {
 			return false
 		}
 	}
@@ -80,17 +92,17 @@ func isList(root *yamlpos.Node) bool {
 }
 
 // readWith reads one object.
-func readWith(root *yamlpos.Node, carry Carry, p problems) Reading {
+func readWith(root *yamlpos.Node, o Options, p problems) Reading {
 	r := Reading{Line: root.Line()}
 	apiVersion := readHead(root, &r, &p)
 	group, version, _ := strings.Cut(apiVersion, "/")
 	of, _ := find(func(d *Definition) bool { return d.Group == group && d.Name == r.Kind })
 	switch {
 	case len(p.found) > 0:
-	case !of.IsRead() && !carry.has(of):
+	case !of.IsRead() && !o.Carry.has(of):
 		r.Ignored = true
 	case slices.Contains(of.Versions(), version):
-		judge(root, of, &r, &p)
+		judge(root, of, o, &r, &p)
 	default: // a silent skip would look like an empty registry
 		p.add(top("apiVersion"), "%q is not a version of %s: use %s/%s", apiVersion, r.Kind, group, of.Version)
 		if m := readMeta(root, &problems{}); m.known {
@@ -129,7 +141,7 @@ func (m *meta) ref(of Definition) model.Ref {
 
 // Reading is the result of reading one object. There are four cases: the object is Ignored
 // or Echoed, or it is invalid and has Problems, or it is valid and has a Spec. A valid
-// object that a registry made may have Rejected parts.
+// object may have Rejected parts.
 type Reading struct {
 	// Kind is the declared kind of the object; empty if it has none.
 	Kind string
@@ -153,8 +165,9 @@ type Reading struct {
 	// [FromResource] sets it.
 	Undecoded bool
 
-	// Rejected are the bad parts of a valid object that a registry made. They were left out:
-	// endpoints, labels of endpoints, and ports that no endpoint serves.
+	// Rejected are the parts of a valid object that were left out. Of an object that a registry
+	// made, they are bad endpoints, labels of endpoints, and ports that no endpoint serves. Of a
+	// TrafficSplit, they are the matches, without which it has no effect.
 	Rejected []Problem
 
 	// Spec is the specification of the record of a valid object. Owned are the records that it
@@ -201,14 +214,23 @@ func (r *Reading) Listed(place string) source.Object {
 	return object
 }
 
-// Rejection returns the rejection of an invalid object, or of the parts left out of a valid
-// one. where is the place of the first problem, for people.
-func (r *Reading) Rejection(place, where string) source.Rejection {
-	out := source.Rejection{Ref: r.Ref, Place: place, Object: r.String(), Where: where}
+// Faults returns the problems of an invalid object, or of the parts left out of a valid one.
+func (r *Reading) Faults() []Problem {
 	if r.Valid() {
-		out.Field, out.Reason = r.Rejected[0].Field, reason(r.Rejected)+"; the rest of the object is applied"
-	} else {
-		out.Field, out.Reason = r.Problems[0].Field, reason(r.Problems)
+		return r.Rejected
+	}
+	return r.Problems
+}
+
+// Rejection returns the rejection of an object with [Reading.Faults]. where is the place of the
+// first fault, for people.
+func (r *Reading) Rejection(place, where string) source.Rejection {
+	faults := r.Faults()
+	out := source.Rejection{Ref: r.Ref, Place: place, Object: r.String(), Where: where, Field: faults[0].Field, Reason: reason(faults)}
+	if split, is := r.Spec.(model.Split); is && split.NoEffect != "" {
+		out.NoEffect = true
+	} else if r.Valid() {
+		out.Reason += "; the rest of the object is applied"
 	}
 	return out
 }

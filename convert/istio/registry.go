@@ -72,10 +72,10 @@ func fromRegistry(o Object) Reading {
 	root := nodeOf(o)
 	entry, is := o.Spec.(*networking.ServiceEntry)
 	if !is {
-		return readWith(&root, nil, problems{carried: true})
+		return readWith(&root, Options{}, problems{carried: true})
 	}
 	bad := pieces{}
-	r := readWith(&root, nil, problems{carried: true, pieces: bad})
+	r := readWith(&root, Options{}, problems{carried: true, pieces: bad})
 	if len(bad) == 0 || r.Ignored {
 		return r
 	}
@@ -83,7 +83,7 @@ func fromRegistry(o Object) Reading {
 	if r.Valid() {
 		if left, usable := repair(entry, bad); usable {
 			root = nodeOf(o)
-			if again := readWith(&root, nil, problems{carried: true}); again.Valid() {
+			if again := readWith(&root, Options{}, problems{carried: true}); again.Valid() {
 				again.Rejected = left.texts()
 				return again
 			}

@@ -15,7 +15,7 @@ func TestDistributionOfTrafficIsRead(t *testing.T) {
 	} {
 		text := `{"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": {"name": "a", "annotations": {"networking.istio.io/traffic-distribution": "` + word + `"}},
 			"spec": {"hosts": ["a.example"], "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}], "resolution": "STATIC", "endpoints": [{"address": "10.0.0.1"}]}}`
-		read := istio.FromJSON([]byte(text))
+		read := istio.FromJSON([]byte(text), istio.DefaultDomain)
 		service, ok := read.Listed("").Record.Spec.(model.Service)
 		if !ok || service.Traffic != (model.Traffic{Prefer: want}) {
 			t.Errorf("%s: %+v", word, service.Traffic)

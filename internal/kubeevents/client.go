@@ -91,7 +91,7 @@ func (c *Client) put(ctx context.Context, r *record.EventCorrelateResult, old bo
 }
 
 // versions are the versions of objects, the preferred ones first.
-var versions = [...]string{"v1", "v1beta1", "v1alpha3"}
+var versions = [...]string{"v1", "v1beta1", "v1alpha4", "v1alpha3", "v1alpha2", "v1alpha1"}
 
 // find returns a reference to an object with its UID, by which describing it looks up Events.
 // There is no UID if the object does not exist. It takes the right to list, as reading does.

@@ -23,6 +23,20 @@ import (
 
 const entries = "istio/networking/v1alpha3/serviceentries"
 
+// Each type has a name of its own. The kinds of SMI have none.
+func TestTypesHaveNames(t *testing.T) {
+	t.Parallel()
+	for _, table := range []resource.Table{resource.OverXDS(), resource.Collections()} {
+		seen := map[string]bool{}
+		for _, row := range table {
+			if row.Name == "" || seen[row.Name] || row.Kind.IsSMI() {
+				t.Errorf("the type of %s is %q", row.Kind.Name, row.Name)
+			}
+			seen[row.Name] = true
+		}
+	}
+}
+
 // made is a translation step by step, as MCP v1 has it.
 type made struct {
 	t          *testing.T

@@ -28,6 +28,9 @@ const meshConfig = "core/v1alpha1/MeshConfig"
 func OverXDS() Table {
 	t := Table{{Name: meshConfig}}
 	for _, kind := range istio.Definitions() {
+		if kind.URL() == "" {
+			continue
+		}
 		t = append(t, Type{Kind: kind, Name: kind.URL()})
 		for _, version := range kind.Versions() {
 			if version != kind.Version {

@@ -27,6 +27,7 @@ type Config struct {
 	// Carry names the kinds that are passed on to control planes unchanged; none by default.
 	Carry istio.Carry `json:"carry"`
 
+	domain    string                        // of the cluster's DNS; empty for the default
 	stored    func() iter.Seq[model.Record] // of the source, when it begins; nil for nothing
 	memory    *budget.Budget                // for reading files; nil is without bound
 	folders   int                           // maximum to read; mostFolders unless set
@@ -67,6 +68,10 @@ func (c *Config) Check() error {
 
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() []string { return nil }
+
+// InCluster sets the domain of the DNS of the cluster that the short names in the manifests are
+// of. It is the default until it is set.
+func (c *Config) InCluster(domain string) { c.domain = domain }
 
 // Folder returns the path that the source follows, so that nothing else is written there.
 func (c *Config) Folder() string { return c.Path }

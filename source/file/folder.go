@@ -16,7 +16,7 @@ import (
 type folder struct {
 	root      string
 	most      int // folders that are read
-	carry     istio.Carry
+	objects   istio.Options
 	memory    *budget.Budget // for reading files
 	watch     *dirwatch.Watcher
 	tree      *tree // as of the last walk; nil before the first
@@ -63,7 +63,7 @@ func (f *folder) readTree(ctx context.Context) (*tree, map[string]*documents.Ver
 		return nil, nil, fmt.Errorf("%s: %w", f.root, bare(err))
 	}
 	f.watch.Sweep()
-	versions, err := readFiles(ctx, t.files, f.documents, f.carry, f.memory)
+	versions, err := readFiles(ctx, t.files, f.documents, f.objects, f.memory)
 	return t, versions, err
 }
 
@@ -110,7 +110,7 @@ func (f *folder) differs(ctx context.Context, place, path string) (bool, error) 
 		return err == nil, nil
 	}
 	was := f.documents.Version(place)
-	is, err := read(ctx, place, e, was, f.carry, f.memory)
+	is, err := read(ctx, place, e, was, f.objects, f.memory)
 	if errors.Is(err, errGone) {
 		return true, nil
 	}

@@ -26,7 +26,7 @@ var errGone = errors.New("gone")
 // not parsed again: the known version is returned. Files that disappeared in the
 // meantime are left out.
 func readFiles(
-	ctx context.Context, files map[string]entry, known *documents.Set, carry istio.Carry, memory *budget.Budget,
+	ctx context.Context, files map[string]entry, known *documents.Set, o istio.Options, memory *budget.Budget,
 ) (map[string]*documents.Version, error) {
 	var mu sync.Mutex
 	out := make(map[string]*documents.Version, len(files))
@@ -37,7 +37,7 @@ func readFiles(
 			break
 		}
 		group.Go(func() error {
-			v, err := read(ctx, place, e, known.Version(place), carry, memory)
+			v, err := read(ctx, place, e, known.Version(place), o, memory)
 			if errors.Is(err, errGone) {
 				return nil
 			}
@@ -54,7 +54,7 @@ func readFiles(
 // read reads one file, once there is memory for its text and its largest possible
 // document. It fails if the file is gone, or if ctx ends.
 func read(
-	ctx context.Context, place string, e entry, known *documents.Version, carry istio.Carry, memory *budget.Budget,
+	ctx context.Context, place string, e entry, known *documents.Version, o istio.Options, memory *budget.Budget,
 ) (*documents.Version, error) {
 	size := sizeOf(e)
 	give, err := memory.Take(ctx, size+min(yamlpos.Allowance(int(size)), yamlpos.MaxMemory))
@@ -76,7 +76,7 @@ func read(
 	if known.Reads(text) {
 		return known, nil
 	}
-	return documents.Parse(place, text, carry, memory.Bytes(yamlpos.MaxMemory)), nil
+	return documents.Parse(place, text, o, memory.Bytes(yamlpos.MaxMemory)), nil
 }
 
 // sizeOf returns the bytes that are read of a file, unless more is appended meanwhile.

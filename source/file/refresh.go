@@ -60,7 +60,7 @@ func (f *follower) reread(
 		}
 		f.tree.files[place], f.tree.places[e.path] = e, place
 	}
-	read, err := readFiles(ctx, files, f.documents, f.carry, f.memory)
+	read, err := readFiles(ctx, files, f.documents, f.objects, f.memory)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file/documents"
@@ -33,7 +34,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		folder: folder{
 			root:      s.config.Path,
 			most:      cmp.Or(s.config.folders, mostFolders),
-			carry:     s.config.Carry,
+			objects:   istio.Options{Carry: s.config.Carry, Domain: cmp.Or(s.config.domain, istio.DefaultDomain)},
 			memory:    s.config.memory,
 			watch:     s.config.watch(s.log),
 			documents: documents.NewSet(),
@@ -59,6 +60,6 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 // the one a [Source] would make of the text, without a file system.
 func Parse(place string, text []byte) source.Listing {
 	set := documents.NewSet()
-	set.Apply(map[string]*documents.Version{place: documents.Parse(place, text, nil, yamlpos.MaxMemory)})
+	set.Apply(map[string]*documents.Version{place: documents.Parse(place, text, istio.Options{Domain: istio.DefaultDomain}, yamlpos.MaxMemory)})
 	return set.Listing(nil)
 }

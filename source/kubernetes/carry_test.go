@@ -22,6 +22,7 @@ func TestEachKindOfTheTableIsFollowed(t *testing.T) {
 		"WorkloadEntry": {"address": "10.0.0.1"},
 		"WorkloadGroup": {"template": object{"ports": object{"http": 80}}},
 		"Sidecar":       {"egress": []any{object{"hosts": []any{"./*"}}}},
+		"TrafficSplit":  {"service": "reviews", "backends": []any{object{"service": "reviews-v2", "weight": 1}}},
 	}
 	followed := append(istio.Understood(), istio.Carry{istio.Everything}.Definitions()...)
 	for _, namespaces := range [][]string{nil, {"shop"}} {
@@ -66,7 +67,10 @@ func TestEachKindOfTheTableIsFollowed(t *testing.T) {
 }
 
 func turnedOff(d istio.Definition) string {
-	if d.IsRead() {
+	switch {
+	case d.IsSMI():
+		return ", or set smi: false"
+	case d.IsRead():
 		return ", or set istio: false"
 	}
 	return ", or leave " + d.Name + " out of carry"

@@ -45,6 +45,8 @@ type Config struct {
 	ClusterLocal []string `json:"clusterLocal"`
 	// Istio enables reading Istio's objects.
 	Istio bool `json:"istio"`
+	// SMI enables reading the TrafficSplits of a cluster that has their definition.
+	SMI bool `json:"smi"`
 	// Carry names the kinds of Istio that are passed on to control planes unchanged; none by
 	// default.
 	Carry istio.Carry `json:"carry"`
@@ -69,7 +71,7 @@ func Kind() source.Kind {
 	return source.Kind{
 		Name: "kubernetes", MaxBackoff: 10 * time.Second,
 		New: func() source.Settings {
-			return &Config{Domain: "cluster.local", ClusterLocal: []string{"kube-system/*"}, Istio: true, Pods: true}
+			return &Config{Domain: "cluster.local", ClusterLocal: []string{"kube-system/*"}, Istio: true, SMI: true, Pods: true}
 		},
 	}
 }
@@ -163,12 +165,12 @@ func (c *Config) cluster() kubernetes.Cluster {
 	return kubernetes.Cluster{Domain: c.Domain, Network: c.Network, Name: c.Cluster}
 }
 
-// definitions returns the kinds of Istio's objects to read or carry.
+// definitions returns the kinds of Istio's and SMI's objects to read or carry.
 func (c *Config) definitions() []istio.Definition {
-	if !c.Istio {
-		return c.Carry.Definitions()
-	}
-	return append(istio.Understood(), c.Carry.Definitions()...)
+	read := slices.DeleteFunc(istio.Understood(), func(of istio.Definition) bool {
+		return of.IsSMI() && !c.SMI || !of.IsSMI() && !c.Istio
+	})
+	return append(read, c.Carry.Definitions()...)
 }
 
 // namespaces returns the namespaces to list separately: some, or "" for all at once.

@@ -25,6 +25,7 @@ type kind struct {
 	resource  string // as in paths of the API
 	namespace string // the only one it is read in; empty for all, and for cluster-wide kinds
 	required  bool
+	optional  bool   // clusters usually do without it: its absence is reported only while records of it are stored
 	off       string // how a setting disables the kind; empty if it is always read
 	example   func() runtime.Object
 	api       api
@@ -97,14 +98,19 @@ func (c *Config) kindsIn(namespace string, core, discovery rest.Interface, objec
 		})
 	}
 	for _, of := range c.definitions() {
-		off := "set istio: false"
-		if !of.IsRead() {
+		off, api := "set istio: false", &untyped{client: objects, of: of, namespace: namespace}
+		switch {
+		case of.IsSMI():
+			off, api.groups = "set smi: false", discovery
+		case !of.IsRead():
 			off = "leave " + of.Name + " out of carry"
 		}
 		list = append(list, kind{
-			resource: of.Resource(), namespace: namespace, off: off, example: func() runtime.Object { return &unstructured.Unstructured{} },
-			api:  &untyped{client: objects, of: of, namespace: namespace},
-			read: func(o any) any { return readAs(o, readIstio) },
+			resource: of.Resource(), namespace: namespace, optional: of.IsSMI(), off: off, example: func() runtime.Object { return &unstructured.Unstructured{} },
+			api: api,
+			read: func(o any) any {
+				return readAs(o, func(u *unstructured.Unstructured) any { return readObject(u, cluster.Domain) })
+			},
 		})
 	}
 	return list
@@ -126,12 +132,12 @@ func readAs[T any](object any, read func(T) any) any {
 	return nil
 }
 
-func readIstio(u *unstructured.Unstructured) any {
+func readObject(u *unstructured.Unstructured, domain string) any {
 	text, err := u.MarshalJSON()
 	if err != nil {
 		return nil
 	}
-	return istio.FromJSON(text)
+	return istio.FromJSON(text, domain)
 }
 
 // client returns a client for one group of an API, in the protobuf encoding.
@@ -168,17 +174,18 @@ func (t typed) Watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 	return t.get().VersionedParams(&options, scheme.ParameterCodec).Watch(ctx)
 }
 
-// untyped reads Istio's objects, in the newest version that the API server has. It
+// untyped reads objects of Istio and SMI, in the newest version that the API server has. It
 // belongs to one goroutine.
 type untyped struct {
 	client    dynamic.Interface
+	groups    rest.Interface // to ask first whether the API server has the group; nil: it is not asked
 	of        istio.Definition
 	namespace string // as in [kind]
 	version   int    // index in the versions of the kind of the last answered one
 }
 
 func (u *untyped) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	list, err := inSomeVersion(u, func(r dynamic.ResourceInterface) (*unstructured.UnstructuredList, error) { return r.List(ctx, options) })
+	list, err := inSomeVersion(ctx, u, func(r dynamic.ResourceInterface) (*unstructured.UnstructuredList, error) { return r.List(ctx, options) })
 	if list == nil {
 		return nil, err // without the type of a list
 	}
@@ -186,10 +193,17 @@ func (u *untyped) List(ctx context.Context, options metav1.ListOptions) (runtime
 }
 
 func (u *untyped) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return inSomeVersion(u, func(r dynamic.ResourceInterface) (watch.Interface, error) { return r.Watch(ctx, options) })
+	return inSomeVersion(ctx, u, func(r dynamic.ResourceInterface) (watch.Interface, error) { return r.Watch(ctx, options) })
 }
 
-func inSomeVersion[T any](u *untyped, ask func(dynamic.ResourceInterface) (T, error)) (answer T, err error) {
+func inSomeVersion[T any](ctx context.Context, u *untyped, ask func(dynamic.ResourceInterface) (T, error)) (answer T, err error) {
+	if u.groups != nil {
+		// An API server forbids a request without rights whether or not it has the kind. It tells
+		// each client which groups it has.
+		if err := u.groups.Get().AbsPath("/apis", u.of.Group).Do(ctx).Error(); apierrors.IsNotFound(err) {
+			return answer, err
+		}
+	}
 	versions := u.of.Versions()
 	for i := range versions {
 		at := (u.version + i) % len(versions)

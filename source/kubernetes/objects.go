@@ -20,7 +20,7 @@ type object struct {
 	content any // a convert.Service, *convert.Slice, convert.Pod, convert.Node or istio.Reading; nil if deleted
 }
 
-// readings are the Istio objects of one kind.
+// readings are the objects of one kind of Istio or SMI.
 type readings struct {
 	*mirror.Mirror[convert.Name, istio.Reading]
 	of istio.Definition
@@ -33,7 +33,7 @@ type objects struct {
 
 	groups *groups
 	slices map[convert.Name]convert.Name // from EndpointSlice to Service
-	istio  map[string]readings           // by resource
+	istio  map[string]readings           // and SMI, by resource
 	places *places
 
 	leftOut        leftOut
@@ -175,7 +175,7 @@ func (m *objects) group(name convert.Name) *convert.Group {
 	return g
 }
 
-// enterIstio stores an object of Istio. Objects written by an Isthmus are left out.
+// enterIstio stores an object of Istio or SMI. Objects written by an Isthmus are left out.
 func (m *objects) enterIstio(resource string, o object) {
 	r, ok := o.content.(istio.Reading)
 	m.leftOut.set(resource, o.Name, ok && r.Ignored)
@@ -259,12 +259,15 @@ func entryOf(resource string, all readings, name convert.Name) mirror.Entry {
 		Ref:    model.Ref{Kind: all.of.RecordKind(), Key: model.Key{Namespace: name.Namespace, Name: name.Name}},
 		Places: []string{resource},
 	}
-	switch r, found := all.Get(name); {
-	case found == nil: // deleted
-	case r.Valid():
+	r, found := all.Get(name)
+	if found == nil { // deleted
+		return e
+	}
+	if r.Valid() {
 		o := r.Listed(resource)
 		e.Object = &o
-	default:
+	}
+	if len(r.Faults()) > 0 {
 		rejection := r.Rejection(resource, resource)
 		e.Rejected = &rejection
 	}

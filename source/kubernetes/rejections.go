@@ -17,8 +17,8 @@ const (
 	reasonAccepted = "Accepted"
 )
 
-// ReportRejections implements [source.RejectionReporter]: a rejected object has a Kubernetes
-// Event, and another one once it is valid again. The objects that the configuration excludes
+// ReportRejections implements [source.RejectionReporter]: an object that is rejected, or has no
+// effect, has a Kubernetes Event, and another one once it is valid again. The objects that the configuration excludes
 // are valid, and have none.
 func (s *Source) ReportRejections(present, fresh []source.Rejection, stored func(model.Ref) bool) {
 	name, old := s.env.Name, !s.reported
@@ -32,7 +32,7 @@ func (s *Source) ReportRejections(present, fresh []source.Rejection, stored func
 		if f.Field != "" {
 			text += f.Field + ": "
 		}
-		if text += f.Reason; stored(f.Ref) {
+		if text += f.Reason; !f.NoEffect && stored(f.Ref) {
 			text += "; its last good version stays"
 		}
 		s.events.Warn(kubeevents.Event{Object: about, Reason: reasonRejected, Message: text, Old: old})
@@ -77,7 +77,7 @@ func rejectedObject(f source.Rejection) (o kubeevents.Object, is bool) {
 	return o, is
 }
 
-// definitionOf returns the row of a resource of Istio.
+// definitionOf returns the row of a resource of Istio or SMI.
 func definitionOf(resource string) (istio.Definition, bool) {
 	all := istio.Definitions()
 	i := slices.IndexFunc(all, func(d istio.Definition) bool { return d.Resource() == resource })

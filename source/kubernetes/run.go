@@ -20,6 +20,7 @@ type run struct {
 	panicked chan any // the first panic of a feed, which the run repeats
 	began    time.Time
 	listed   bool
+	stored   map[string]bool                // places with stored records; nil until the run looks
 	reported map[string]metav1.StatusReason // of kinds that the status reports as unreadable
 }
 

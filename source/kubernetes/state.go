@@ -99,6 +99,18 @@ func (s *state) awaitsFrom(at time.Time) time.Time {
 	return at
 }
 
+// isEmpty reports whether a part has no objects, as far as it is read.
+func (s *state) isEmpty(p part) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.objects.names(p.resource) {
+		if p.namespace == "" || name.Namespace == p.namespace {
+			return false
+		}
+	}
+	return true
+}
+
 // isListed reports whether a part has been listed.
 func (s *state) isListed(p part) bool {
 	s.mu.Lock()

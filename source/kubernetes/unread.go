@@ -44,13 +44,42 @@ func (r *run) hasStored() bool {
 	return false
 }
 
+// trouble returns why a kind cannot be read, and since when; err is nil if it can, or if the
+// cluster does without the kind.
+func (r *run) trouble(f *feed) (since time.Time, err error) {
+	if since, err = f.failing(); r.isAway(f) {
+		return since, nil
+	}
+	return since, err
+}
+
+// isAway reports whether the cluster does without an optional kind. A kind that is absent and
+// has stored records, or objects read before, is not away: the records stay.
+func (r *run) isAway(f *feed) bool {
+	_, err := f.failing()
+	return f.optional && apierrors.IsNotFound(err) && r.state.isEmpty(f.part()) && (f.isListed() || !r.hasStoredAt(f.resource))
+}
+
+// hasStoredAt reports whether records of a place were stored when the run looked first.
+func (r *run) hasStoredAt(place string) bool {
+	if r.stored == nil {
+		if r.stored = map[string]bool{}; r.env.Stored == nil {
+			return false
+		}
+		for record := range r.env.Stored() {
+			r.stored[record.Place] = true
+		}
+	}
+	return r.stored[place]
+}
+
 // judge checks the kinds that cannot be read. A required kind may end the run; the
 // status reports the others, or that they can be read again.
 func (r *run) judge(now time.Time) (again time.Duration, err error) {
 	again = time.Hour
 	away := false
 	for _, f := range r.feeds {
-		since, err := f.failing()
+		since, err := r.trouble(f)
 		rest := since.Add(r.pace.failing).Sub(now)
 		switch {
 		case err == nil && f.required && !f.isListed() && now.Sub(r.began) >= r.pace.first:
@@ -102,8 +131,10 @@ func (r *run) protect(s step) {
 // part needs no report: the next listing contains the part.
 func (r *run) whyUnread(f *feed, lacking bool) string {
 	_, reported := r.reported[f.name()]
-	since, err := f.failing()
+	since, err := r.trouble(f)
 	switch {
+	case r.isAway(f):
+		return ""
 	case err != nil && (lacking || reported):
 		r.reported[f.name()] = apierrors.ReasonForError(err)
 		return fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), f.explain(err))

@@ -44,7 +44,10 @@ type Config struct {
 func DefaultCollections() []string {
 	var list []string
 	for _, kind := range istio.Understood() {
-		if list = append(list, kind.Collection); kind.MakesServices() {
+		if kind.Collection != "" {
+			list = append(list, kind.Collection)
+		}
+		if kind.MakesServices() {
 			list = append(list, mcp.Synthetic)
 		}
 	}

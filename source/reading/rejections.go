@@ -65,9 +65,9 @@ func Standing(r *Reading, old []source.Rejection) (standing, fresh []source.Reje
 }
 
 // Unread reports whether a part of a registry is unknown, since it was rejected.
-// Parts that the source's confinement excludes do not count.
+// Parts that the source's confinement excludes, and objects without effect, do not count.
 func Unread(rejected []source.Rejection) bool {
-	return slices.ContainsFunc(rejected, func(f source.Rejection) bool { return !f.Outside })
+	return slices.ContainsFunc(rejected, func(f source.Rejection) bool { return !f.Outside && !f.NoEffect })
 }
 
 // WithoutWhere returns the rejection without its line number, which moves whenever

@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/reading"
 )
 
 func bad(place, name, reason string) source.Rejection {
@@ -16,6 +17,19 @@ func bad(place, name, reason string) source.Rejection {
 		f.Ref, f.Object = ref(model.KindService, name), "ServiceEntry ns/"+name
 	}
 	return f
+}
+
+// An object without effect is listed as well, so nothing of its registry is unknown.
+func TestObjectWithoutEffectIsRead(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rejected source.Rejection
+		unread   bool
+	}{{bad("f", "a", "no ports"), true}, {source.Rejection{NoEffect: true}, false}, {source.Rejection{Outside: true}, false}} {
+		if got := reading.Unread([]source.Rejection{test.rejected}); got != test.unread {
+			t.Errorf("after %+v a part of the registry is unknown: %t", test.rejected, got)
+		}
+	}
 }
 
 func TestRejectedObjectKeepsItsLastGoodVersion(t *testing.T) {

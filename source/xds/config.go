@@ -90,7 +90,9 @@ func (c *Config) Open(env source.Env) source.Source { return New(*c, env) }
 func (c *Config) kinds() (list []kind) {
 	if len(c.Types) == 0 {
 		for _, of := range istio.Understood() {
-			list = append(list, kind{of, urls(of)})
+			if of.URL() != "" {
+				list = append(list, kind{of, urls(of)})
+			}
 		}
 		return list
 	}
@@ -109,7 +111,7 @@ func (c *Config) kinds() (list []kind) {
 }
 
 func kindNamed(name string) (istio.Definition, bool) {
-	if kind, ok := istio.ByName(name); ok && name != "" {
+	if kind, ok := istio.ByName(name); ok && kind.URL() != "" {
 		return kind, true
 	}
 	return istio.ByURL(name)

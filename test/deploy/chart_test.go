@@ -307,7 +307,8 @@ func TestRightsToReadAreTheLeast(t *testing.T) {
 	t.Parallel()
 	const from = "config:\n  outputs: {xds: {listen: ':15010', insecure: true}}\n  sources: "
 	const whole = "[{[list watch] [] [services nodes pods] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []} " +
-		"{[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []} " + events + "]"
+		"{[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []} " +
+		"{[list watch] [split.smi-spec.io] [trafficsplits] [] []} " + events + "]"
 	const least = "[{[list watch] [] [services nodes] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []} " + events + "]"
 	carried := func(resources string) string {
 		return strings.TrimSuffix(least, events+"]") + "{[list watch] [networking.istio.io security.istio.io telemetry.istio.io extensions.istio.io] [" + resources + "] [] []} " + events + "]"
@@ -315,12 +316,12 @@ func TestRightsToReadAreTheLeast(t *testing.T) {
 	for sources, want := range map[string]string{
 		"[{name: here, kubernetes: {}}]":                                                whole,
 		"[{name: here, kubernetes: }]":                                                  whole,
-		"[{name: here, kubernetes: {pods: false, istio: false}}]":                       least,
+		"[{name: here, kubernetes: {pods: false, istio: false, smi: false}}]":           least,
 		"[{name: a, kubernetes: {istio: false}}, {name: b, kubernetes: {pods: false}}]": whole,
-		"[{name: a, kubernetes: {pods: false, istio: false, carry: [Telemetry, Gateway]}}, {name: b, kubernetes: {pods: false, istio: false, carry: [AuthorizationPolicy]}}]": carried(`authorizationpolicies gateways telemetries`),
-		"[{name: a, kubernetes: {pods: false, istio: false, carry: [all]}}]":                                                                                                  carried("*"),
-		"[{name: there, kubernetes: {kubeconfig: /east}}, {name: files, file: {path: /registry}}]":                                                                            "",
-		"[{name: there, kubernetes: {context: east}}]":                                                                                                                        "",
+		"[{name: a, kubernetes: {pods: false, istio: false, smi: false, carry: [Telemetry, Gateway]}}, {name: b, kubernetes: {pods: false, istio: false, smi: false, carry: [AuthorizationPolicy]}}]": carried(`authorizationpolicies gateways telemetries`),
+		"[{name: a, kubernetes: {pods: false, istio: false, smi: false, carry: [all]}}]":                                                                                                              carried("*"),
+		"[{name: there, kubernetes: {kubeconfig: /east}}, {name: files, file: {path: /registry}}]":                                                                                                    "",
+		"[{name: there, kubernetes: {context: east}}]":                                                                                                                                                "",
 	} {
 		o := render(t, from+sources+"\n")
 		if _, granted := o["ClusterRole bridge-mesh-source"]; !granted {
@@ -365,10 +366,10 @@ func TestRightsFollowTheNamespacesOfSources(t *testing.T) {
 	const from = "config:\n  outputs: {xds: {listen: ':15010', insecure: true}}\n  sources: "
 	const plain = "{[list watch] [] [services pods] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []}"
 	for sources, want := range map[string]string{
-		"[{name: a, kubernetes: {namespaces: [shop], istio: false}}]": plain,
+		"[{name: a, kubernetes: {namespaces: [shop], istio: false, smi: false}}]": plain,
 		"[{name: a, kubernetes: {namespaces: [shop], istio: false}}, {name: b, kubernetes: {namespaces: [shop], pods: false}}]": plain +
-			" {[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []}",
-		"[{name: a, kubernetes: {namespaces: [alpha, shop], istio: false, carry: [Gateway]}}, {name: b, kubernetes: {namespaces: [alpha], carry: [Telemetry]}}]": plain +
+			" {[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []} {[list watch] [split.smi-spec.io] [trafficsplits] [] []}",
+		"[{name: a, kubernetes: {namespaces: [alpha, shop], istio: false, smi: false, carry: [Gateway]}}, {name: b, kubernetes: {namespaces: [alpha], carry: [Telemetry]}}]": plain +
 			" {[list watch] [networking.istio.io security.istio.io telemetry.istio.io extensions.istio.io] [gateways] [] []}",
 	} {
 		o := render(t, from+sources+"\n")

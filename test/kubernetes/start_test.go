@@ -37,8 +37,9 @@ func TestListsAreStreamed(t *testing.T) {
 		return nil
 	})
 	m.mustFollow(client, "streams")
-	for resource, requests := range w.Asked() {
-		for _, q := range requests {
+	asked := w.Asked()
+	for _, resource := range everyKind {
+		for _, q := range asked[resource] {
 			if !q.Has("watch") {
 				t.Errorf("%s are listed with %v", resource, q)
 			}

@@ -13,12 +13,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
-// kinds are the kinds that Isthmus reads.
+// kinds are the kinds of Istio that Isthmus reads.
 var kinds = read()
 
 func read() (names []string) {
 	for _, of := range istio.Understood() {
-		names = append(names, of.Name)
+		if !of.IsSMI() {
+			names = append(names, of.Name)
+		}
 	}
 	return names
 }

@@ -28,7 +28,7 @@ func sameInAllForms(t tester, text []byte, r istio.Reading) {
 		return // there is no such form
 	}
 	forms.json++
-	same(t, "JSON", text, r, istio.FromJSON(asJSON))
+	same(t, "JSON", text, r, istio.FromJSON(asJSON, istio.DefaultDomain))
 	sameAsMessage(t, text, asJSON, r)
 }
 
@@ -51,7 +51,7 @@ func sameAsMessage(t tester, text, asJSON []byte, r istio.Reading) {
 		"apiVersion": group + "/v1", "kind": r.Kind, "metadata": object{"namespace": document.Metadata.Namespace, "name": document.Metadata.Name},
 		"spec": json.RawMessage(must(protojson.Marshal(spec))),
 	}
-	same(t, "a message", text, istio.FromJSON(must(json.Marshal(said))), got)
+	same(t, "a message", text, istio.FromJSON(must(json.Marshal(said)), istio.DefaultDomain), got)
 	if r.Ref == got.Ref && saysTheSame(asJSON, said) {
 		forms.same++
 		same(t, "a message that says all of it", text, r, got)

@@ -35,9 +35,10 @@ func (s *Set) list(out *source.Listing, place string, i int, d *doc) {
 	}
 	if d.rejection != nil {
 		out.Rejected = append(out.Rejected, *d.rejection)
-		return
 	}
-	out.Objects = append(out.Objects, d.object.Listed(place))
+	if d.object.Valid() {
+		out.Objects = append(out.Objects, d.object.Listed(place))
+	}
 }
 
 // duplicate rejects a document that describes an object once more. The rejection

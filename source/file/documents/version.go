@@ -23,7 +23,7 @@ type Version struct {
 	kept []model.Ref
 }
 
-// doc is one object of a file, valid or not. Its records are made when it is listed:
+// doc is one object of a file, valid or not, or valid without effect. Its records are made when it is listed:
 // the store has them, and keeping them here, too, would double their memory.
 type doc struct {
 	object    istio.Reading
@@ -36,20 +36,19 @@ func (d *doc) ref() model.Ref { return d.object.Ref }
 
 func known(ref model.Ref) bool { return ref != (model.Ref{}) }
 
-// Parse reads the text of the file at place, with further kinds to carry. Memory bounds the
-// bytes for each of its documents.
-func Parse(place string, text []byte, carry istio.Carry, memory int64) *Version {
+// Parse reads the text of the file at place. Memory bounds the bytes for each of its documents.
+func Parse(place string, text []byte, o istio.Options, memory int64) *Version {
 	v := &Version{sum: sha256.Sum256(text), size: len(text), ignored: map[string]int{}}
-	for object := range istio.ReadWithin(text, carry, memory) {
+	for object := range istio.ReadWithin(text, o, memory) {
 		if object.Ignored {
 			v.ignored[object.Kind]++
 			continue
 		}
 		d := doc{where: where(place, object.Line)}
-		if !object.Valid() {
-			rejection := object.Rejection(place, where(place, object.Problems[0].Line))
+		if faults := object.Faults(); len(faults) > 0 {
+			rejection := object.Rejection(place, where(place, faults[0].Line))
 			d.rejection = &rejection
-			object.Problems = nil // the rejection contains them
+			object.Problems, object.Rejected = nil, nil // the rejection contains them
 		}
 		d.object = object
 		v.docs = append(v.docs, d)

@@ -97,6 +97,11 @@ An output is on if it is named with anything but null.
   resources: [serviceentries, workloadentries, workloadgroups, sidecars]
   verbs: [list, watch]
 {{- end }}
+{{- if .smi }}
+- apiGroups: [split.smi-spec.io]
+  resources: [trafficsplits]
+  verbs: [list, watch]
+{{- end }}
 {{- with .carry }}
 - apiGroups: [networking.istio.io, security.istio.io, telemetry.istio.io, extensions.istio.io]
   resources: {{ keys . | sortAlpha | toJson }}
