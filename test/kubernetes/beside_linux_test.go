@@ -172,8 +172,9 @@ func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // change gives a service another endpoint, again and again, and says how long each took.
 func (w *crowd) change(envoy *proxy.Proxy) (took []time.Duration) {
-	c := &caller{proxy: envoy, cluster: "outbound|80||one.shop.svc.cluster.local", client: &http.Client{Transport: &http.Transport{}}}
-	defer c.client.CloseIdleConnections()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	call := callsOf(envoy, "outbound|80||one.shop.svc.cluster.local", client)
 	for n := range *changes {
 		to := turns[(n+1)%2]
 		began := time.Now()
@@ -181,7 +182,7 @@ func (w *crowd) change(envoy *proxy.Proxy) (took []time.Duration) {
 		await(w.b, "a call to be answered by "+to, func() error {
 			ctx, cancel := context.WithTimeout(w.b.Context(), 10*time.Second)
 			defer cancel()
-			by, err := c.call(ctx)
+			by, err := call(ctx)
 			if err == nil && by != to {
 				err = fmt.Errorf("%s answers", by)
 			}

@@ -97,13 +97,13 @@ func startEnvoy(tb testing.TB, from string, c proxy.Config) *proxy.Proxy {
 	return p
 }
 
-// caller calls a cluster of an Envoy all the time. No call is made twice.
+// caller makes calls all the time. No call is made twice.
 type caller struct {
-	t       *testing.T
-	proxy   *proxy.Proxy
-	cluster string
-	client  *http.Client
-	stop    func()
+	t     *testing.T
+	name  string
+	proxy *proxy.Proxy // nil if it is no Envoy
+	call  func(ctx context.Context) (by string, err error)
+	stop  func()
 
 	mu       sync.Mutex
 	calls    int
@@ -111,11 +111,28 @@ type caller struct {
 	failed   []error
 }
 
+// keepCalling calls a cluster of an Envoy, by three calls at a time.
 func keepCalling(t *testing.T, p *proxy.Proxy, cluster string) *caller {
+	t.Helper()
+	return keepCallingAtOnce(t, 3, p, cluster)
+}
+
+func keepCallingAtOnce(t *testing.T, atOnce int, p *proxy.Proxy, cluster string) *caller {
+	t.Helper()
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
+	t.Cleanup(client.CloseIdleConnections)
+	c := keepCallingBy(t, atOnce, p.Name, callsOf(p, cluster, client))
+	c.proxy = p
+	return c
+}
+
+// keepCallingBy makes calls by a function, which returns the name of the backend that answered.
+func keepCallingBy(t *testing.T, atOnce int, name string, call func(context.Context) (string, error)) *caller {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &caller{t: t, proxy: p, cluster: cluster, client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}, answered: map[string]int{}}
+	c := &caller{t: t, name: name, call: call, answered: map[string]int{}}
 	var calling sync.WaitGroup
-	for range 3 {
+	for range atOnce {
 		calling.Go(func() {
 			for ctx.Err() == nil {
 				by, err := c.call(context.WithoutCancel(ctx))
@@ -124,27 +141,30 @@ func keepCalling(t *testing.T, p *proxy.Proxy, cluster string) *caller {
 			}
 		})
 	}
-	c.stop = sync.OnceFunc(func() { cancel(); calling.Wait(); c.client.CloseIdleConnections() })
+	c.stop = sync.OnceFunc(func() { cancel(); calling.Wait() })
 	t.Cleanup(c.stop)
 	return c
 }
 
-func (c *caller) call(ctx context.Context) (by string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.proxy.Address+"/", http.NoBody)
-	if err != nil {
-		return "", err
+// callsOf returns a function that makes one call of a cluster of an Envoy.
+func callsOf(p *proxy.Proxy, cluster string, client *http.Client) func(context.Context) (string, error) {
+	return func(ctx context.Context) (by string, err error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Address+"/", http.NoBody)
+		if err != nil {
+			return "", err
+		}
+		request.Header.Set("x-cluster", cluster)
+		response, err := client.Do(request)
+		if err != nil {
+			return "", err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err == nil && response.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s: %s", response.Status, body)
+		}
+		return string(body), err
 	}
-	request.Header.Set("x-cluster", c.cluster)
-	response, err := c.client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
-	}
-	return string(body), err
 }
 
 func (c *caller) note(by string, err error) {
@@ -174,22 +194,31 @@ func (c *caller) look() map[string]int {
 	return answered
 }
 
+// observe counts who answers calls, since the last look: at least so many calls.
+func (c *caller) observe(enough int) (answered map[string]int, calls int, err error) {
+	answered = map[string]int{}
+	for end := time.Now().Add(30 * time.Second); calls < enough; {
+		if time.Now().After(end) {
+			return nil, 0, fmt.Errorf("%s has %d answers in 30 s", c.name, calls)
+		}
+		<-time.After(20 * time.Millisecond)
+		for name, count := range c.look() {
+			answered[name] += count
+			calls += count
+		}
+	}
+	return answered, calls, nil
+}
+
 // mustBeAnsweredBy waits until calls are answered by each of some backends, and by nobody
 // else: a hundred of them.
 func (c *caller) mustBeAnsweredBy(names ...string) {
 	c.t.Helper()
 	await(c.t, fmt.Sprintf("answers from %v", names), func() error {
 		c.look()
-		answered, calls := map[string]int{}, 0
-		for end := time.Now().Add(10 * time.Second); calls < 100; {
-			if time.Now().After(end) {
-				return fmt.Errorf("there are %d answers in 10 s", calls)
-			}
-			<-time.After(20 * time.Millisecond)
-			for name, count := range c.look() {
-				answered[name] += count
-				calls += count
-			}
+		answered, _, err := c.observe(100)
+		if err != nil {
+			return err
 		}
 		for _, name := range names {
 			if answered[name] == 0 {

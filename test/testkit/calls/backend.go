@@ -34,8 +34,7 @@ func Listen(t testing.TB, name, address string) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{Name: name, Addr: listener.Addr().(*net.TCPAddr)}
-	b.server = grpc.NewServer(grpc.UnaryInterceptor(b.introduce))
-	healthpb.RegisterHealthServer(b.server, health.NewServer())
+	b.server = b.newServer()
 	served := make(chan error, 1)
 	go func() { served <- b.server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -45,6 +44,15 @@ func Listen(t testing.TB, name, address string) (*Backend, error) {
 		}
 	})
 	return b, nil
+}
+
+// NewServer returns the server of a backend, for a test that serves HTTP/2 by itself.
+func NewServer(name string) *grpc.Server { return (&Backend{Name: name}).newServer() }
+
+func (b *Backend) newServer() *grpc.Server {
+	server := grpc.NewServer(grpc.UnaryInterceptor(b.introduce))
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	return server
 }
 
 // introduce says who answers before anything is answered.
