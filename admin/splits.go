@@ -73,11 +73,8 @@ func (c Config) splits(f *findings, snapshot *catalog.Snapshot) {
 		unmetSplit(f, snapshot, catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}, "split of "+s.Host)
 	}
 	for s := range snapshot.Splits() {
-		switch first := s.Records[0]; first.LeftOut {
-		case "":
+		if first := s.Records[0]; first.LeftOut == "" { // otherwise a conflict, or a rejected object
 			unmetSplit(f, snapshot, s.Key, first.Record.String())
-		default:
-			f.add(SeverityWarning, first.Record.String(), time.Time{}, "divides no calls: "+first.LeftOut, "isthmus services "+quoted(s.Key.Host))
 		}
 	}
 }

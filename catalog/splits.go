@@ -102,8 +102,12 @@ func (s *splitting) define(key ServiceKey, d *Definition, configured *split.Spli
 	if d.Split == nil {
 		d.Split = of.split
 	}
-	for i, c := range of.Records {
-		if kept := of.Records[0].Record; i > 0 {
+	kept := of.Records[0].Record
+	if configured != nil {
+		kept.Key = model.Key{Source: "configuration", Namespace: key.Namespace, Name: key.Host}
+	}
+	for _, c := range of.Records {
+		if c.Record != kept {
 			d.Conflicts = append(d.Conflicts, Conflict{"split", kept, c.Record, c.LeftOut})
 		}
 	}
