@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -32,6 +34,16 @@ func withCollections(without stepFunc, maker *leds.Maker) stepFunc {
 		}
 		u.Changed = append(u.Changed, changed...)
 		return u
+	}
+}
+
+// differUnder returns a function that reports whether clients differ in the endpoints of a
+// service port, under some settings. The members of a collection have no priorities, and edges
+// avoid none of them.
+func differUnder(p *policy.Prepared) func(s *catalog.Service, port uint32) bool {
+	return func(s *catalog.Service, port uint32) bool {
+		counts := s.Endpoints(port).Counts()
+		return lb.OrderOf(s.Definition, p.Of(s.Key.Host)) != lb.Alike || len(p.Edge) > 0 && counts.Local > 0 || p.Networks != nil && counts.Networked > 0
 	}
 }
 

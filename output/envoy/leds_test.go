@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
@@ -245,6 +246,60 @@ func TestServicesThatFailOverAreNotSpread(t *testing.T) {
 	r.world = step(r.builder.Snapshot(), change, true, "istio-system").World
 	if is, ok := r.find(t, EndpointType, names.Cluster("svc.n", 80), true).(assignment); !ok {
 		t.Errorf("it is %v", is)
+	}
+}
+
+// The backends of a split are used alike wherever clients are, so their endpoints are in
+// collections even if near endpoints come first. The weight of one endpoint is one member.
+func TestServicesWithSharesAreSpread(t *testing.T) {
+	const old, next = 300, 100
+	s := NewTranslator()
+	s.LEDS.Above = 1
+	s.Defaults = policy.Policy{OutlierDetection: &policy.OutlierDetection{}}
+	for _, nearFirst := range []bool{false, true} {
+		key := catalog.ServiceKey{Namespace: "n", Host: "svc.n"}
+		divided := &split.Split{NearFirst: nearFirst, Backends: []model.Backend{
+			{Labels: model.MapOf(map[string]string{"of": "old"}), Weight: 99}, {Labels: model.MapOf(map[string]string{"of": "new"}), Weight: 1},
+		}}
+		r := &largeRig{builder: catalog.NewBuilderIn(catalog.Order{Splits: map[catalog.ServiceKey]*split.Split{key: divided}}), maker: s.Begin()}
+		member := func(n int, weight uint32) model.Record {
+			of := "old"
+			if n >= old {
+				of = "new"
+			}
+			return memberRecord(n, model.Endpoint{
+				Address: fmt.Sprintf("10.0.%d.%d", n/200, n%200), Weight: weight, Labels: model.MapOf(map[string]string{"of": of}),
+				Locality: model.Locality{Region: of},
+			})
+		}
+		records := []model.Record{largeService()}
+		for n := range old + next {
+			records = append(records, member(n, 10))
+		}
+		r.apply(records...)
+		assigned, spread := r.find(t, EndpointType, names.Cluster("svc.n", 80), true).(spreadAssignment)
+		if spread == nearFirst {
+			t.Errorf("near endpoints first: %t, in collections: %t", nearFirst, spread)
+		}
+		if !spread {
+			continue
+		}
+		held, versions := map[string]map[string]*endpointv3.LbEndpoint{}, map[string]push.Version{}
+		r.mustFold(t, held, versions)
+		r.apply(member(7, 11)) // the factor of 300 endpoints is the same
+		changed := 0
+		for name, version := range versions {
+			sent := &discoveryv3.DeltaDiscoveryResponse{}
+			all := r.find(t, MemberType, name, true).(push.Incremental) //nolint:errcheck,forcetypeassert // it panics
+			if err := proto.Unmarshal(all.Since(version).Encode().Body, sent); err != nil {
+				t.Fatal(err)
+			}
+			changed += len(sent.Resources) + len(sent.RemovedResources)
+		}
+		if after := r.find(t, EndpointType, names.Cluster("svc.n", 80), true); after.Encode().Version != assigned.Encode().Version || changed != 1 {
+			t.Errorf("a weight is %d members, and another assignment: %v", changed, after)
+		}
+		r.mustFold(t, held, versions)
 	}
 }
 

@@ -109,11 +109,7 @@ func (t *Translator) Begin() func(now *catalog.Snapshot, c catalog.Change, compl
 	}
 	if t.LEDS.Above > 0 {
 		s := leds.Default(ledsRows, t.LEDS.Above)
-		// All clients take the same members of a collection, without priorities, and edges
-		// avoid none of them.
-		s.Whole = func(s *catalog.Service, port uint32) bool {
-			return len(prepared.Edge) > 0 && s.Endpoints(port).Counts().Local > 0 || prepared.Of(s.Key.Host).FailsOver() || prepared.Networks != nil && s.Endpoints(port).Counts().Networked > 0
-		}
+		s.Whole = differUnder(prepared)
 		return withCollections(step, leds.New(s))
 	}
 	return step

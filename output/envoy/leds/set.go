@@ -244,7 +244,7 @@ func (e *edit) next(at ServicePort, was *Spread, c catalog.ServiceChange) *Sprea
 // endpoints, and keeps them until it has half as many.
 func (e *edit) large(at ServicePort, was *Spread, s *catalog.Service) bool {
 	port, ok := s.Port(at.Port)
-	if !ok || s.Resolution != model.ResolutionStatic || reach.FormFor(reach.KindEnvoy, s, port) != reach.EDS || s.Traffic.Near() || reach.Confined(s) || e.Whole != nil && e.Whole(s, at.Port) {
+	if !ok || s.Resolution != model.ResolutionStatic || reach.FormFor(reach.KindEnvoy, s, port) != reach.EDS || e.Whole != nil && e.Whole(s, at.Port) {
 		return false
 	}
 	least := e.Above + 1
