@@ -172,7 +172,7 @@ func (p *Proxy) Endpoints(ctx context.Context, cluster string) ([]Endpoint, erro
 
 // EndpointsOf are those of all clusters of a host.
 func (p *Proxy) EndpointsOf(ctx context.Context, host string) ([]Endpoint, error) {
-	return p.endpoints(ctx, `[|]`+regexp.QuoteMeta(host)+"$")
+	return p.endpoints(ctx, `.*[|]`+regexp.QuoteMeta(host))
 }
 
 func (p *Proxy) endpoints(ctx context.Context, clusters string) (list []Endpoint, err error) {
