@@ -68,19 +68,19 @@ func isLeftOut(service *catalog.Service, port uint32, e catalog.Endpoint) bool {
 }
 
 // splits adds the splits that do not divide calls as they ask.
-func (c Config) splits(f *findings, snapshot *catalog.Snapshot) {
+func (c Config) splits(f *findings, snapshot *catalog.Snapshot, outputs []served) {
 	for _, s := range c.Splits {
-		unmetSplit(f, snapshot, catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}, "split of "+s.Host)
+		unmetSplit(f, snapshot, outputs, catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}, "split of "+s.Host)
 	}
 	for s := range snapshot.Splits() {
 		if first := s.Records[0]; first.LeftOut == "" { // otherwise a conflict, or a rejected object
-			unmetSplit(f, snapshot, s.Key, first.Record.String())
+			unmetSplit(f, snapshot, outputs, s.Key, first.Record.String())
 		}
 	}
 }
 
 // unmetSplit adds the reasons why a split does not divide calls as it asks.
-func unmetSplit(f *findings, snapshot *catalog.Snapshot, key catalog.ServiceKey, about string) {
+func unmetSplit(f *findings, snapshot *catalog.Snapshot, outputs []served, key catalog.ServiceKey, about string) {
 	service, known := snapshot.Service(key)
 	if !known {
 		f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("no source lists the host %s in namespace %q, so the split has no effect", key.Host, key.Namespace),
@@ -90,6 +90,14 @@ func unmetSplit(f *findings, snapshot *catalog.Snapshot, key catalog.ServiceKey,
 	for _, port := range service.Ports {
 		if problem := unmet(service, port.Number); problem != "" {
 			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("at port %d %s", port.Number, problem), "isthmus services "+quoted(key.Host))
+		}
+	}
+	for _, o := range outputs {
+		if o.InexactShares == nil {
+			continue
+		}
+		if reason := o.InexactShares(service); reason != "" {
+			f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("not exact at output %s: %s", o.name, reason), "for exact shares: loadBalancer: {simple: ROUND_ROBIN} for the host")
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (p Parts) status(now time.Time, l *losers) Status {
 	}
 	conflictFindings(&f, snapshot)
 	l.newest(now, snapshot, outputs).findings(&f, snapshot.Revision)
-	p.Config().splits(&f, snapshot)
+	p.Config().splits(&f, snapshot, outputs)
 	s := Status{
 		Version: p.Version, Started: p.Started, Age: age(now, p.Started), Ready: ready, Findings: f.sorted(),
 		Sources: len(p.Sources()), Services: snapshot.Totals().Services, Endpoints: snapshot.Totals().Endpoints, Clients: connected,

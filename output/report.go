@@ -44,6 +44,9 @@ type Clients struct {
 	// to be asked often: it may leave out conflicts that would need a look at each endpoint. Once
 	// ctx has ended some may be missing. It is nil for an output whose clients have none.
 	Losers func(ctx context.Context, now *catalog.Snapshot) iter.Seq2[catalog.ServiceKey, catalog.Conflict]
+	// InexactShares says why clients do not give backends exactly the shares of the calls to a
+	// service that its split asks for; empty if they do. It is nil for an output that cannot know.
+	InexactShares func(s *catalog.Service) string
 	// Notices returns, for a snapshot, the effects that a client's words about itself have on
 	// the services it can call. It is nil for an output without such effects.
 	Notices func(now *catalog.Snapshot) func(c push.Client) []Notice

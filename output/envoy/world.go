@@ -124,6 +124,18 @@ func (t *Translator) NotOffered() func(*catalog.Service, string) string {
 	}
 }
 
+// InexactShares returns a function that says why Envoys do not give backends exactly the shares
+// of a service's calls. A hash goes before shares, for its calls belong together.
+func (t *Translator) InexactShares() func(*catalog.Service) string {
+	p := t.Prepare()
+	return func(s *catalog.Service) string {
+		if b := p.For(s.Key.Host, s.Traffic.Affinity).LoadBalancer; s.Split == nil || b == nil || b.ConsistentHash == nil {
+			return ""
+		}
+		return "Envoys choose backends by a hash of each call, so the shares are those of the hashed values, such as client addresses"
+	}
+}
+
 // Conflicts returns a function that lists the conflicts of a service: the addresses, server
 // names, domains and protocols that it loses to other services at sidecars and edges. Once ctx
 // has ended, the function may return only some of them. See [conflict.Report].

@@ -118,7 +118,7 @@ func (o *opened) Run(ctx context.Context) error {
 func (o *opened) Report() output.Report {
 	t := o.translation
 	r := output.Report{Addr: o.listener.Addr(), Certificates: o.keeper, Clients: &output.Clients{
-		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts, Losers: o.losers, Explain: o.explain, Named: t.Named,
+		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts, Losers: o.losers, Explain: o.explain, Named: t.Named, InexactShares: o.envoy.InexactShares(),
 	}}
 	if t.Notices != nil {
 		r.Clients.Notices = func(now *catalog.Snapshot) func(push.Client) []output.Notice { return t.Notices(now, o.root) }

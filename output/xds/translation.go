@@ -45,6 +45,8 @@ type Settings interface {
 	Losers(ctx context.Context, now *catalog.Snapshot, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict]
 	// NotOffered returns a function as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
+	// InexactShares returns a function as in [output.Clients].
+	InexactShares() func(s *catalog.Service) string
 	// Explain is as in [output.Clients], given the root namespace and the newest resources of
 	// the client.
 	Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *push.Encoded, call output.Call) output.Trace
