@@ -56,6 +56,10 @@ func startBackend(t testing.TB, service, name string) *backend {
 		}
 		w.Header().Set(answeredBy, service)
 		w.Header().Set(spokenIn, r.Proto)
+		if r.Header.Get(echoes) != "" {
+			echo(w, r)
+			return
+		}
 		if b.failing.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 		}

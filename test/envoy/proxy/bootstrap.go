@@ -29,6 +29,7 @@ type Config struct {
 	IP            string           // its address, as it says; 127.0.0.1 if empty
 	Network       string           // that it says it is in
 	Delta         bool             // else state of the world
+	Workers       int              // threads that take connections; 1 if it is 0
 	ControlPlanes []netip.AddrPort // one of them is connected to
 	Istiod        bool             // the control plane is istiod, whose listeners are bound on loopback
 	ClustersOnly  bool             // clusters and endpoints come over ADS, and nothing else does

@@ -51,7 +51,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	p := &Proxy{Config: c, admin: filepath.Join(c.Dir, c.Workload+".admin"), client: &http.Client{Transport: &http.Transport{}}}
 	arguments := []string{
 		"-c", bootstrap, "--config-yaml", additions, "--disable-hot-restart",
-		"--concurrency", "1", "-l", "warning", "--admin-address-path", p.admin, "--disable-extensions", strings.Join(c.Without, ","),
+		"--concurrency", strconv.Itoa(max(c.Workers, 1)), "-l", "warning", "--admin-address-path", p.admin, "--disable-extensions", strings.Join(c.Without, ","),
 	}
 	if c.Drain > 0 {
 		arguments = append(arguments, "--drain-time-s", strconv.Itoa(int(c.Drain.Seconds())))
