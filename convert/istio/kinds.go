@@ -23,9 +23,10 @@ type Kind string
 
 // The kinds that are written to a cluster, or made of the catalog.
 const (
-	ServiceEntry  Kind = "ServiceEntry"
-	WorkloadEntry Kind = "WorkloadEntry"
-	Sidecar       Kind = "Sidecar"
+	ServiceEntry    Kind = "ServiceEntry"
+	WorkloadEntry   Kind = "WorkloadEntry"
+	Sidecar         Kind = "Sidecar"
+	DestinationRule Kind = "DestinationRule"
 )
 
 // Resource returns the name of the kind in the paths of an API server: Istio's plurals are

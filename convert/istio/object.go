@@ -23,7 +23,9 @@ func (o Object) Kind() Kind {
 		return ""
 	}
 	name := string(o.Spec.ProtoReflect().Descriptor().FullName())
-	of, _ := find(func(d *Definition) bool { return d.Message == name && d.IsRead() })
+	of, _ := find(func(d *Definition) bool {
+		return d.Message == name && (d.IsRead() || d.Name == string(DestinationRule))
+	})
 	return Kind(of.Name)
 }
 
