@@ -134,7 +134,7 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 	if to := service.ExportTo.Slice(); !slices.Contains(to, "*") {
 		out.ExportTo = to
 	}
-	out.Shares = sharesOf(service)
+	out.Shares, out.SharesLocality = sharesOf(service), localityOf(service.Split)
 	for _, p := range service.Ports {
 		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
 	}

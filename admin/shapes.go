@@ -82,8 +82,9 @@ type Service struct {
 	Stale          int             `json:"stale,omitempty"`          // records that are not their source's newest version
 	Conflicts      []Conflict      `json:"conflicts"`
 	NotOffered     []NotOffered    `json:"notOffered,omitempty"`
-	Shares         []Share         `json:"shares,omitempty"`  // of the backends of its split
-	Records        []Contributor   `json:"records,omitempty"` // with one host only
+	Shares         []Share         `json:"shares,omitempty"`         // of the backends of its split
+	SharesLocality string          `json:"sharesLocality,omitempty"` // ignore or first, of its split
+	Records        []Contributor   `json:"records,omitempty"`        // with one host only
 	Instances      []EndpointClaim `json:"instances,omitempty"`
 }
 

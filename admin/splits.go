@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -53,6 +54,18 @@ func sharesOf(service *catalog.Service) (list []Share) {
 		}
 	}
 	return list
+}
+
+// localityOf returns the locality of a split, as it is configured; empty without a split.
+func localityOf(s *split.Split) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.NearFirst:
+		return "first"
+	default:
+		return "ignore"
+	}
 }
 
 // rounded cuts a share to a hundredth of a percent.

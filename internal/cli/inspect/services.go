@@ -19,10 +19,10 @@ import (
 
 func newServices() *cobra.Command {
 	var flags Flags
-	var clients bool
+	var clients, rule bool
 	var only serviceFilter
 	c := &cobra.Command{
-		Use:   "services [HOST] [--clients]",
+		Use:   "services [HOST] [--clients | --destination-rule]",
 		Short: "Show the merged services, or one with its endpoints and where each came from",
 		Long: `Services lists the services of the catalog. With a host, in upper or lower case and
 with or without a final dot, it shows that service in each namespace that has it: every
@@ -39,17 +39,26 @@ With --clients it lists the clients that hold resources of the service or ask fo
 each resource with its version and state. 'isthmus explain HOST' says why a client is
 missing there.
 
+With --destination-rule it prints the DestinationRule with which Istio gives each backend of
+the host's split exactly its share, for kubectl. 'outputs.istio.shares: destinationRules'
+writes it, and leaves DestinationRules of others alone: with kubectl, see first that nobody
+has one for the host.
+
 Exit status: 0 it was printed; 1 there is no such service, or no answer from the admin
 API; 2 wrong usage.`,
-		Example: "  isthmus services\n  isthmus services --source legacy --conflicts\n  isthmus services reviews.example.com\n  isthmus services reviews.example.com --clients",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  isthmus services\n  isthmus services --source legacy --conflicts\n  isthmus services reviews.example.com\n  isthmus services reviews.example.com --clients\n" +
+			"  isthmus services reviews.example.com --destination-rule | kubectl apply -f -",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if clients && len(args) == 0 {
-				return errors.New("--clients needs a host; 'isthmus services' lists them")
+			if (clients || rule) && len(args) == 0 {
+				return errors.New("--clients and --destination-rule need a host; 'isthmus services' lists them")
 			}
 			return flags.run(c, func() error {
 				if clients {
 					return showHolders(c, &flags, args[0])
+				}
+				if rule {
+					return showRules(c, &flags, args[0])
 				}
 				return showServices(c, &flags, args, only)
 			})
@@ -58,6 +67,8 @@ API; 2 wrong usage.`,
 	flags.Add(c)
 	flags.watchFlag(c)
 	c.Flags().BoolVar(&clients, "clients", false, "list the clients that hold resources of the service")
+	c.Flags().BoolVar(&rule, "destination-rule", false, "print the DestinationRule with which Istio obeys the host's shares exactly")
+	c.MarkFlagsMutuallyExclusive("clients", "destination-rule")
 	c.Flags().StringVar(&only.source, "source", "", "only services to which this source contributes")
 	c.Flags().StringVar(&only.namespace, "namespace", "", "only services of this namespace")
 	c.Flags().BoolVar(&only.conflicts, "conflicts", false, "only services with conflicts")
