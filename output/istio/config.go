@@ -42,6 +42,8 @@ type Config struct {
 	Endpoints translate.Form `json:"endpoints"`
 	// Sidecars enables writing the scopes of the sources.
 	Sidecars bool `json:"sidecars"`
+	// Shares is how the shares of splits are written.
+	Shares translate.Shares `json:"shares"`
 
 	above int // see [translate.Settings]
 }
@@ -64,12 +66,13 @@ func DefaultConfig() Config {
 		Burst:          100,
 		ShardSize:      100,
 		Endpoints:      translate.Inline,
+		Shares:         translate.SharesAsWeights,
 	}
 }
 
 // settings returns the part that decides the form of the objects.
 func (c Config) settings(instance string) translate.Settings {
-	return translate.Settings{Instance: instance, ShardSize: c.ShardSize, Endpoints: c.Endpoints, Sidecars: c.Sidecars, Above: c.above}
+	return translate.Settings{Instance: instance, ShardSize: c.ShardSize, Endpoints: c.Endpoints, Sidecars: c.Sidecars, Shares: c.Shares, Above: c.above}
 }
 
 // Translate returns the objects of a service, marked with an instance. exists reports
@@ -161,6 +164,7 @@ func (c *Config) Validate() error {
 		wrong(c.ShardSize < 1 || c.ShardSize > mostEndpoints,
 			"shardSize: must be from 1 to %d, because of limits of Istio and etcd; 100 is the default", mostEndpoints),
 		c.Endpoints.Validate(),
+		c.Shares.Validate(),
 		c.LeaderElection.validate(),
 	)
 }

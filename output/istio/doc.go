@@ -1,5 +1,5 @@
 // Package istio writes the catalog into a Kubernetes API server, as the ServiceEntry
-// objects, and if enabled the Sidecar objects, that Istio reads.
+// objects, and if enabled the Sidecar and DestinationRule objects, that Istio reads.
 //
 // Package convert/istio decides the content of an object. This package decides which
 // objects are written, and when, in packages of its own: translate (the desired objects), view

@@ -64,6 +64,11 @@ func TestMissingRightsAreNamed(t *testing.T) {
 			missing:  []string{"create workloadentries.networking.istio.io in all namespaces"},
 			manifest: []string{"resources: [serviceentries, workloadentries]\n"},
 		},
+		"rules for shares": {
+			config: Config{Shares: translate.SharesAsRules}, forbid: func(verb, resource, _ string) bool { return verb == "list" && resource == "destinationrules" },
+			missing:  []string{"list destinationrules.networking.istio.io in all namespaces"},
+			manifest: []string{"resources: [serviceentries, destinationrules]\n"},
+		},
 		"objects of endpoints, which are not written": {
 			config: quick(), forbid: func(_, resource, _ string) bool { return resource == "workloadentries" },
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/istio/dryrun"
 	"github.com/isthmus-mesh/isthmus/output/istio/lease"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
+	"github.com/isthmus-mesh/isthmus/output/istio/observed"
 	"github.com/isthmus-mesh/isthmus/output/istio/plan"
 	"github.com/isthmus-mesh/isthmus/output/istio/rights"
 	"github.com/isthmus-mesh/isthmus/output/istio/view"
@@ -33,6 +35,8 @@ import (
 type Options struct {
 	// Instance marks the objects of this Isthmus.
 	Instance string
+	// RootNamespace is Istio's; see [translate.Settings].
+	RootNamespace string
 	// Sources returns the names of the written sources of the configuration. Objects of other
 	// sources may belong to any source at the start, and need not wait for these later. Nil
 	// means that every source counts as configured.
@@ -99,6 +103,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	}
 	w := &Writer{config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{})}
 	settings, needs, open := c.settings(o.Instance), rights.Needs{}, func() error { return nil }
+	settings.RootNamespace = o.RootNamespace
 	var err error
 	if l := c.LeaderElection; l.Enabled {
 		needs.Namespace, needs.Lease = l.Namespace, l.Name
@@ -253,9 +258,10 @@ const workers = 8
 
 func (w *Writer) gates() []controller.Gate {
 	gates := []controller.Gate{{Name: "the catalog", Open: w.primed}}
-	for _, kind := range []object.Kind{object.ServiceEntry, object.WorkloadEntry, object.Sidecar} {
-		if known := w.view.Known(kind); known != nil && (kind != object.Sidecar || w.config.Sidecars) { // a service may still be in a retired form
-			gates = append(gates, controller.Gate{Name: "the API server's listing of " + kind.Resource(), Open: known})
+	settings := w.config.settings(w.options.Instance)
+	for _, kind := range slices.Concat(settings.Kinds(), settings.Retired()) {
+		if kind == object.WorkloadEntry || settings.WhyRetired(kind) == "" { // a service may still be in a retired form
+			gates = append(gates, controller.Gate{Name: "the API server's listing of " + kind.Resource(), Open: w.view.Known(kind)})
 		}
 	}
 	return gates
@@ -282,13 +288,19 @@ func (w *Writer) enqueue(p controller.Priority, keys []object.Key) {
 	}
 }
 
-// observed handles a change of an own object. The change may be the echo of an own write,
-// or another writer's: the reconciler decides.
-func (w *Writer) observed(old, now *object.Observed) {
+// observed handles a change of an entry in the view. The change of an own object may be the
+// echo of an own write, or another writer's: the reconciler decides.
+func (w *Writer) observed(before, after any) {
 	term := w.term.Load()
 	if term == nil {
 		return
 	}
+	for _, entry := range []any{before, after} {
+		if other, newest := observed.OtherFrom(entry), w.newest.Load(); other != nil && newest != nil {
+			term.Add(controller.Low, w.planner.RulesBeside(newest.Snapshot, *other)...)
+		}
+	}
+	old, now := observed.From(before), observed.From(after)
 	for _, o := range []*object.Observed{old, now} {
 		if o == nil {
 			continue
@@ -306,6 +318,7 @@ func (w *Writer) observed(old, now *object.Observed) {
 // reconcile brings the objects of one key to the desired state.
 func (w *Writer) reconcile(ctx context.Context, key object.Key) (controller.Outcome, error) {
 	p := w.plan(ctx, w.look(), key)
+	w.writes.Troubles.Taken(key, p.Other, p.Invalid)
 	if len(p.Actions) == 0 && !p.Partly {
 		w.writes.Troubles.Forget(key)
 	}

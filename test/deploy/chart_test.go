@@ -247,7 +247,7 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 	t.Parallel()
 	o := render(t, bridge)
 	role := get[rbacv1.ClusterRole](t, o, "ClusterRole bridge-mesh")
-	if got, want := fmt.Sprint(role.Rules), "[{[get list watch create update patch delete] [networking.istio.io] [serviceentries] [] []} {[list watch delete] [networking.istio.io] [workloadentries] [] []} {[list watch delete] [networking.istio.io] [sidecars] [] []} "+events+"]"; got != want {
+	if got, want := fmt.Sprint(role.Rules), "[{[get list watch create update patch delete] [networking.istio.io] [serviceentries] [] []} {[list watch delete] [networking.istio.io] [workloadentries] [] []} {[list watch delete] [networking.istio.io] [sidecars] [] []} {[list watch delete] [networking.istio.io] [destinationrules] [] []} "+events+"]"; got != want {
 		t.Errorf("it may %s, want %s", got, want)
 	}
 	if got := fmt.Sprint(get[rbacv1.ClusterRole](t, render(t, bridge+"rbac: {events: false}\n"), "ClusterRole bridge-mesh").Rules); strings.Contains(got, "events") {
@@ -263,11 +263,11 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 			t.Errorf("rights are given to %+v", subject)
 		}
 	}
-	alone := render(t, bridge+"  outputs: {istio: {leaderElection: {enabled: false}, sidecars: true, endpoints: auto}}\n")
+	alone := render(t, bridge+"  outputs: {istio: {leaderElection: {enabled: false}, sidecars: true, endpoints: auto, shares: destinationRules}}\n")
 	if _, is := alone["Role bridge"]; is {
 		t.Error("who does not elect needs no lease")
 	}
-	if rules := get[rbacv1.ClusterRole](t, alone, "ClusterRole bridge-mesh").Rules; fmt.Sprint(rules[0].Resources) != "[serviceentries workloadentries sidecars]" || len(rules) != 2 {
+	if rules := get[rbacv1.ClusterRole](t, alone, "ClusterRole bridge-mesh").Rules; fmt.Sprint(rules[0].Resources) != "[serviceentries workloadentries sidecars destinationrules]" || len(rules) != 2 {
 		t.Errorf("who writes all kinds may only write %v", rules[0].Resources)
 	}
 }

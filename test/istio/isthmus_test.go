@@ -100,6 +100,7 @@ type isthmus struct {
 	t      *testing.T
 	user   string
 	admin  string // address
+	config string // its file
 	before int    // how long its log was when it was started
 }
 
@@ -122,7 +123,7 @@ func serveConfig(t *testing.T, name, config string) *isthmus {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i := &isthmus{Process: cluster.NewProcess(dir, name, program, "serve", "--config", file), t: t, user: name}
+	i := &isthmus{Process: cluster.NewProcess(dir, name, program, "serve", "--config", file), t: t, user: name, config: file}
 	t.Cleanup(func() {
 		i.Kill()
 		if t.Failed() {
@@ -154,6 +155,14 @@ func (i *isthmus) serving(context.Context) error {
 	}
 	i.admin = found[1]
 	return nil
+}
+
+// Configure replaces the configuration, which it reads again.
+func (i *isthmus) Configure(text string) {
+	i.t.Helper()
+	if err := os.WriteFile(i.config, []byte(text), 0o600); err != nil {
+		i.t.Fatal(err)
+	}
 }
 
 // MustLive is that the process has not ended by itself.

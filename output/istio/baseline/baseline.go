@@ -146,8 +146,8 @@ func (b *Baselines) Offer(ctx context.Context, f *plan.Facts) {
 // not offered before.
 func (b *Baselines) objects(f *plan.Facts, name string, before map[string]bool, with []string) (list []source.BaselineObject) {
 	for key := range b.stored.Keys() {
-		if b.kinds.IsRetired(key.Kind) {
-			continue // no source is asked about a retired kind
+		if b.kinds.WhyRetired(key.Kind) != "" || key.Kind == object.DestinationRule {
+			continue // no source is asked about a retired kind, or twice about a service
 		}
 		var last source.BaselineObject
 		for _, o := range b.stored.Of(key) {

@@ -27,13 +27,14 @@ type Kind = convert.Kind
 
 // The kinds.
 const (
-	ServiceEntry  = convert.ServiceEntry
-	WorkloadEntry = convert.WorkloadEntry
-	Sidecar       = convert.Sidecar
+	ServiceEntry    = convert.ServiceEntry
+	WorkloadEntry   = convert.WorkloadEntry
+	Sidecar         = convert.Sidecar
+	DestinationRule = convert.DestinationRule
 )
 
-// Key names objects that are reconciled together: all objects of a service, or the object
-// of a scope.
+// Key names objects that are reconciled together: all objects with endpoints of a service,
+// its DestinationRule, or the object of a scope.
 type Key struct {
 	Kind      Kind
 	Namespace string

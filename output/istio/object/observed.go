@@ -20,7 +20,7 @@ type Observed struct {
 	Version     string // the API server's resourceVersion
 	Labels      map[string]string
 	Annotations map[string]string
-	host        string // of an object without an annotation for its service
+	host        string // of a ServiceEntry without an annotation for its service, or of a DestinationRule
 	Spec        Fingerprint
 	Sockets     []uint64          // of its endpoints, by [source.Socket]; see [source.Baseline]
 	Selectable  map[string]string // of a WorkloadEntry that Isthmus has not written: in Istio's combination
@@ -39,6 +39,8 @@ func (o Observed) Key() Key {
 	switch o.Kind {
 	case ServiceEntry:
 		return Key{ServiceEntry, o.Namespace, o.Annotations[AnnotationService]}
+	case DestinationRule:
+		return Key{DestinationRule, o.Namespace, cmp.Or(o.Annotations[AnnotationService], o.host)}
 	case WorkloadEntry: // for most hosts, the label is the host itself
 		return Key{ServiceEntry, o.Namespace, cmp.Or(o.Annotations[AnnotationService], o.Labels[LabelService])}
 	default:
@@ -80,6 +82,9 @@ func Observe(kind Kind, u *unstructured.Unstructured) Observed {
 			labels, _, _ := unstructured.NestedStringMap(u.Object, "spec", "labels")
 			o.Selectable = Together(labels, o.Labels)
 		}
+	}
+	if kind == DestinationRule {
+		o.host, _, _ = unstructured.NestedString(u.Object, "spec", "host")
 	}
 	if kind != ServiceEntry {
 		return o

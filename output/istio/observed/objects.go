@@ -26,16 +26,23 @@ type kept struct {
 	object.Observed
 }
 
-// Shorten keeps the parts of an object that show whether it is in order.
-func Shorten(kind object.Kind, o any) any {
+// other is a rule of another owner as an informer keeps it.
+type other struct {
+	metav1.ObjectMeta
+	object.OtherRule
+}
+
+// Shorten keeps the parts of an object that show whether it is in order, if it has our marks.
+func Shorten(kind object.Kind, marks map[string]string, o any) any {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
 		return o
 	}
-	short := object.Observe(kind, u)
-	return &kept{Observed: short, ObjectMeta: metav1.ObjectMeta{
-		Name: short.Name, Namespace: short.Namespace, UID: u.GetUID(), ResourceVersion: short.Version,
-	}}
+	meta := metav1.ObjectMeta{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()}
+	if kind == object.DestinationRule && !object.Includes(u.GetLabels(), marks) {
+		return &other{meta, object.ObserveOther(u)}
+	}
+	return &kept{meta, object.Observe(kind, u)}
 }
 
 // Index returns the indexers of a store.
@@ -102,10 +109,33 @@ func (s *Objects) Keys() map[object.Key]struct{} {
 // Count returns the number of own objects.
 func (s *Objects) Count() int {
 	n := 0
-	for _, store := range s.Stores {
-		n += len(store.ListKeys())
+	for kind, store := range s.Stores {
+		if kind != object.DestinationRule {
+			n += len(store.ListKeys())
+			continue
+		}
+		for _, o := range store.List() { // there are those of other owners, too
+			if From(o) != nil {
+				n++
+			}
+		}
 	}
 	return n
+}
+
+// OtherRules returns the DestinationRules of other owners. They are known only if the kind is
+// written.
+func (s *Objects) OtherRules() (list []object.OtherRule) {
+	store := s.Stores[object.DestinationRule]
+	if store == nil {
+		return nil
+	}
+	for _, o := range store.List() {
+		if k, ok := o.(*other); ok {
+			list = append(list, k.OtherRule)
+		}
+	}
+	return list
 }
 
 // Exists returns a function that reports whether a name of a ServiceEntry is in use in the
@@ -117,7 +147,15 @@ func (s *Objects) Exists(key object.Key) func(name string) bool {
 	}
 }
 
-// From returns the object in an entry of a store; nil if there is none.
+// OtherFrom returns the rule of another owner in an entry of a store; nil if there is none.
+func OtherFrom(o any) *object.OtherRule {
+	if k, ok := o.(*other); ok {
+		return &k.OtherRule
+	}
+	return nil
+}
+
+// From returns the own object in an entry of a store; nil if there is none.
 func From(o any) *object.Observed {
 	if k, ok := o.(*kept); ok {
 		return &k.Observed

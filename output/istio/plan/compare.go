@@ -44,7 +44,11 @@ func (a Action) Key() object.Key {
 	case a.Verb == Delete:
 		return a.Have.About()
 	}
-	return object.Key{Kind: object.ServiceEntry, Namespace: a.Namespace, Name: a.Want.Annotations[object.AnnotationService]}
+	key := object.Key{Kind: object.ServiceEntry, Namespace: a.Namespace, Name: a.Want.Annotations[object.AnnotationService]}
+	if a.Kind == object.DestinationRule {
+		key.Kind = object.DestinationRule
+	}
+	return key
 }
 
 // Wait is why an object that should change or be deleted is left; the reason is empty if

@@ -52,45 +52,11 @@ func (p *Planner) Seen(o *object.Observed) { p.memory.seen(o) }
 // EndTerm forgets the followed services: without a term their changes are not tracked.
 func (p *Planner) EndTerm() { p.memory.end() }
 
-// Keys returns every key with a desired or an existing object.
-func (p *Planner) Keys(world *catalog.Snapshot) []object.Key {
-	all := p.stored.Keys()
-	for service := range world.Services() {
-		all[object.Key{Kind: object.ServiceEntry, Namespace: service.Key.Namespace, Name: service.Key.Host}] = struct{}{}
-	}
-	if p.settings.Sidecars {
-		for scope := range world.Scopes() {
-			all[translate.ScopeKey(scope)] = struct{}{}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b object.Key) int {
-		return object.Ref(a).Compare(object.Ref(b))
-	})
-}
-
-// Concerned returns the keys that a change from one snapshot to the next affects.
-func (p *Planner) Concerned(before, s *catalog.Snapshot, c catalog.Change) []object.Key {
-	keys := make([]object.Key, 0, len(c.Services))
-	for key := range c.Services {
-		keys = append(keys, object.Key{Kind: object.ServiceEntry, Namespace: key.Namespace, Name: key.Host})
-	}
-	if p.settings.Sidecars && len(c.Scopes) > 0 {
-		for _, world := range []*catalog.Snapshot{before, s} { // there are few scopes
-			for scope := range world.Scopes() {
-				if _, changed := c.Scopes[scope.Record.Namespace]; changed {
-					keys = append(keys, translate.ScopeKey(scope))
-				}
-			}
-		}
-	}
-	return keys
-}
-
 // Plan compares the desired and existing objects of a key, if possible only the ones that
 // may have changed.
 func (p *Planner) Plan(f *Facts, key object.Key) Plan {
-	if p.settings.IsRetired(key.Kind) {
-		return Plan{Actions: retired(p.stored.Of(key))}
+	if reason := p.settings.WhyRetired(key.Kind); reason != "" {
+		return Plan{Actions: retired(p.stored.Of(key), reason)}
 	}
 	if changed, ok := p.changed(f, key); ok {
 		return changed
@@ -114,16 +80,17 @@ func (p *Planner) Plan(f *Facts, key object.Key) Plan {
 	return whole
 }
 
+// serviceOf returns the service of a key; nil if there is none.
 func serviceOf(f *Facts, key object.Key) (*catalog.Service, bool) {
 	return f.Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})
 }
 
 // retired deletes objects of a kind that is no longer written. That waits for no source,
 // because an operator has decided it.
-func retired(have []object.Observed) []Action {
+func retired(have []object.Observed, reason string) []Action {
 	actions := Compare(nil, have, func(object.Observed) Wait { return Wait{} })
 	for i := range actions {
-		actions[i].Reason = "outputs.istio.sidecars is off"
+		actions[i].Reason = reason
 	}
 	return actions
 }
@@ -134,6 +101,12 @@ func (p *Planner) desired(f *Facts, key object.Key, have []object.Observed) tran
 		return p.settings.Scope(f.Snapshot, key)
 	}
 	service, ok := serviceOf(f, key)
+	if key.Kind == object.DestinationRule {
+		if !translate.HasRule(service) {
+			return translate.Translation{}
+		}
+		return translate.RuleOf(p.settings, service, p.stored.OtherRules())
+	}
 	if !ok || service.Traffic.ClusterLocal { // each cluster has its own
 		p.memory.keep(key, nil)
 		p.waits.Forget(key)
@@ -176,7 +149,13 @@ func (p *Planner) whole(f *Facts, key object.Key) Plan {
 			have = append(have, h)
 		}
 	}
-	return Plan{t, Compare(t.Objects, have, f.Wait), owners}
+	actions := Compare(t.Objects, have, f.Wait)
+	for i := range actions {
+		if actions[i].Verb == Delete && t.Invalid != "" {
+			actions[i].Reason = t.Invalid
+		}
+	}
+	return Plan{t, actions, owners}
 }
 
 // owner returns another key than the annotated one that wants an object. The object was

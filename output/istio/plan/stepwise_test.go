@@ -69,7 +69,7 @@ func (s *stepwise) watch(t fataler, r object.Ref, u *unstructured.Unstructured) 
 	}
 	s.version++
 	u.SetResourceVersion(strconv.Itoa(s.version))
-	if err := store.Update(observed.Shorten(r.Kind, u)); err != nil {
+	if err := store.Update(observed.Shorten(r.Kind, nil, u)); err != nil {
 		t.Fatal(err)
 	}
 	if now, ok := s.stored.Object(r); ok {

@@ -5,11 +5,9 @@ package translate
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
-	"github.com/isthmus-mesh/isthmus/output/istio/object"
 )
 
 // Settings are the part of the configuration that decides the form of the objects.
@@ -18,29 +16,11 @@ type Settings struct {
 	ShardSize int
 	Endpoints Form
 	Sidecars  bool
+	Shares    Shares
+	// RootNamespace is Istio's: its DestinationRules are for clients of every namespace.
+	RootNamespace string
 	// Above is the size from which [Auto] counts a service as large; zero means 1000.
 	Above int
-}
-
-// Kinds returns the written kinds.
-func (c Settings) Kinds() []object.Kind {
-	kinds := []object.Kind{object.ServiceEntry}
-	if c.Endpoints.mayBeWorkloads() {
-		kinds = append(kinds, object.WorkloadEntry)
-	}
-	if c.Sidecars {
-		kinds = append(kinds, object.Sidecar)
-	}
-	return kinds
-}
-
-// IsRetired reports whether a kind is no longer written. Objects that an earlier run wrote
-// are deleted, regardless of their sources.
-func (c Settings) IsRetired(kind object.Kind) bool { return !slices.Contains(c.Kinds(), kind) }
-
-// Retired returns the kinds that an earlier run may have written.
-func (c Settings) Retired() []object.Kind {
-	return slices.DeleteFunc([]object.Kind{object.ServiceEntry, object.WorkloadEntry, object.Sidecar}, func(kind object.Kind) bool { return !c.IsRetired(kind) })
 }
 
 // Form is how the endpoints of a service are written.

@@ -18,6 +18,8 @@ type Translation struct {
 	LeftOut []LeftOut
 	// Invalid is why the service cannot be written at all; empty if it can.
 	Invalid string
+	// Other is the object of another owner that is the reason; zero without one.
+	Other object.Ref
 
 	After  time.Duration  // when to translate again, even without a change
 	Partly bool           // only the objects that may have changed

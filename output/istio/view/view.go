@@ -29,8 +29,9 @@ import (
 type View struct {
 	*observed.Objects
 	kinds   map[object.Kind]cache.SharedIndexInformer
-	retired map[object.Kind]*missing        // of the kinds that are no longer written
-	changed func(old, now *object.Observed) // old or now may be nil
+	retired map[object.Kind]*missing // of the kinds that are no longer written
+	marks   map[string]string        // of our objects
+	changed func(old, now any)       // entries of a store, of which one may be nil
 
 	mu      sync.Mutex
 	failing string // why the API server cannot be followed; empty if it can
@@ -38,10 +39,12 @@ type View struct {
 }
 
 // New prepares to follow objects that carry both of our labels: of the written kinds,
-// and of kinds that are no longer written.
-func New(target *rest.Config, instance string, kinds, retired []object.Kind, log *slog.Logger, changed func(old, now *object.Observed)) (*View, error) {
+// and of kinds that are no longer written. If DestinationRules are written, those of all
+// owners are followed.
+func New(target *rest.Config, instance string, kinds, retired []object.Kind, log *slog.Logger, changed func(old, now any)) (*View, error) {
 	v := &View{
-		Objects: &observed.Objects{Stores: map[object.Kind]cache.Indexer{}}, kinds: map[object.Kind]cache.SharedIndexInformer{}, retired: map[object.Kind]*missing{}, changed: changed,
+		Objects: &observed.Objects{Stores: map[object.Kind]cache.Indexer{}}, kinds: map[object.Kind]cache.SharedIndexInformer{}, retired: map[object.Kind]*missing{},
+		marks: object.Marks(instance), changed: changed,
 	}
 	for _, kind := range retired {
 		v.retired[kind] = newMissing(log)
@@ -54,8 +57,11 @@ func New(target *rest.Config, instance string, kinds, retired []object.Kind, log
 	if err != nil {
 		return nil, err
 	}
-	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(object.Marks(instance)))
 	for _, kind := range slices.Concat(kinds, retired) {
+		selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(v.marks))
+		if kind == object.DestinationRule && v.retired[kind] == nil {
+			selector = ""
+		}
 		resource := schema.GroupVersionResource{Group: convert.Group, Version: convert.Version, Resource: kind.Resource()}
 		informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0,
 			observed.Index(), func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
@@ -67,7 +73,7 @@ func New(target *rest.Config, instance string, kinds, retired []object.Kind, log
 }
 
 func (v *View) follow(kind object.Kind, informer cache.SharedIndexInformer) error {
-	if err := informer.SetTransform(func(o any) (any, error) { return observed.Shorten(kind, o), nil }); err != nil {
+	if err := informer.SetTransform(func(o any) (any, error) { return observed.Shorten(kind, v.marks, o), nil }); err != nil {
 		return err
 	}
 	failed := v.fail
@@ -78,21 +84,17 @@ func (v *View) follow(kind object.Kind, informer cache.SharedIndexInformer) erro
 		return err
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { v.notify(nil, o) },
-		UpdateFunc: func(old, now any) { v.notify(old, now) },
+		AddFunc:    func(o any) { v.changed(nil, o) },
+		UpdateFunc: v.changed,
 		DeleteFunc: func(o any) {
 			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = unknown.Obj
 			}
-			v.notify(o, nil)
+			v.changed(o, nil)
 		},
 	})
 	v.kinds[kind], v.Stores[kind] = informer, informer.GetIndexer()
 	return err
-}
-
-func (v *View) notify(old, now any) {
-	v.changed(observed.From(old), observed.From(now))
 }
 
 func (v *View) fail(err error) {

@@ -2,6 +2,7 @@ package write
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
@@ -16,6 +17,7 @@ const (
 	reasonConflict  = "Conflict"      // another writer keeps changing the object
 	reasonRejected  = "WriteRejected" // the API server, or its webhook, rejects a change
 	reasonHeld      = "Held"          // the loss of endpoints is suspicious
+	reasonHostTaken = "HostTaken"     // the object of another owner is for a host that an object would be written for
 	reasonUpToDate  = "UpToDate"      // none of these any more
 )
 
@@ -28,6 +30,27 @@ func about(r object.Ref) kubeevents.Object {
 type Troubles struct {
 	events  *kubeevents.Recorder
 	written *Written
+
+	mu     sync.Mutex
+	others map[object.Key]object.Ref // by key, the object of another owner that takes its host
+}
+
+// Taken writes an Event about the object of another owner that takes the host of a key. The
+// zero value means that none does, or no longer.
+func (t *Troubles) Taken(key object.Key, by object.Ref, reason string) {
+	t.mu.Lock()
+	was := t.others[key]
+	delete(t.others, key)
+	if by != (object.Ref{}) {
+		t.others[key] = by
+	}
+	t.mu.Unlock()
+	if was != by && was != (object.Ref{}) {
+		t.events.Clear(kubeevents.Event{Object: about(was), Reason: reasonUpToDate, Message: key.String() + " does not need its host any more", Old: true})
+	}
+	if by != (object.Ref{}) {
+		t.warn(by, reasonHostTaken, key.String()+" is not written: "+reason)
+	}
 }
 
 // warn writes an Event about an object that is not written, if it exists. Another replica may

@@ -126,7 +126,7 @@ func (l *Written) forget(key object.Key) {
 // firstOf returns the first object of a key.
 func firstOf(key object.Key) object.Ref {
 	r := object.Ref(key)
-	if r.Kind == object.ServiceEntry {
+	if r.Kind != object.Sidecar {
 		r.Name = compose.NameOf(key.Name)
 	}
 	return r

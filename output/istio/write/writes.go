@@ -32,7 +32,7 @@ type Writes struct {
 // that it does not write.
 func New(instance string, to *Remote, events *kubeevents.Recorder, log *slog.Logger) *Writes {
 	written := newWritten()
-	return &Writes{instance, to, written, &Troubles{events, written}, log}
+	return &Writes{instance, to, written, &Troubles{events: events, written: written, others: map[object.Key]object.Ref{}}, log}
 }
 
 // Expected is the state that the view will show once it has caught up with some writes.

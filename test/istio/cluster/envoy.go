@@ -14,7 +14,8 @@ type Sidecar struct {
 	Workload  string // its name
 	Namespace string
 	Labels    map[string]string
-	Delta     bool // else state of the world
+	Delta     bool     // else state of the world
+	Flags     []string // more of them for the command that prints the bootstrap
 
 	ClustersOnly bool // it has a listener of its bootstrap alone
 }
@@ -39,7 +40,7 @@ func (c *Cluster) StartEnvoyOf(ctx context.Context, from string, s Sidecar) (*pr
 	}
 	p, err := proxy.Start(ctx, proxy.Config{
 		Program: c.programs.envoy, Isthmus: c.programs.Isthmus, Dir: dir, Workload: s.Workload, Namespace: s.Namespace, Labels: s.Labels,
-		Delta: s.Delta, Istiod: true, ClustersOnly: s.ClustersOnly, ControlPlanes: []netip.AddrPort{address},
+		Delta: s.Delta, Flags: s.Flags, Istiod: true, ClustersOnly: s.ClustersOnly, ControlPlanes: []netip.AddrPort{address},
 	})
 	if err == nil {
 		c.mu.Lock()

@@ -36,6 +36,16 @@ const definitions = `{
 			"status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 		}
 	},
+	"rule": {
+		"type": "object",
+		"x-kubernetes-group-version-kind": [{"group": "networking.istio.io", "version": "v1", "kind": "DestinationRule"}],
+		"properties": {
+			"apiVersion": {"type": "string"}, "kind": {"type": "string"},
+			"metadata": {"$ref": "#/definitions/metadata"},
+			"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			"status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+		}
+	},
 	"workload": {
 		"type": "object",
 		"x-kubernetes-group-version-kind": [{"group": "networking.istio.io", "version": "v1", "kind": "WorkloadEntry"}],
@@ -75,7 +85,7 @@ func newOwners() map[string]*managedfields.FieldManager {
 		panic(err)
 	}
 	owners := map[string]*managedfields.FieldManager{}
-	for _, kind := range []string{"ServiceEntry", "WorkloadEntry", "Sidecar"} {
+	for _, kind := range []string{"ServiceEntry", "WorkloadEntry", "Sidecar", "DestinationRule"} {
 		owners[kind] = managedfieldstest.NewFakeFieldManager(types,
 			schema.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: kind})
 	}
