@@ -217,6 +217,9 @@ func (x explainer) explanation(ctx context.Context, asked explained, snapshot *c
 	if s := trace.Service; s != nil {
 		sources = s.Sources()
 		e.Records = contributors(s, snapshot.Holds(speakers(s)...), now)
+		if text := sharesText(s, asked.call.Port); text != "" {
+			e.Steps = append(e.Steps, output.Step{Stage: "shares", Text: text})
+		}
 	}
 	e.Steps = append(x.unread(sources, now), e.Steps...)
 	if trace.Lost {

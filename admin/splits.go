@@ -68,6 +68,23 @@ func localityOf(s *split.Split) string {
 	}
 }
 
+// sharesText describes the shares in force at a port, such as "source legacy gets 90 %,
+// source east gets 10 %"; empty without a split.
+func sharesText(service *catalog.Service, port uint32) string {
+	shares := service.Shares(port)
+	switch {
+	case len(shares) == 0:
+		return ""
+	case !service.IsDivided(port):
+		return "the split of the host has no effect: no backend with a share has a healthy endpoint"
+	}
+	var parts []string
+	for _, s := range shares {
+		parts = append(parts, fmt.Sprintf("%s gets %.4g %%", backendName(s.Backend), 100*s.Effective))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // rounded cuts a share to a hundredth of a percent.
 func rounded(share float64) float64 { return math.Round(share*10_000) / 10_000 }
 
