@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,8 +34,9 @@ type reloader struct {
 	parts
 	// running is the configuration in force: fixed fields have their values of the start.
 	running config.Config
-	looked  bool      // whether the file was read since the start
-	rested  time.Time // when the next decision on departures may be made
+	looked  bool           // whether the file was read since the start
+	rested  time.Time      // when the next decision on departures may be made
+	parting []config.Split // see [parting]
 
 	mu     sync.Mutex // guards status
 	status admin.Config
@@ -123,11 +125,10 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	order := transition(r.fleet.names(), names(wanted))
 	r.fleet.addMissing(p.Start)
 	r.fleet.arrange(order)
-	merged := r.running // outputs keep their configuration of the start
-	merged.Sources, merged.Splits = r.fleet.entries(), wanted.Splits
-	for _, b := range r.branches {
-		b.merger.Arrange(b.orderOf(&merged))
-	}
+	r.parting = parting(slices.Concat(r.running.Splits, r.parting), wanted.Splits, func(source string) bool {
+		return slices.Contains(r.fleet.names(), source) && !slices.Contains(names(wanted), source)
+	})
+	r.divide(wanted.Splits)
 	r.fleet.startAll(ctx)
 	for m, entry := range restart {
 		r.fleet.restart(ctx, m, entry)
@@ -155,7 +156,7 @@ func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
 	}
 	r.lookout.judging.Store(again > 0)
 	r.rested = time.Now().Add(lookShare * time.Since(began))
-	return again
+	return soonest(again, r.endSplits())
 }
 
 // remove removes a source with its records. It reports false if that has to be retried.
