@@ -250,6 +250,7 @@ func TestSplitsDivideWhatIsServed(t *testing.T) {
 				old = b.Snapshot()
 				change = b.Arrange(in)
 				mustNameDifferences(t, old, b.Snapshot(), change)
+				mustForesee(t, old, b.Snapshot(), in)
 			}
 			mustBeDivided(t, b.Snapshot(), now, in)
 			whole := catalog.NewBuilderIn(in)
@@ -257,6 +258,25 @@ func TestSplitsDivideWhatIsServed(t *testing.T) {
 			mustEqual(t, "divided step by step, and at once", seen(t, b.Snapshot()), seen(t, whole.Snapshot()))
 		}
 	})
+}
+
+// mustForesee checks that the snapshot before another order knows the endpoints and shares after
+// it.
+func mustForesee(t *rapid.T, before, after *catalog.Snapshot, in catalog.Order) {
+	for s := range after.Services() {
+		foreseen := before.Divided(s.Key, in.Splits[s.Key])
+		for _, port := range s.Ports {
+			if got, want := foreseen.Shares(port.Number), s.Shares(port.Number); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("%s:%d: the foreseen shares are %+v, want %+v", s.Key, port.Number, got, want)
+			}
+			got, want := foreseen.Endpoints(port.Number), s.Endpoints(port.Number)
+			for _, e := range slices.AppendSeq(slices.Collect(got.All()), want.All()) {
+				if id := (catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}); !sameAt(got, want, id) {
+					t.Fatalf("%s %s is foreseen otherwise than it is served", s.Key, idText(id))
+				}
+			}
+		}
+	}
 }
 
 // mustNameDifferences checks that a change names each endpoint that differs, and each service

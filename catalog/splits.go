@@ -19,7 +19,7 @@ type SplitRecords struct {
 	// vouches for it, then by name. The first divides the calls, unless it is left out.
 	Records []Contributor
 
-	split *split.Split // nil if no record divides the calls
+	split *split.Split // of the first record, as without the configuration; nil if it divides nothing
 }
 
 // splitting is the builder's state of splits.
@@ -43,15 +43,13 @@ func newSplits(order *merging) *splitting {
 			})
 			all := &SplitRecords{Key: key, Records: alone(members)}
 			first, _ := members[0].spec.(model.Split) // its key proves the type
-			switch {
-			case order.splits[key] != nil:
-				for i := range all.Records {
+			if all.Records[0].LeftOut = first.NoEffect; first.NoEffect == "" {
+				all.split = splitAt(key, split.Split{Backends: first.Backends, NearFirst: first.NearFirst})
+			}
+			for i := range all.Records {
+				if order.splits[key] != nil {
 					all.Records[i].LeftOut = "the configuration divides the calls to this host"
 				}
-			case first.NoEffect != "":
-				all.Records[0].LeftOut = first.NoEffect
-			default:
-				all.split = splitAt(key, split.Split{Backends: first.Backends, NearFirst: first.NearFirst})
 			}
 			return all
 		},
@@ -83,6 +81,26 @@ func splitAt(key ServiceKey, s split.Split) *split.Split {
 
 // Splits yields the records of the kind Split of each host, ordered by host and namespace.
 func (s *Snapshot) Splits() iter.Seq[*SplitRecords] { return values(s.splits) }
+
+// Divided returns a service as another split of the configuration would divide it; nil is no
+// split, which leaves the service to its records. The result is nil without the service.
+func (s *Snapshot) Divided(key ServiceKey, configured *split.Split) *Service {
+	was, known := s.services.Get(key)
+	if !known {
+		return nil
+	}
+	definition := *was.Definition
+	definition.Split = nil
+	if of, some := s.splits.Get(key); some {
+		definition.Split = of.split
+	}
+	if configured != nil {
+		definition.Split = splitAt(key, *configured)
+	}
+	now := &Service{ServiceDefinition: ServiceDefinition{key, &definition}, Revision: was.Revision, Changed: was.Changed, joined: was.joined}
+	dividing{before: s.services}.divide(&touched{now: now, changed: map[EndpointID]struct{}{}})
+	return now
+}
 
 // finish ends a step, and returns the services that records divide otherwise.
 func (s *splitting) finish(before immutable.Map[ServiceKey, *SplitRecords]) []ServiceKey {

@@ -41,9 +41,6 @@ const (
 	LocalityFirst  = "first"
 )
 
-// mostWeight is the largest weight of a backend.
-const mostWeight = 1_000_000
-
 // SetDefaults implements defaulter.
 func (s *Split) SetDefaults() { s.Locality = IgnoreLocality }
 
@@ -110,8 +107,8 @@ func validateBackends(at string, backends []Backend, sources []string, f *findin
 		case b.Source != "" && !slices.Contains(sources, b.Source):
 			f.add(one+".source", "there is no source %q%s", b.Source, maybe(spelling.Nearest(b.Source, sources)))
 		}
-		if b.Weight < 0 || b.Weight > mostWeight {
-			f.add(one+".weight", "%d is not between 0 and %d", b.Weight, mostWeight)
+		if b.Weight < 0 || b.Weight > split.MostWeight {
+			f.add(one+".weight", "%d is not between 0 and %d", b.Weight, split.MostWeight)
 		}
 	}
 	if len(backends) > 0 && sum == 0 {

@@ -16,8 +16,11 @@ type Split struct {
 	NearFirst bool
 }
 
-// MostBackends is how many backends a split may have.
-const MostBackends = 64
+// The bounds of a split.
+const (
+	MostBackends = 64
+	MostWeight   = 1_000_000 // of a backend
+)
 
 // Equal reports whether both divide alike; nil is no split.
 func (s *Split) Equal(o *Split) bool {
