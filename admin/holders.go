@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"iter"
 	"net/http"
 	"time"
 
@@ -19,24 +20,36 @@ func (h holdings) holders(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	replyList(w, h.parts.Log, func(yield func(ServiceClient) bool) {
 		for _, o := range h.parts.served() {
-			if o.Named == nil {
-				continue
-			}
-			named := namesByKind(o, services)
-			for subscriber := range o.Engine.All() {
-				client := subscriber.Client()
-				shape := ServiceClient{Output: o.name, ID: subscriber.Info.ID, Kind: client.Kind, Namespace: client.Namespace}
-				for _, name := range named[client.Kind] {
-					if status, ok := subscriber.Resource(name.Type, name.Name); ok {
-						shape.Resources = append(shape.Resources, heldShape(name, status, now))
-					}
-				}
-				if len(shape.Resources) > 0 && (r.Context().Err() != nil || !yield(shape)) {
+			for shape := range o.holders(services, now) {
+				if r.Context().Err() != nil || !yield(shape) {
 					return
 				}
 			}
 		}
 	})
+}
+
+// holders yields the clients of an output that have resources of some services, or ask for
+// them. A client with several streams comes several times.
+func (o served) holders(services []*catalog.Service, now time.Time) iter.Seq[ServiceClient] {
+	return func(yield func(ServiceClient) bool) {
+		if o.Named == nil {
+			return
+		}
+		named := namesByKind(o, services)
+		for subscriber := range o.Engine.All() {
+			client := subscriber.Client()
+			shape := ServiceClient{Output: o.name, ID: subscriber.Info.ID, Kind: client.Kind, Namespace: client.Namespace}
+			for _, name := range named[client.Kind] {
+				if status, ok := subscriber.Resource(name.Type, name.Name); ok {
+					shape.Resources = append(shape.Resources, heldShape(name, status, now))
+				}
+			}
+			if len(shape.Resources) > 0 && !yield(shape) {
+				return
+			}
+		}
+	}
 }
 
 // namesByKind returns the resources of some services, by the kind of clients. Services of one

@@ -24,7 +24,7 @@ const (
 	chunkTime = 10 * time.Second
 	// heldAtOnce bounds the bytes of unread pages, beyond a chunk of each.
 	heldAtOnce = 32 << 20
-	// bodyTime is the time for a request's body, which is ignored.
+	// bodyTime is the time for a request's body.
 	bodyTime = 10 * time.Second
 	// headerBytes bounds the header of a request.
 	headerBytes = 64 << 10

@@ -114,6 +114,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/services", a.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", a.service)
 	mux.HandleFunc("GET /api/v1/services/{host}/clients", h.holders)
+	mux.HandleFunc("POST /api/v1/splits/preview", onlyJSON(previewer{parts}.serve))
 	mux.HandleFunc("GET /api/v1/clients", a.clients)
 	mux.HandleFunc("GET /api/v1/clients/{id}/resources", h.resources)
 	mux.HandleFunc("GET /api/v1/writers", a.writers)

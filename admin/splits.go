@@ -28,7 +28,7 @@ type Share struct {
 	LeftOut   string  `json:"leftOut,omitempty"` // why the endpoints of another host are left out
 }
 
-// ConfigSplit is a split of the configuration in use.
+// ConfigSplit is a split of a configuration.
 type ConfigSplit struct {
 	Namespace string        `json:"namespace"`
 	Host      string        `json:"host"`
@@ -36,7 +36,7 @@ type ConfigSplit struct {
 	Backends  []SplitTarget `json:"backends"`
 }
 
-// SplitTarget is a backend of a split of the configuration in use.
+// SplitTarget is a backend of a split of a configuration.
 type SplitTarget struct {
 	Host      string            `json:"host,omitempty"`
 	Namespace string            `json:"namespace,omitempty"`
@@ -112,24 +112,46 @@ func (c Config) splits(f *findings, snapshot *catalog.Snapshot, outputs []served
 // unmetSplit adds the reasons why a split does not divide calls as it asks.
 func unmetSplit(f *findings, snapshot *catalog.Snapshot, outputs []served, key catalog.ServiceKey, about string) {
 	service, known := snapshot.Service(key)
+	next := "isthmus services " + quoted(key.Host)
 	if !known {
-		f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("no source lists the host %s in namespace %q, so the split has no effect", key.Host, key.Namespace),
-			"compare host and namespace with 'isthmus services'")
-		return
+		next = "compare host and namespace with 'isthmus services'"
 	}
-	for _, port := range service.Ports {
-		if problem := unmet(service, port.Number); problem != "" {
-			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("at port %d %s", port.Number, problem), "isthmus services "+quoted(key.Host))
-		}
+	for _, problem := range unmetShares(key, service) {
+		f.add(SeverityWarning, about, time.Time{}, problem, next)
 	}
 	for _, o := range outputs {
-		if o.InexactShares == nil {
+		if !known || o.InexactShares == nil {
 			continue
 		}
 		if reason := o.InexactShares(service); reason != "" {
 			f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("not exact at output %s: %s", o.name, reason), "for exact shares: loadBalancer: {simple: ROUND_ROBIN} for the host")
 		}
 	}
+}
+
+// unmetShares lists the reasons why the split of a service does not divide calls as it asks.
+// The service is nil if no source lists it.
+func unmetShares(key catalog.ServiceKey, service *catalog.Service) (reasons []string) {
+	if service == nil {
+		return []string{fmt.Sprintf("no source lists the host %s in namespace %q, so the split has no effect", key.Host, key.Namespace)}
+	}
+	for _, port := range service.Ports {
+		if problem := unmet(service, port.Number); problem != "" {
+			reasons = append(reasons, fmt.Sprintf("at port %d %s", port.Number, problem))
+		}
+	}
+	return reasons
+}
+
+// UnmetSplits lists the splits of a configuration, and of records, that do not divide calls as
+// they ask, each with the reason.
+func UnmetSplits(splits []ConfigSplit, snapshot *catalog.Snapshot) (list []string) {
+	f := findings{list: []Finding{}}
+	Config{Splits: splits}.splits(&f, snapshot, nil)
+	for _, one := range f.list {
+		list = append(list, one.About+": "+one.Problem)
+	}
+	return list
 }
 
 // unmet explains why backends do not get the shares that they ask for; empty if they do.
