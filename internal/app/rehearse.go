@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/output"
@@ -23,6 +24,9 @@ type Rehearsal struct {
 	Writers []string // the outputs that would write
 	// Warnings are the assumptions under which the plan holds.
 	Warnings []string
+	// Unmet lists the splits that do not divide calls as they ask, with the reason. It is of
+	// use if all sources were read.
+	Unmet []string
 	output.Plan
 }
 
@@ -59,6 +63,7 @@ func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehear
 	for _, b := range a.branches {
 		r.Warnings = append(r.Warnings, b.assumed...)
 	}
+	r.Unmet = admin.UnmetSplits(Splits(c), a.branches[0].gate.Snapshot())
 	return r, err
 }
 

@@ -53,7 +53,7 @@ const (
 func newReloader(p parts, c *config.Config) *reloader {
 	return &reloader{parts: p, running: *c, status: admin.Config{
 		State: admin.ConfigLoaded, Loaded: time.Now(), Problems: []string{}, NeedsRestart: []string{},
-		Sources: granted(c), Splits: divided(c), Listen: c.Listeners(),
+		Sources: granted(c), Splits: Splits(c), Listen: c.Listeners(),
 	}}
 }
 

@@ -50,7 +50,7 @@ func (r *reloader) loaded(p plan) {
 	r.looked = true
 	sources := granted(&r.running)
 	r.report(func(s *admin.Config) {
-		s.State, s.Problems, s.Loaded, s.NeedsRestart, s.Sources, s.Splits = admin.ConfigLoaded, []string{}, time.Now(), fields, sources, divided(&r.running)
+		s.State, s.Problems, s.Loaded, s.NeedsRestart, s.Sources, s.Splits = admin.ConfigLoaded, []string{}, time.Now(), fields, sources, Splits(&r.running)
 	})
 }
 
@@ -63,8 +63,8 @@ func granted(c *config.Config) []admin.ConfigSource {
 	return list
 }
 
-// divided lists the services whose calls a configuration divides.
-func divided(c *config.Config) (list []admin.ConfigSplit) {
+// Splits lists the splits of a configuration.
+func Splits(c *config.Config) (list []admin.ConfigSplit) {
 	for _, s := range c.Splits {
 		one := admin.ConfigSplit{Namespace: s.Namespace, Host: s.Host, Locality: s.Locality}
 		for _, b := range s.Backends {

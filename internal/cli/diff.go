@@ -16,20 +16,27 @@ func newDiff() *cobra.Command {
 	var flags inspect.Flags
 	c := &cobra.Command{
 		Use:   "diff CONFIG",
-		Short: "Show what a reload would remove or take, and from whom",
+		Short: "Show what a reload would remove, take or divide otherwise",
 		Long: `Diff compares a configuration file with the one that a running Isthmus uses. It prints
 the services that a reload would remove, and the hosts and addresses that would go to
 another source: because a source leaves, or only, owns or the order of sources changes.
 It also prints addresses to listen at that a restart would close. It only reads: the
-file stays on this machine, and the running Isthmus is asked for its services alone.
+file stays on this machine. The running Isthmus is asked for its services, and for the
+effects of the file's splits.
+
+Of each split that would be added, changed or removed, it prints the shares in force and
+the expected ones, with the endpoints of now. A backend that is left out has the reason.
+It counts the endpoints that would get calls, get none, or get another weight, and the
+connected clients that have resources of the host. Control planes are not counted.
 
 It does not read registries. So it cannot know the services of sources that the file
 adds, nor what a source would list with other settings. A source that leaves keeps its
 records until the added sources are listed; these may list the same services.
 
 Exit status: 0 nothing would be removed or taken, 1 something would, 2 the file is not
-valid, no Isthmus answers, or wrong usage. Next, put the file in place: Isthmus reloads it.`,
-		Example: "  isthmus diff new.yaml\n  isthmus diff new.yaml --admin http://127.0.0.1:8080 -o json",
+valid, no Isthmus answers, or wrong usage. Splits do not change the status. Next, put the
+file in place: Isthmus reloads it.`,
+		Example: "  isthmus diff new.yaml\n  isthmus diff new.yaml --admin http://127.0.0.1:8080 -o json\n  isthmus diff half.yaml -o json | jq '.splits[].expected'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			d, err := compared(c, &flags, args[0])
@@ -69,13 +76,15 @@ func compared(c *cobra.Command, flags *inspect.Flags, path string) (d difference
 	if err := flags.Get(c.Context(), "/api/v1/services", &services); err != nil {
 		return d, err
 	}
-	return differenceOf(now, services, wanted), nil
+	d = differenceOf(now, services, wanted)
+	return d, foresee(c, flags, d.Splits, d.Added)
 }
 
 func printDiff(c *cobra.Command, d difference) error {
 	for _, name := range d.Added {
 		term.Say(c.OutOrStdout(), "source %s would be added: its services are not known yet\n", name)
 	}
+	printSplitChanges(c, d.Splits)
 	if len(d.Changes) == 0 {
 		term.Say(c.OutOrStdout(), "nothing would be removed or taken\n")
 		return nil

@@ -13,10 +13,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// difference is the objects that a reload to another configuration removes or takes.
+// difference is the objects that a reload to another configuration removes or takes, and the
+// hosts whose calls it divides otherwise.
 type difference struct {
 	Changes []diffChange `json:"changes"`
 	Added   []string     `json:"added"` // sources with unknown services
+	// Splits are the splits that it adds, changes or removes.
+	Splits []splitChange `json:"splits"`
 }
 
 // diffChange is an object that is removed from its owner or goes to another one.
@@ -38,7 +41,7 @@ const (
 // differenceOf compares the configuration in use with the wanted one, given all services. The
 // catalog merges their records under both, so it decides who owns a thing.
 func differenceOf(now admin.Config, services []admin.Service, wanted *config.Config) difference {
-	d := difference{Changes: []diffChange{}, Added: []string{}}
+	d := difference{Changes: []diffChange{}, Added: []string{}, Splits: splitChanges(now.Splits, wanted)}
 	current, after := &config.Config{}, map[string]config.Source{}
 	for _, s := range now.Sources {
 		current.Sources = append(current.Sources, config.Source{Name: s.Name, Kind: s.Kind, Only: s.Only, Owns: s.Owns})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,8 @@ type rehearsal struct {
 	LeftOut  []output.Omission `json:"leftOut"`
 	Counts   counts            `json:"counts"` // of the actions
 	Rights   output.Rights     `json:"rights"` // in the API server
+
+	unmet []string // splits that do not divide calls as they ask, if all sources were read
 }
 
 // rehearsed is a source that was read once.
@@ -86,6 +89,9 @@ func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, limit t
 	case err != nil:
 		return r, term.Wrong(err)
 	}
+	if slices.ContainsFunc(r.Sources, func(s rehearsed) bool { return !s.read() }) {
+		r.unmet = nil // the services of a source are unknown
+	}
 	return r, nil
 }
 
@@ -132,7 +138,7 @@ func shape(plan app.Rehearsal) rehearsal {
 		Sources: []rehearsed{}, Warnings: append([]string{}, plan.Warnings...), Writer: strings.Join(plan.Writers, ", "),
 		Actions: append([]output.Action{}, plan.Actions...), LeftOut: append([]output.Omission{}, plan.LeftOut...),
 	}
-	r.Rights = plan.Rights
+	r.Rights, r.unmet = plan.Rights, plan.Unmet
 	r.Rights.Missing = append([]output.Right{}, plan.Rights.Missing...)
 	for _, s := range plan.Sources {
 		shown := rehearsed{

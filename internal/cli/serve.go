@@ -66,6 +66,7 @@ required source or the API server in time; 2 wrong usage.`,
 				if err != nil {
 					return err
 				}
+				r.Warnings = append(r.Warnings, r.unmet...)
 				return term.Print(c, f, r, func() error { printRehearsal(c, r); return nil })
 			}
 			memory.Limit(log)

@@ -46,6 +46,10 @@ line, field, reason and remedy. What is valid but unsafe it prints as a warning.
 reads the manifests of its file sources, prints the objects that would be rejected, and
 counts the kinds that have no effect here. It has no side effects and uses no network.
 
+If all sources are files, or with --connect, the splits are compared with the services: a
+host that no source lists, a backend that is left out with the reason, or a backend without
+a healthy endpoint is a warning.
+
 Files and folders of manifests are checked by themselves, without a configuration. A
 folder is checked as a file source would read it, and '-' is the standard input.
 
@@ -100,13 +104,15 @@ func validateConfig(c *cobra.Command, path string, connect bool, f term.Format, 
 		}
 		term.Say(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
 	}
+	whole := true
 	if !connect {
-		loaded = localPart(loaded)
+		local := localPart(loaded)
+		whole, loaded = len(local.Sources) == len(loaded.Sources), local
 		if !c.Flags().Changed("timeout") {
 			limit = term.Timeout(localTimeout)
 		}
 	}
-	return validateSources(c, v, loaded, f, limit)
+	return validateSources(c, v, loaded, whole, f, limit)
 }
 
 // problemsOf lists the faults that an error of [config.Check] has.
@@ -133,15 +139,19 @@ func localPart(loaded *config.Config) *config.Config {
 	return &local
 }
 
-// validateSources reads the sources of a configuration once, and prints the result.
-func validateSources(c *cobra.Command, v validation, loaded *config.Config, f term.Format, limit term.Timeout) error {
+// validateSources reads the sources of a configuration once, and prints the result. Whole means
+// that no source of the configuration was left out, so the splits can be judged.
+func validateSources(c *cobra.Command, v validation, loaded *config.Config, whole bool, f term.Format, limit term.Timeout) error {
 	if len(loaded.Sources) > 0 {
 		log := slog.New(slog.DiscardHandler) // the result says all of it
 		if len(loaded.Outputs) > 0 {
 			log, _ = newLog(loaded.Log, c.ErrOrStderr())
 		}
 		read, err := rehearse(c, loaded, log, limit)
-		read.Warnings = append(v.Warnings, read.Warnings...)
+		if !whole {
+			read.unmet = nil
+		}
+		read.Warnings = slices.Concat(v.Warnings, read.Warnings, read.unmet)
 		v.rehearsal = read
 		if err != nil {
 			if f == term.AsTable {
@@ -155,6 +165,7 @@ func validateSources(c *cobra.Command, v validation, loaded *config.Config, f te
 			printRehearsal(c, v.rehearsal)
 		} else {
 			printSourcesOf(c, v.rehearsal)
+			printUnmet(c, v, loaded, whole)
 		}
 		return nil
 	})
@@ -165,6 +176,16 @@ func validateSources(c *cobra.Command, v validation, loaded *config.Config, f te
 		return term.Wrong(err)
 	}
 	return nil
+}
+
+// printUnmet prints the splits that do not divide calls as they ask.
+func printUnmet(c *cobra.Command, v validation, loaded *config.Config, whole bool) {
+	for _, warning := range v.unmet {
+		term.Say(c.ErrOrStderr(), "%s: warning: %s\n", v.File, warning)
+	}
+	if !whole && len(loaded.Splits) > 0 {
+		term.Say(c.OutOrStdout(), "splits are not compared with services, since not all sources are files; add --connect to read the others\n")
+	}
 }
 
 func summary(c *config.Config) string {

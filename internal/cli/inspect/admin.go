@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -47,15 +48,26 @@ func (f *Flags) Add(c *cobra.Command) {
 
 // Get reads one address of the admin API into v.
 func (f *Flags) Get(ctx context.Context, path string, v any) error {
-	return f.call(ctx, http.MethodGet, path, v)
+	return f.call(ctx, http.MethodGet, path, nil, v)
+}
+
+// Ask sends a question that changes nothing to the admin API, and reads the answer into v.
+func (f *Flags) Ask(ctx context.Context, path string, question, v any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	return f.call(ctx, http.MethodPost, path, body, v)
 }
 
 // post sends a request for an action to the admin API, and reads the result into v.
 func (f *Flags) post(ctx context.Context, path string, v any) error {
-	return f.call(ctx, http.MethodPost, path, v)
+	return f.call(ctx, http.MethodPost, path, nil, v)
 }
 
-func (f *Flags) call(ctx context.Context, method, path string, v any) error {
+// call sends a request. A request for an action has no body.
+func (f *Flags) call(ctx context.Context, method, path string, body []byte, v any) error {
+	acts := method != http.MethodGet && body == nil
 	limited, cancel := context.WithTimeout(ctx, time.Duration(f.timeout))
 	defer cancel()
 	client, err := f.client()
@@ -63,14 +75,14 @@ func (f *Flags) call(ctx context.Context, method, path string, v any) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	request, err := f.request(limited, method, path)
+	request, err := f.request(limited, method, path, body)
 	if err != nil {
 		return err
 	}
 	response, err := client.Do(request)
 	switch {
 	case err != nil && limited.Err() != nil:
-		return term.Wrong(f.cutShort(ctx, method))
+		return term.Wrong(f.cutShort(ctx, acts))
 	case isGRPC(response, err):
 		if err == nil {
 			_ = response.Body.Close()
@@ -86,7 +98,7 @@ func (f *Flags) call(ctx context.Context, method, path string, v any) error {
 	}
 	if err := json.NewDecoder(bounded.Reader(response.Body, "the answer of "+request.URL.String())).Decode(v); err != nil {
 		if limited.Err() != nil {
-			return term.Wrong(f.cutShort(ctx, method))
+			return term.Wrong(f.cutShort(ctx, acts))
 		}
 		if large, is := errors.AsType[*bounded.TooLarge](err); is {
 			return term.Wrong(fmt.Errorf("%w; check that --admin names the admin address of an Isthmus, or ask for one client or service", large))
@@ -97,10 +109,11 @@ func (f *Flags) call(ctx context.Context, method, path string, v any) error {
 }
 
 // cutShort explains why the command stopped waiting for an answer, by the context of the
-// command: it was interrupted, or otherwise timed out.
-func (f *Flags) cutShort(ctx context.Context, method string) error {
+// command: it was interrupted, or otherwise timed out. Acts is true for a request for an
+// action.
+func (f *Flags) cutShort(ctx context.Context, acts bool) error {
 	undone := "nothing was changed"
-	if method != http.MethodGet {
+	if acts {
 		undone = "the request may still take effect: check with 'isthmus sources'"
 	}
 	if ctx.Err() != nil {
@@ -111,12 +124,12 @@ func (f *Flags) cutShort(ctx context.Context, method string) error {
 }
 
 // request returns a request to a path of the admin API, with the token if there is one.
-func (f *Flags) request(ctx context.Context, method, path string) (*http.Request, error) {
+func (f *Flags) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
 	base, err := baseOf(f.URL)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(base.String(), "/")+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(base.String(), "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

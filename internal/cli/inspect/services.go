@@ -166,7 +166,7 @@ func printService(c *cobra.Command, services []admin.Service) error {
 			term.Say(out, "  exported to %s\n", strings.Join(s.ExportTo, ", "))
 		}
 		for _, b := range s.Shares {
-			term.Say(out, "  port %d: %s\n", b.ServicePort, share(b))
+			term.Say(out, "  port %d: %s\n", b.ServicePort, Share(b))
 		}
 		for _, r := range s.Records {
 			term.Say(out, "  from %s%s\n", r.Record, contribution(r))
@@ -196,25 +196,30 @@ func changed(at time.Time) string {
 	return at.Local().Format("2006-01-02 15:04:05.000")
 }
 
-// share describes the share of a backend, such as "source legacy asks for 90 % of the calls,
+// Share describes the share of a backend, such as "source legacy asks for 90 % of the calls,
 // gets 90 %, with 3 healthy endpoints".
-func share(s admin.Share) string {
-	var of []string
-	if s.Host != "" {
-		of = append(of, "host "+s.Host)
-	}
-	if s.Source != "" {
-		of = append(of, "source "+s.Source)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
-		of = append(of, name+"="+s.Labels[name])
-	}
+func Share(s admin.Share) string {
 	text := fmt.Sprintf("%s asks for %.4g %% of the calls, gets %.4g %%, with %s",
-		cmp.Or(strings.Join(of, " "), "the host itself"), 100*s.Asked, 100*s.Effective, term.Count(s.Usable, "healthy endpoint"))
+		Backend(s.Host, s.Source, s.Labels), 100*s.Asked, 100*s.Effective, term.Count(s.Usable, "healthy endpoint"))
 	if s.LeftOut != "" {
 		text += ", left out: " + s.LeftOut
 	}
 	return text
+}
+
+// Backend describes a backend by the keys that it has in the configuration.
+func Backend(host, source string, labels map[string]string) string {
+	var of []string
+	if host != "" {
+		of = append(of, "host "+host)
+	}
+	if source != "" {
+		of = append(of, "source "+source)
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		of = append(of, name+"="+labels[name])
+	}
+	return cmp.Or(strings.Join(of, " "), "the host itself")
 }
 
 func contribution(r admin.Contributor) string {
