@@ -26,6 +26,15 @@ type Share struct {
 	Effective float64 `json:"effective"`
 	Usable    int     `json:"usable"`            // healthy endpoints
 	LeftOut   string  `json:"leftOut,omitempty"` // why the endpoints of another host are left out
+	// Zones has the share in force for each zone with endpoints, if near endpoints come first.
+	Zones []ZoneShare `json:"zones,omitempty"`
+}
+
+// ZoneShare is the share of a backend in the calls from a zone.
+type ZoneShare struct {
+	Region    string  `json:"region"`
+	Zone      string  `json:"zone"`
+	Effective float64 `json:"effective"` // as a part of 1
 }
 
 // ConfigSplit is a split of a configuration.
@@ -41,16 +50,22 @@ type SplitTarget struct {
 	Host      string            `json:"host,omitempty"`
 	Namespace string            `json:"namespace,omitempty"`
 	Source    string            `json:"source,omitempty"`
+	Subset    string            `json:"subset,omitempty"` // which has the labels
 	Labels    map[string]string `json:"labels,omitempty"`
 	Weight    int               `json:"weight"`
 }
 
 func sharesOf(service *catalog.Service) (list []Share) {
 	for _, port := range service.Ports {
-		for _, s := range service.Shares(port.Number) {
-			list = append(list, Share{
-				port.Number, s.Service.Host, s.Service.Namespace, s.Source, s.Labels.Map(), s.Weight, rounded(s.Asked), rounded(s.Effective), s.Usable, s.LeftOut,
-			})
+		zones := sharesByZone(service, port.Number)
+		for i, s := range service.Shares(port.Number) {
+			one := Share{
+				port.Number, s.Service.Host, s.Service.Namespace, s.Source, s.Labels.Map(), s.Weight, rounded(s.Asked), rounded(s.Effective), s.Usable, s.LeftOut, nil,
+			}
+			for _, z := range zones {
+				one.Zones = append(one.Zones, ZoneShare{z.region, z.name, rounded(z.shares[i])})
+			}
+			list = append(list, one)
 		}
 	}
 	return list
@@ -126,6 +141,18 @@ func unmetSplit(f *findings, snapshot *catalog.Snapshot, outputs []served, key c
 		if reason := o.InexactShares(service); reason != "" {
 			f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("not exact at output %s: %s", o.name, reason), "for exact shares: loadBalancer: {simple: ROUND_ROBIN} for the host")
 		}
+	}
+	if !known {
+		return
+	}
+	for _, port := range service.Ports {
+		if differ := unmetByZone(service, port.Number); differ != "" && unmet(service, port.Number) == "" {
+			f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("at port %d clients that use near endpoints first get other shares: %s", port.Number, differ), next)
+		}
+	}
+	if service.Split.IgnoresLocality() && service.Traffic.Near() {
+		f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("the registry asks clients to use near endpoints first (%s); with shares, clients treat all endpoints alike", service.Traffic.Prefer),
+			"set locality: first in a split of the configuration to use near endpoints first")
 	}
 }
 

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -43,6 +44,27 @@ func (d *division) shares(s *split.Split) []split.Share {
 func (d *division) isEffective() bool { return slices.ContainsFunc(d.factors, isSet) }
 
 func isSet(f split.Factor) bool { return f != split.Factor{} }
+
+// Weighed yields the endpoints of a port that a split divides, and the part of the served
+// weight that each backend accounts for. The parts are valid until the next endpoint. There is
+// none if the split has no effect.
+func (s *Service) Weighed(port uint32) iter.Seq2[Endpoint, []float64] {
+	return func(yield func(Endpoint, []float64) bool) {
+		d := s.divided[port]
+		if d == nil || !d.isEffective() {
+			return
+		}
+		parts := make([]float64, len(d.factors))
+		for m := range d.each(s.Split) {
+			for i, f := range d.factors {
+				parts[i] = f.Times(max(m.Weight, 1)) * float64(m.in>>i&1)
+			}
+			if !yield(Endpoint{m.claim.port, m.Instance}, parts) {
+				return
+			}
+		}
+	}
+}
 
 // dividing divides the services of a step.
 type dividing struct {

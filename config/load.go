@@ -108,6 +108,7 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 			}
 		}
 	}
+	labelSubsets(c.Splits, hostSettingsOf(c.Outputs))
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return &c, problems
 }

@@ -85,3 +85,30 @@ func TestOwnedHostsAreChecked(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A split that switches off locality failover is warned of, unless near endpoints come first.
+func TestSplitsWithoutFailoverAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	c := parsed(t, `
+sources: [{name: files, file: {path: /a}}]
+splits:
+- {host: a.example, backends: [{subset: v1, weight: 1}]}
+- {host: b.example, locality: first, backends: [{source: files, weight: 1}]}
+- {host: c.example, backends: [{source: files, weight: 1}]}
+outputs: {xds: {listen: "127.0.0.1:1", envoy: {defaults: {outlierDetection: {}}, hosts: [{host: a.example, subsets: [{name: v1, labels: {version: v1}}]}, {host: c.example, localityFailover: false}]}}}
+`)
+	var got []string
+	for _, warning := range c.Warnings() {
+		if strings.HasPrefix(warning, "splits") {
+			got = append(got, warning)
+		}
+	}
+	want := []string{`splits[0].locality: "ignore" switches off the locality failover of a.example that an output asks for; set first to keep it, or localityFailover: false for the host`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	labels := c.Order().Splits[catalog.ServiceKey{Host: "a.example"}].Backends[0].Labels
+	if diff := cmp.Diff(map[string]string{"version": "v1"}, labels.Map()); diff != "" {
+		t.Errorf("the subset: %s", diff)
+	}
+}

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -27,10 +28,13 @@ type Split struct {
 // Backend is the endpoints of the host that a source has, or that have labels, or both. With
 // a host of its own, they are the endpoints of that host instead.
 type Backend struct {
-	Host      string            `json:"host"`
-	Namespace string            `json:"namespace"` // of Host; by default the split's
-	Source    string            `json:"source"`
-	Labels    map[string]string `json:"labels"`
+	Host      string `json:"host"`
+	Namespace string `json:"namespace"` // of Host; by default the split's
+	Source    string `json:"source"`
+	// Subset is the name of a subset of the host in outputs.xds.envoy.hosts, in place of Labels.
+	// Loading the configuration sets Labels to those of the subset.
+	Subset string            `json:"subset"`
+	Labels map[string]string `json:"labels"`
 	// Weight is relative to the other backends; 0 leaves the endpoints out.
 	Weight int `json:"weight"`
 }
@@ -43,6 +47,55 @@ const (
 
 // SetDefaults implements defaulter.
 func (s *Split) SetDefaults() { s.Locality = IgnoreLocality }
+
+// hostSettings is the settings of an output that has settings for hosts.
+type hostSettings interface {
+	// Subsets returns the labels of the subsets of a host, by their names.
+	Subsets(host string) map[string]map[string]string
+	// FailsOver reports whether clients use the endpoints of a host by distance.
+	FailsOver(host string) bool
+}
+
+// hostSettingsOf returns the settings for hosts of the first output that has some; nil if
+// none has.
+func hostSettingsOf(outputs []Output) hostSettings {
+	for _, o := range outputs {
+		if of, ok := o.Settings.(hostSettings); ok {
+			return of
+		}
+	}
+	return nil
+}
+
+// subsetsOf returns the labels of the subsets of a backend's host, by their names.
+func subsetsOf(s Split, b Backend, hosts hostSettings) map[string]map[string]string {
+	if hosts == nil {
+		return nil
+	}
+	return hosts.Subsets(cmp.Or(b.Host, s.Host))
+}
+
+// labelSubsets sets the labels of backends that name a subset.
+func labelSubsets(splits []Split, hosts hostSettings) {
+	for _, s := range splits {
+		for i, b := range s.Backends {
+			if b.Subset != "" {
+				s.Backends[i].Labels = maps.Clone(subsetsOf(s, b, hosts)[b.Subset])
+			}
+		}
+	}
+}
+
+// warnOfLocality lists the splits that switch off locality failover.
+func warnOfLocality(splits []Split, hosts hostSettings) (list []string) {
+	for i, s := range splits {
+		if hosts != nil && s.Locality == IgnoreLocality && hosts.FailsOver(s.Host) {
+			list = append(list, fmt.Sprintf("splits[%d].locality: %q switches off the locality failover of %s that an output asks for; set first to keep it, or localityFailover: false for the host",
+				i, IgnoreLocality, s.Host))
+		}
+	}
+	return list
+}
 
 // splitsOf returns the splits in the form of the catalog.
 func splitsOf(list []Split) map[catalog.ServiceKey]*split.Split {
@@ -65,7 +118,7 @@ func splitsOf(list []Split) map[catalog.ServiceKey]*split.Split {
 }
 
 // validateSplits checks the splits of a configuration with sources of these names.
-func validateSplits(splits []Split, sources []string, f *findings) {
+func validateSplits(splits []Split, sources []string, hosts hostSettings, f *findings) {
 	first := map[[2]string]int{}
 	for i, s := range splits {
 		at := fmt.Sprintf("splits[%d]", i)
@@ -84,11 +137,12 @@ func validateSplits(splits []Split, sources []string, f *findings) {
 		if !oneOf(s.Locality, IgnoreLocality, LocalityFirst) {
 			f.add(at+".locality", "%q is none of ignore, first", s.Locality)
 		}
-		validateBackends(at+".backends", s.Backends, sources, f)
+		validateBackends(at+".backends", s, sources, hosts, f)
 	}
 }
 
-func validateBackends(at string, backends []Backend, sources []string, f *findings) {
+func validateBackends(at string, of Split, sources []string, hosts hostSettings, f *findings) {
+	backends := of.Backends
 	switch {
 	case len(backends) == 0:
 		f.add(at, "missing; name at least one, such as {source: legacy, weight: 90}")
@@ -100,12 +154,15 @@ func validateBackends(at string, backends []Backend, sources []string, f *findin
 		one := fmt.Sprintf("%s[%d]", at, i)
 		sum += max(b.Weight, 0)
 		switch {
-		case b.Source == "" && len(b.Labels) == 0 && b.Host == "":
+		case b.Source == "" && b.Subset == "" && len(b.Labels) == 0 && b.Host == "":
 			f.add(one, "names no endpoints; add source: NAME, labels: {version: v2}, or host: another.example.com")
 		case b.Namespace != "" && b.Host == "":
 			f.add(one+".namespace", "is the namespace of another host; add host: another.example.com, or leave it out")
 		case b.Source != "" && !slices.Contains(sources, b.Source):
 			f.add(one+".source", "there is no source %q%s", b.Source, maybe(spelling.Nearest(b.Source, sources)))
+		}
+		if b.Subset != "" {
+			validateSubset(one, cmp.Or(b.Host, of.Host), b, subsetsOf(of, b, hosts), f)
 		}
 		if b.Weight < 0 || b.Weight > split.MostWeight {
 			f.add(one+".weight", "%d is not between 0 and %d", b.Weight, split.MostWeight)
@@ -113,6 +170,18 @@ func validateBackends(at string, backends []Backend, sources []string, f *findin
 	}
 	if len(backends) > 0 && sum == 0 {
 		f.add(at, "has only weights of 0, so no endpoint would be left; give at least one backend a weight")
+	}
+}
+
+// validateSubset checks the subset that a backend names, of a host.
+func validateSubset(at, host string, b Backend, known map[string]map[string]string, f *findings) {
+	switch _, ok := known[b.Subset]; {
+	case len(b.Labels) > 0:
+		f.add(at, "has a subset, which stands for its labels, and labels as well; keep one of them")
+	case !ok && len(known) > 0:
+		f.add(at+".subset", "outputs.xds.envoy.hosts has no subset %q of %s%s", b.Subset, host, maybe(spelling.Nearest(b.Subset, slices.Sorted(maps.Keys(known)))))
+	case !ok:
+		f.add(at+".subset", "outputs.xds.envoy.hosts has no subsets of %s; add this one, or write labels: {version: v2} instead", host)
 	}
 }
 

@@ -47,7 +47,7 @@ func (c *Config) validate(root *yamlpos.Node) []Problem {
 	var f findings
 	c.validateInstance(&f)
 	c.validateSources(&f)
-	validateSplits(c.Splits, names(c.Sources, func(s Source) string { return s.Name }), &f)
+	validateSplits(c.Splits, names(c.Sources, func(s Source) string { return s.Name }), hostSettingsOf(c.Outputs), &f)
 	c.validateOutputs(&f)
 	c.validateFolders(&f)
 	c.validateAddresses(root, &f)
@@ -247,15 +247,20 @@ func (c *Config) Warnings() (list []string) {
 		}
 		for j, pattern := range s.Owns.Hosts {
 			if taken := c.takenFrom(i, pattern); len(taken) > 0 {
-				list = append(list, fmt.Sprintf("sources[%d].owns.hosts[%d]: %q goes to %s whatever the order and the namespaces, and is taken from the sources that may list it as well: %s",
-					i, j, pattern, s.Name, strings.Join(taken, ", ")))
+				list = append(list, fmt.Sprintf("sources[%d].owns.hosts[%d]: %s", i, j, givenTo(s.Name, pattern, taken)))
 			}
 		}
 	}
 	for _, o := range c.Outputs {
 		list = append(list, o.Settings.Warnings()...)
 	}
-	return append(list, c.Admin.Warnings()...)
+	return slices.Concat(list, warnOfLocality(c.Splits, hostSettingsOf(c.Outputs)), c.Admin.Warnings())
+}
+
+// givenTo warns of hosts that a source takes from others.
+func givenTo(source, pattern string, others []string) string {
+	return fmt.Sprintf("%q goes to %s whatever the order and the namespaces, and is taken from the sources that may list it as well: %s",
+		pattern, source, strings.Join(others, ", "))
 }
 
 func oneOf(s string, values ...string) bool { return slices.Contains(values, s) }

@@ -88,7 +88,10 @@ func (t serviceType) named(host string, port uint32, subsets []*policy.Selector)
 func servicePortNames(w *state, v View, t serviceType) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for s := range w.snapshot.Visible(v.viewer()) {
-			subsets := w.settings.Subsets(w.settings.Of(s.Key.Host))
+			var subsets []*policy.Selector
+			if v.choosesSubsets() {
+				subsets = w.settings.Subsets(w.settings.Of(s.Key.Host))
+			}
 			for _, port := range s.Ports {
 				for of, name := range t.named(s.Key.Host, port.Number, subsets) {
 					if t.offered(reach.SubsetForm(of, v.Kind, s, port), v.Kind) && !yield(name) {
@@ -126,7 +129,7 @@ func findServicePort(w *state, v View, t serviceType, name string) (p portOf, ok
 		return p, false
 	}
 	p.policy = w.settings.Of(p.Key.Host)
-	if p.subset, ok = w.settings.Subset(p.policy, subset); !ok {
+	if p.subset, ok = w.settings.Subset(p.policy, subset); !ok || p.subset != nil && !v.choosesSubsets() {
 		return p, false
 	}
 	p.form = reach.SubsetForm(p.subset, v.Kind, p.Service, p.port)

@@ -51,6 +51,14 @@ func (v View) hostsIn() vhost.Key {
 	return vhost.Key{Domain: v.proxy.Domain, Cluster: v.proxy.Cluster, Settings: v.settings}
 }
 
+// choosesSubsets reports whether clients of the view may have routes to a subset of a host. No
+// route of Isthmus leads to a subset, so these are Envoys that may have listeners of their own:
+// all but sidecars. The view of endpoints is the same for sidecars, which ask only for the
+// endpoints of their clusters.
+func (v View) choosesSubsets() bool {
+	return v.Kind == reach.KindEnvoy && v.proxy.Role != node.Sidecar
+}
+
 // of is a view as the engine hands it back.
 func of(v push.View) View {
 	own, _ := v.(View)

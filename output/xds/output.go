@@ -46,6 +46,17 @@ func (c *Config) ClusterDomain() string {
 	return c.Envoy.Domain()
 }
 
+// Subsets returns the labels of the subsets of a host, by their names.
+func (c *Config) Subsets(host string) map[string]map[string]string {
+	if c.Envoy == nil {
+		return nil
+	}
+	return c.Envoy.Subsets(host)
+}
+
+// FailsOver reports whether clients use the endpoints of a host by distance.
+func (c *Config) FailsOver(host string) bool { return c.Envoy != nil && c.Envoy.FailsOver(host) }
+
 // String implements [output.Settings].
 func (c *Config) String() string { return "on " + c.Listen }
 

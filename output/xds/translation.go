@@ -31,6 +31,10 @@ type Settings interface {
 	Validate() error
 	// Domain returns the domain in which services are NAME.NAMESPACE.svc.DOMAIN.
 	Domain() string
+	// Subsets returns the labels of the subsets of a host, by their names.
+	Subsets(host string) map[string]map[string]string
+	// FailsOver reports whether clients use the endpoints of a host by distance.
+	FailsOver(host string) bool
 	// Types returns the table of types, given the debounce of changes of a type.
 	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns the function that makes the step to a snapshot of the catalog, for one

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -167,6 +168,9 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		}
 		for _, b := range s.Shares {
 			term.Say(out, "  port %d: %s\n", b.ServicePort, Share(b))
+			if len(b.Zones) > 0 {
+				term.Say(out, "    with near endpoints first: %s\n", sharesInZones(b.Zones))
+			}
 		}
 		for _, r := range s.Records {
 			term.Say(out, "  from %s%s\n", r.Record, contribution(r))
@@ -220,6 +224,15 @@ func Backend(host, source string, labels map[string]string) string {
 		of = append(of, name+"="+labels[name])
 	}
 	return cmp.Or(strings.Join(of, " "), "the host itself")
+}
+
+// sharesInZones describes the shares of a backend, such as "eu/a 90 %, eu/b 0 %".
+func sharesInZones(zones []admin.ZoneShare) string {
+	var list []string
+	for _, z := range zones {
+		list = append(list, fmt.Sprintf("%s/%s %g %%", z.Region, z.Zone, math.Round(1000*z.Effective)/10))
+	}
+	return strings.Join(list, ", ")
 }
 
 func contribution(r admin.Contributor) string {

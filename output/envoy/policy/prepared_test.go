@@ -37,3 +37,30 @@ func TestPolicyIsOfTheFirstEntryThatMatches(t *testing.T) {
 		t.Errorf("nothing is said, and %+v holds", p)
 	}
 }
+
+// The settings find the entry of a host as the prepared settings do.
+func TestSettingsFindTheEntryOfAHost(t *testing.T) {
+	t.Parallel()
+	s := New()
+	s.Hosts = []HostPolicy{
+		{Host: "A.example.com", Subsets: []Subset{{Name: "exact"}}}, {Host: "*.Example.com", Subsets: []Subset{{Name: "wildcard"}}, Policy: Policy{OutlierDetection: &OutlierDetection{}}},
+		{Host: "b.example.com", Subsets: []Subset{{Name: "late"}}}, {Host: "*.com", Subsets: []Subset{{Name: "rest"}}},
+	}
+	p := s.Prepare()
+	for _, host := range []string{"a.example.com", "b.EXAMPLE.com", "x.y.example.com", "example.com", "com", "*.example.com", ".com", "aexample.com", "a.org", ""} {
+		of := p.Of(host)
+		names := map[string]bool{}
+		for _, one := range p.Subsets(of) {
+			names[one.Name] = true
+		}
+		got := s.Subsets(host)
+		for name := range got {
+			if !names[name] {
+				t.Errorf("%q: has the subset %s, want %v", host, name, names)
+			}
+		}
+		if len(got) != len(names) || s.FailsOver(host) != of.FailsOver() {
+			t.Errorf("%q: subsets %v, fails over %t, want %v and %t", host, got, s.FailsOver(host), names, of.FailsOver())
+		}
+	}
+}

@@ -3,13 +3,15 @@ package policy
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Subset is a named part of the endpoints of a host, chosen by labels. It gets a cluster
-// and a load assignment of its own, for routes that name it.
+// Subset is a named part of the endpoints of a host, chosen by labels. Splits name it as a
+// backend. It has a cluster and a load assignment of its own for Envoys with routes of their
+// own, and for connections through gateways.
 type Subset struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels"`
@@ -17,6 +19,36 @@ type Subset struct {
 
 // longestSubset limits how much subsets add to the names of clusters.
 const longestSubset = 63
+
+// Subsets returns the labels of the subsets of a host, by their names.
+func (s *Settings) Subsets(host string) map[string]map[string]string {
+	subsets := map[string]map[string]string{}
+	for _, of := range s.entry(host).Subsets {
+		subsets[of.Name] = of.Labels
+	}
+	return subsets
+}
+
+// FailsOver reports whether clients use the endpoints of a host by distance.
+func (s *Settings) FailsOver(host string) bool { return s.entry(host).over(&s.Defaults).FailsOver() }
+
+// entry returns the first entry that matches a host; an empty one if there is none.
+func (s *Settings) entry(host string) HostPolicy {
+	i := slices.IndexFunc(s.Hosts, func(h HostPolicy) bool { return h.matches(strings.ToLower(host)) })
+	if i < 0 {
+		return HostPolicy{}
+	}
+	return s.Hosts[i]
+}
+
+// matches reports whether the policy is of a host in lower case.
+func (h *HostPolicy) matches(host string) bool {
+	name := strings.ToLower(h.Host)
+	if suffix, wildcard := strings.CutPrefix(name, "*"); wildcard {
+		return strings.HasSuffix(host, suffix)
+	}
+	return host == name
+}
 
 func validateSubsets(f *faults, at string, list []Subset) {
 	first := map[string]int{}
