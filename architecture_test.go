@@ -88,7 +88,7 @@ var rooms = []room{
 	// I/O, so it has the types of an API and nothing that could speak to one.
 	{"convert/istio", 2, []string{
 		"istio.io/api", "google.golang.org/protobuf", // the objects are messages
-		"k8s.io/apimachinery/pkg/api/validate/content", // what Kubernetes takes for a name
+		"k8s.io/apimachinery/pkg/api/validate/content", // the rules of names
 	}},
 	{"convert/kubernetes", 2, []string{
 		"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", // the objects
@@ -145,7 +145,7 @@ var neighbours = []struct{ from, to string }{
 	{"source/supervise", "source/reading"},
 	{"source/supervise", "source/hold"},
 	{"source/supervise", "source/baseline"},
-	// The table of kinds has those of SMI as well, whose rules are a room of their own.
+	// The table of kinds has the kinds of SMI as well. Their rules are a room of their own.
 	{"convert/istio", "convert/smi"},
 	// The inner walls of output/envoy: decisions use the Envoy of a client and each other, and
 	// encode through wire.

@@ -35,7 +35,7 @@ type EndpointChanges struct {
 	Reweighted int `json:"reweighted"` // served with another weight
 }
 
-// previewer tells what splits would change. It changes nothing.
+// previewer tells the effect of splits that are not in use. It changes nothing.
 type previewer struct{ parts Parts }
 
 // serve answers with the effect of each split of the request. A split without backends is none.

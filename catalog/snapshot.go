@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -214,6 +215,29 @@ func (s *Snapshot) Opaques() iter.Seq[*Opaque] { return values(s.opaques) }
 
 // Opaque returns the object with that key.
 func (s *Snapshot) Opaque(key OpaqueKey) (*Opaque, bool) { return s.opaques.Get(key) }
+
+// Splits yields the records of the kind Split of each host, ordered by host and namespace.
+func (s *Snapshot) Splits() iter.Seq[*SplitRecords] { return values(s.splits) }
+
+// Divided returns a service as another split of the configuration would divide it; nil is no
+// split, which leaves the service to its records. The result is nil without the service.
+func (s *Snapshot) Divided(key ServiceKey, configured *split.Split) *Service {
+	was, known := s.services.Get(key)
+	if !known {
+		return nil
+	}
+	definition := *was.Definition
+	definition.Split = nil
+	if of, some := s.splits.Get(key); some {
+		definition.Split = of.split
+	}
+	if configured != nil {
+		definition.Split = splitAt(key, *configured)
+	}
+	now := &Service{ServiceDefinition: ServiceDefinition{key, &definition}, Revision: was.Revision, Changed: was.Changed, joined: was.joined}
+	dividing{before: s.services}.divide(&touched{now: now, changed: map[EndpointID]struct{}{}})
+	return now
+}
 
 // Scopes yields every scope, by namespace and in the order of precedence.
 func (s *Snapshot) Scopes() iter.Seq[*Scope] {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 
@@ -32,6 +31,11 @@ type splitting struct {
 // newSplits lets the configuration divide the calls to a host, and otherwise the first of
 // the records.
 func newSplits(order *merging) *splitting {
+	// age is in nanoseconds since 1970; zero unless an API server vouches for it.
+	age := func(of *member) int64 {
+		spec, _ := of.spec.(model.Split)
+		return order.vouched(of.ref.Source, of.path, spec.Created)
+	}
 	records := newUnited(uniting[ServiceKey, SplitRecords]{
 		key: func(r *model.Record) (ServiceKey, bool) {
 			spec, ok := specOf[model.Split](r)
@@ -39,7 +43,7 @@ func newSplits(order *merging) *splitting {
 		},
 		unite: func(key ServiceKey, members []*member) *SplitRecords {
 			members = slices.SortedStableFunc(slices.Values(members), func(a, b *member) int {
-				return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source), compareAges(order.age(a), order.age(b)))
+				return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source), compareAges(age(a), age(b)))
 			})
 			all := &SplitRecords{Key: key, Records: alone(members)}
 			first, _ := members[0].spec.(model.Split) // its key proves the type
@@ -60,13 +64,6 @@ func newSplits(order *merging) *splitting {
 	return &splitting{united: records, backing: map[ServiceKey]map[ServiceKey]struct{}{}}
 }
 
-// age returns when the record was created, in nanoseconds since 1970; zero unless an API
-// server vouches for it.
-func (m *merging) age(of *member) int64 {
-	spec, _ := of.spec.(model.Split)
-	return m.vouched(of.ref.Source, of.path, spec.Created)
-}
-
 // splitAt returns the split of a service, of which the service itself may be a backend by
 // its name.
 func splitAt(key ServiceKey, s split.Split) *split.Split {
@@ -77,29 +74,6 @@ func splitAt(key ServiceKey, s split.Split) *split.Split {
 		}
 	}
 	return &s
-}
-
-// Splits yields the records of the kind Split of each host, ordered by host and namespace.
-func (s *Snapshot) Splits() iter.Seq[*SplitRecords] { return values(s.splits) }
-
-// Divided returns a service as another split of the configuration would divide it; nil is no
-// split, which leaves the service to its records. The result is nil without the service.
-func (s *Snapshot) Divided(key ServiceKey, configured *split.Split) *Service {
-	was, known := s.services.Get(key)
-	if !known {
-		return nil
-	}
-	definition := *was.Definition
-	definition.Split = nil
-	if of, some := s.splits.Get(key); some {
-		definition.Split = of.split
-	}
-	if configured != nil {
-		definition.Split = splitAt(key, *configured)
-	}
-	now := &Service{ServiceDefinition: ServiceDefinition{key, &definition}, Revision: was.Revision, Changed: was.Changed, joined: was.joined}
-	dividing{before: s.services}.divide(&touched{now: now, changed: map[EndpointID]struct{}{}})
-	return now
 }
 
 // finish ends a step, and returns the services that records divide otherwise.

@@ -32,7 +32,7 @@ type Backend struct {
 	Namespace string `json:"namespace"` // of Host; by default the split's
 	Source    string `json:"source"`
 	// Subset is the name of a subset of the host in outputs.xds.envoy.hosts, in place of Labels.
-	// Loading the configuration sets Labels to those of the subset.
+	// Loading the configuration sets Labels to the labels of the subset.
 	Subset string            `json:"subset"`
 	Labels map[string]string `json:"labels"`
 	// Weight is relative to the other backends; 0 leaves the endpoints out.

@@ -26,7 +26,7 @@ const (
 // Versions returns the versions of the group, the newest first.
 func Versions() []string { return []string{newest, "v1alpha3", wholes, quantities} }
 
-// Object is what is known of an object beside its specification.
+// Object is the known part of an object beside its specification.
 type Object struct {
 	Version   string // of the group, such as v1alpha4
 	Namespace string
@@ -89,7 +89,7 @@ func (r *reader) isMap(n *yamlpos.Node, at ...any) bool {
 	return false
 }
 
-// remedies are what to write in place of a missing field.
+// remedies are examples to write in place of a missing field.
 var remedies = map[string]string{
 	"service":  "name a service, such as reviews",
 	"backends": "write at least one, such as {service: reviews-v2, weight: 1}",

@@ -90,7 +90,7 @@ func (m *mesh) Differs(p *proxy.Proxy) error {
 		return err
 	}
 	want := m.Folder.expected()
-	if !p.Redirected && !p.Listeners { // a sidecar has no route to a subset
+	if !p.Redirected && !p.Config.Listeners { // a sidecar has no route to a subset
 		maps.Copy(want, m.Subset.expected(m.Folder.objects()))
 	}
 	if err := want.differs(ofServices(got)); err != nil {

@@ -55,7 +55,7 @@ func divide(t *testing.T) *divided {
 	return d
 }
 
-// publish writes what the registries have.
+// publish writes the services of the registries.
 func (d *divided) publish() {
 	d.Helper()
 	d.write(d.Folder, d.old, "eu/a", 1)

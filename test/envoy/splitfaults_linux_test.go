@@ -15,7 +15,7 @@ import (
 
 // TestSharesFailNoCallWhateverHappens has calls go on over every way while shares change,
 // endpoints of both registries come and go, a registry is lost and returns, and a registry
-// becomes empty and fills again. No call fails, and the shares are those that are asked for.
+// becomes empty and fills again. No call fails, and the shares are as asked.
 func TestSharesFailNoCallWhateverHappens(t *testing.T) {
 	t.Parallel()
 	d := divide(t)

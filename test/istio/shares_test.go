@@ -196,10 +196,10 @@ log: {level: debug, format: text}
 `, s.namespace, s.folders[0], s.folders[1], s.host, 100-percent, percent, s.kubeconfig, way)
 }
 
-// cluster is what istiod calls the port of the host.
+// cluster is istiod's name for the port of the host.
 func (s *divided) cluster() string { return "outbound|80||" + s.host }
 
-// AwaitWeights waits until the weights that Envoy has are those of a share.
+// AwaitWeights waits until Envoy has the weights of a share.
 func (s *divided) AwaitWeights(percent int) {
 	s.api.t.Helper()
 	await(s.api.t, fmt.Sprintf("weights of %d %%", percent), func() error {

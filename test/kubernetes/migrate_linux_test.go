@@ -398,7 +398,7 @@ func divided(answered map[string]int, calls int, want [2]float64) (latter float6
 			latter, uneven = latter+share, max(uneven, math.Abs(share-want[i]))
 		}
 		whole := want[i] * float64(len(instances))
-		within := min(2, whole/2, (100-whole)/2) + 0.02 // what the page rounds
+		within := min(2, whole/2, (100-whole)/2) + 0.02 // the page rounds shares
 		if math.Abs(latter-whole) > within || uneven > 5 {
 			err = errors.Join(err, fmt.Errorf("of %d calls, %v have answered %.1f %%, want %.1f: %v", calls, instances, latter, whole, answered))
 		}

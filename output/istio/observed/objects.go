@@ -114,7 +114,7 @@ func (s *Objects) Count() int {
 			n += len(store.ListKeys())
 			continue
 		}
-		for _, o := range store.List() { // there are those of other owners, too
+		for _, o := range store.List() { // other owners have some, too
 			if From(o) != nil {
 				n++
 			}
