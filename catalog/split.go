@@ -59,7 +59,7 @@ func (s *Service) Weighed(port uint32) iter.Seq2[Endpoint, []float64] {
 			for i, f := range d.factors {
 				parts[i] = f.Times(max(m.Weight, 1)) * float64(m.in>>i&1)
 			}
-			if !yield(Endpoint{m.claim.port, m.Instance}, parts) {
+			if !yield(Endpoint{m.port, m.Instance}, parts) {
 				return
 			}
 		}

@@ -43,8 +43,10 @@ func TestSettingsFindTheEntryOfAHost(t *testing.T) {
 	t.Parallel()
 	s := New()
 	s.Hosts = []HostPolicy{
-		{Host: "A.example.com", Subsets: []Subset{{Name: "exact"}}}, {Host: "*.Example.com", Subsets: []Subset{{Name: "wildcard"}}, Policy: Policy{OutlierDetection: &OutlierDetection{}}},
-		{Host: "b.example.com", Subsets: []Subset{{Name: "late"}}}, {Host: "*.com", Subsets: []Subset{{Name: "rest"}}},
+		{Host: "A.example.com", Subsets: []Subset{{Name: "exact"}}},
+		{Host: "*.Example.com", Subsets: []Subset{{Name: "wildcard"}}, Policy: Policy{OutlierDetection: &OutlierDetection{}}},
+		{Host: "b.example.com", Subsets: []Subset{{Name: "late"}}},
+		{Host: "*.com", Subsets: []Subset{{Name: "rest"}}},
 	}
 	p := s.Prepare()
 	for _, host := range []string{"a.example.com", "b.EXAMPLE.com", "x.y.example.com", "example.com", "com", "*.example.com", ".com", "aexample.com", "a.org", ""} {
