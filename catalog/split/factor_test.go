@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Each part gets its share within 2 %, whatever the number and the weights of its members,
@@ -50,6 +51,17 @@ func TestPartsGetTheirShares(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A split whose backends ask for nothing has shares of 0, which JSON can show.
+func TestWithoutWeightsAllSharesAreZero(t *testing.T) {
+	t.Parallel()
+	s := split.Split{Backends: []model.Backend{{Source: "a"}, {Source: "b"}}}
+	for _, share := range s.Shares([]int{1, 0}) {
+		if share.Asked != 0 || share.Effective != 0 {
+			t.Errorf("%s asks for %g and gets %g", share.Source, share.Asked, share.Effective)
+		}
+	}
 }
 
 // One member among hundreds changes the factor of its part in a few steps at most, and of

@@ -86,7 +86,9 @@ func (s *Split) Shares(healthy []int) []Share {
 		}
 	}
 	for i := range list {
-		list[i].Asked = float64(list[i].Weight) / asked
+		if asked > 0 {
+			list[i].Asked = float64(list[i].Weight) / asked
+		}
 		if list[i].Usable > 0 && whole > 0 {
 			list[i].Effective = float64(list[i].Weight) / whole
 		}
