@@ -110,6 +110,36 @@ func TestRestartKeepsWhatCannotBeFound(t *testing.T) {
 	})
 }
 
+// A service that cannot be found, is denied for one round, and comes back without
+// being findable, is rejected again.
+func TestRejectionOutlivesADenial(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.many("users", 1, 1)
+		m := r.mirror(r.config())
+		hideCart := func() { r.FailKeys(standin.Internal, func(k standin.Key) bool { return k.Name == "cart" }) }
+		hideCart()
+		cart := r.many("cart", 0, 1)
+		r.rounds(1)
+		m.rejects("cart", "500003")
+
+		r.Inject(standin.ListServices, standin.FailWith(standin.Internal), 0)
+		r.rounds(1)
+		m.is(source.StateStale, "")
+		r.Unregister(cart)
+		r.Repair()
+		for n := 0; n < 1000 && len(m.Status().Rejected) > 0; n++ { // until everything is listed anew
+			r.pass(poll / 100)
+		}
+		if rejected := m.Status().Rejected; len(rejected) > 0 {
+			t.Errorf("after one denial, %v is rejected", rejected)
+		}
+		hideCart()
+		r.many("cart", 0, 1)
+		r.rounds(2)
+		m.rejects("cart", "500003")
+	})
+}
+
 // C: instances went to the wrong service when services of several apps came in
 // one poll.
 func TestDefectC_EveryInstanceBelongsToItsService(t *testing.T) {

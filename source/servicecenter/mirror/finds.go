@@ -106,23 +106,29 @@ func (s *finds) take(a registry.Ask, e *entry, f registry.Found) (changed bool) 
 		return e.listed && e.denials >= denialsNoted &&
 			e.note("the registry lists the service and does not find it; it is asked again every round")
 	}
+	denied, trouble := e.denials > 0, ""
 	e.denials = 0
 	switch owner, foreign := s.foreign(a.Key, f.Instances); {
 	case f.Err != nil:
-		return e.note(f.Err.Error())
+		trouble = f.Err.Error()
 	case f.Same && a.Rev == "":
-		e.rev = ""
-		return e.note("the registry says that nothing changed since a revision that was not named")
+		e.rev, trouble = "", "the registry says that nothing changed since a revision that was not named"
 	case f.Same:
-		return e.note("")
 	case foreign:
-		return e.note(fmt.Sprintf("the registry answers with instances of %s/%s/%s", owner.Environment, owner.App, owner.Service))
+		trouble = fmt.Sprintf("the registry answers with instances of %s/%s/%s", owner.Environment, owner.App, owner.Service)
+	default:
+		e.find(f)
+		return true
 	}
+	return e.note(trouble) || denied // while it was denied, it may have been listed without its trouble
+}
+
+// find takes the instances of a key.
+func (e *entry) find(f registry.Found) {
 	if f.Rev != e.rev {
 		e.direct, e.changed = nil, e.known
 	}
 	e.rev, e.instances, e.known, e.trouble = f.Rev, f.Instances, true, ""
-	return true
 }
 
 // note notes why the data of a key may be old, or that it is not, and reports whether
