@@ -23,7 +23,11 @@ var specs = map[model.Kind]model.Spec{
 	model.KindConsumption: model.Consumption{},
 	model.KindHold:        model.Hold{},
 	model.KindSplit:       model.Split{},
-	novelty:               model.Opaque{},
+
+	model.KindMergedService:  model.MergedService{},
+	model.KindMergedEndpoint: model.MergedEndpoint{},
+
+	novelty: model.Opaque{},
 }
 
 // samples are three different values of each type that fields are made of. The

@@ -7,7 +7,12 @@ import "time"
 type Event interface{ event() }
 
 // Upsert means that a record was created or changed; during a snapshot, that it exists.
-type Upsert struct{ Record Record }
+type Upsert struct {
+	Record Record
+	// Before is the replaced record, which must not be written to; nil in a snapshot, and for a
+	// created one.
+	Before *Record
+}
 
 // Delete means that a record was deleted. It carries the record's last content; Revision is
 // the revision of the deleting commit.

@@ -33,6 +33,8 @@ var kinds = [...]kindRow{
 	{kind: KindSplit, spec: typeOf[Split]()},
 	{kind: KindSource, spec: typeOf[SourceMark](), reserved: true},
 	{kind: KindHold, spec: typeOf[Hold](), reserved: true},
+	{kind: KindMergedService, spec: typeOf[MergedService](), reserved: true},
+	{kind: KindMergedEndpoint, spec: typeOf[MergedEndpoint](), owner: KindMergedService, reserved: true},
 }
 
 func typeOf[S Spec]() specType {
@@ -97,8 +99,8 @@ func (k Kind) MayComeWith(owner Kind) bool {
 	return !understood || row.owner == owner
 }
 
-// Reserved reports whether records of the kind are Isthmus's own statements about a source,
-// and never part of its registry's listing.
+// Reserved reports whether records of the kind are Isthmus's own, such as its statements about
+// a source, and never part of a registry's listing.
 func (k Kind) Reserved() bool {
 	row, _ := rowOf(k)
 	return row.reserved

@@ -45,7 +45,8 @@ func TestOnlyEndpointsComeWithAService(t *testing.T) {
 	t.Parallel()
 	for kind := range specs {
 		for owner := range specs {
-			want := kind == novelty || kind == model.KindEndpoint && owner == model.KindService
+			want := kind == novelty || kind == model.KindEndpoint && owner == model.KindService ||
+				kind == model.KindMergedEndpoint && owner == model.KindMergedService
 			if got := kind.MayComeWith(owner); got != want {
 				t.Errorf("%s comes with %s: %t", kind, owner, got)
 			}

@@ -25,6 +25,10 @@ const (
 	// KindHold is the held records of a source with one cause. Each cause has a record of its
 	// own, so that a change of one cause does not rewrite another.
 	KindHold Kind = "Hold"
+	// KindMergedService and KindMergedEndpoint are the merged catalog. No source has such
+	// records.
+	KindMergedService  Kind = "MergedService"
+	KindMergedEndpoint Kind = "MergedEndpoint"
 )
 
 // Key names a record within its kind. Namespace is empty for records that
@@ -103,7 +107,8 @@ func (s Status) equal(o Status) bool {
 }
 
 // Spec is the content of a record: a [Service], [Endpoint], [Workload], [Scope], [Split],
-// [Consumption], [SourceMark], [Hold] or [Opaque], held by value so that it cannot change.
+// [Consumption], [SourceMark], [Hold], [MergedService], [MergedEndpoint] or [Opaque], held by
+// value so that it cannot change.
 type Spec interface {
 	// EqualSpec reports whether o is of the same type and equal.
 	EqualSpec(o Spec) bool

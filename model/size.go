@@ -19,6 +19,10 @@ func sizeOfSpec(spec Spec) int {
 	switch s := spec.(type) {
 	case Endpoint:
 		return specSize + sizeOfEndpoint(s)
+	case MergedEndpoint:
+		return specSize + sizeOfEndpoint(s.Endpoint) + len(s.Source) + sizeOfStrings(s.ExportTo)
+	case MergedService:
+		return sizeOfSpec(s.Service) + sizeOfStrings(s.Sources)
 	case Service:
 		ports := s.Ports.Len() * 4 * stringSize
 		for _, p := range s.Ports.items {

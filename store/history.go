@@ -67,7 +67,7 @@ func notices(changes []change, revision uint64) []notice {
 		if c.after == nil {
 			out[i] = notice{c.before, model.Delete{Record: *c.before, Revision: revision}}
 		} else {
-			out[i] = notice{c.after, model.Upsert{Record: *c.after}}
+			out[i] = notice{c.after, model.Upsert{Record: *c.after, Before: c.before}}
 		}
 	}
 	return out
@@ -76,7 +76,8 @@ func notices(changes []change, revision uint64) []notice {
 // eventBytes is an estimate of the memory of an event without its record.
 const eventBytes = 384
 
-// sizeOf estimates the memory of the notices of changes.
+// sizeOf estimates the memory of the notices of changes. A replaced record usually was the new
+// one of another notice, so it counts once.
 func sizeOf(changes []change) (bytes int) {
 	for _, c := range changes {
 		about := c.after
