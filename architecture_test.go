@@ -50,6 +50,9 @@ var rooms = []room{
 	{"immutable", 0, []string{"github.com/tidwall/btree"}},
 	{"internal/wait", 0, nil},   // the sleep and the backoff of every floor, floor 1 among them
 	{"internal/*", 0, anything}, // small utilities that know nothing of Isthmus
+	// The messages of our own API, generated from its proto files: for whoever makes them and
+	// whoever serves them, and for programs that are no part of Isthmus.
+	{"api", 0, []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
 	// The names of resources, which are Istio's.
 	{"output/envoy/names", 0, nil},
 
@@ -93,6 +96,9 @@ var rooms = []room{
 	{"convert/kubernetes", 2, []string{
 		"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", // the objects
 	}},
+	// The messages of our own API. The output that serves them and the readers of another Isthmus
+	// both need them, and neither needs gRPC for that.
+	{"convert/resource", 2, []string{"google.golang.org/protobuf"}},
 	{"convert/smi", 2, []string{
 		"k8s.io/apimachinery/pkg/api/validate/content", // what Kubernetes takes for a name
 	}},
@@ -252,6 +258,9 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"a plan writes nothing", "output/istio/plan/p.go", imports(module + "/output/istio/write"), []string{"never import each other"}},
 		{"objects know no registry", "convert/istio/p.go", imports(module + "/source/file"), []string{
 			"convert/istio (floor 2) imports source/file (floor 3): imports only go down",
+		}},
+		{"messages know no gRPC", "convert/resource/p.go", imports(module+"/api/isthmus/resource/v1alpha1", "google.golang.org/protobuf/proto", "google.golang.org/grpc"), []string{
+			"convert/resource must not import google.golang.org/grpc",
 		}},
 		{"objects know no API server", "convert/istio/p.go", imports("k8s.io/client-go/rest"), []string{
 			"convert/istio must not import k8s.io/client-go/rest",

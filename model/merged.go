@@ -1,5 +1,9 @@
 package model
 
+// MergedSource is the source of all [KindMergedService] and [KindMergedEndpoint] records. The
+// sources of the records that they are made of are part of their specifications.
+const MergedSource = "merged"
+
 // MergedService is a service that the records of all sources with its namespace and host make
 // up. Its record has the host as its name.
 type MergedService struct {
