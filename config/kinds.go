@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/resource"
+	"github.com/isthmus-mesh/isthmus/output/watch"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/azure"
@@ -63,6 +64,7 @@ func Known() Kinds {
 				NotOffered: notOffered,
 			}),
 			istio.OutputKind(),
+			watch.OutputKind(),
 		},
 	}
 }

@@ -2,12 +2,14 @@ package output
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"net"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/events"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -86,6 +88,15 @@ type APIServer interface {
 	Mark(ctx context.Context, create bool) (source.Marker, error)
 }
 
+// Records reads the store.
+type Records interface {
+	Get(ref model.Ref) (model.Record, bool)
+	// At, ListAfter and WatchFrom are as in [store.Replica].
+	At() model.At
+	ListAfter(f model.Filter, after model.Ref) (iter.Seq[model.Record], model.At)
+	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
+}
+
 // Env is what an output is given beside its settings.
 type Env struct {
 	// Instance marks what this Isthmus owns, and Version is that of the program.
@@ -96,6 +107,10 @@ type Env struct {
 	RootNamespace string
 	// Sources returns the names of the sources that the catalog is made of now.
 	Sources func() []string
+	// Records are the records of these sources, for outputs that serve them as they are.
+	Records Records
+	// States returns the states of the sources. Each new state is among Events.
+	States func() []source.Status
 	// Restored names the sources of which everything that an earlier process had
 	// stored is there from the start.
 	Restored []string

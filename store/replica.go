@@ -61,6 +61,19 @@ func (r *Replica) List(f model.Filter) iter.Seq[model.Record] {
 	}
 }
 
+// ListAfter is [Replica.List] without the records up to a reference, with the moment of the
+// records. The zero reference leaves out none.
+func (r *Replica) ListAfter(f model.Filter, after model.Ref) (iter.Seq[model.Record], model.At) {
+	now := r.state.Load()
+	return func(yield func(model.Record) bool) {
+		for record := range scanAfter(now.records, f, after) {
+			if !yield(*record) {
+				return
+			}
+		}
+	}, now.at
+}
+
 // Revision returns the revision of the last commit with a change; zero if there was
 // none.
 func (r *Replica) Revision() uint64 { return r.At().Revision }

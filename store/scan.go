@@ -18,6 +18,20 @@ func scan(in records, f model.Filter) iter.Seq[*model.Record] {
 	}
 }
 
+// scanAfter is scan without the records up to a reference.
+func scanAfter(in records, f model.Filter, after model.Ref) iter.Seq[*model.Record] {
+	if after.Compare(lowest(f)) < 0 {
+		return scan(in, f)
+	}
+	return func(yield func(*model.Record) bool) {
+		after.Name += "\x00" // the lowest reference above it
+		at, more := after, true
+		for more {
+			at, more = run(in, f, at, yield)
+		}
+	}
+}
+
 // run yields the records from at on, up to the first record that f does not select. It
 // returns where the next run can start.
 func run(in records, f model.Filter, at model.Ref, yield func(*model.Record) bool) (next model.Ref, more bool) {

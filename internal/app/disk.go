@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
@@ -23,6 +24,7 @@ import (
 // Records is the part of a store that the application uses, on any backend.
 type Records interface {
 	supervise.Store
+	output.Records
 	// Watch yields the records of a filter, then every change; see [store.Replica.Watch].
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
 }

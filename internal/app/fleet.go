@@ -323,3 +323,11 @@ func (f *fleet) leaving(shown func(source string) bool) []admin.Leaving {
 	}
 	return list
 }
+
+// states returns the states of all sources, in order.
+func (f *fleet) states() (list []source.Status) {
+	for _, s := range f.supervisors() {
+		list = append(list, s.Status())
+	}
+	return list
+}

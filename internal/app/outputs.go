@@ -30,7 +30,8 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 		}
 		opened, err := o.Settings.Open(ctx, output.Env{
 			Instance: c.Instance, Self: a.self, Version: version, RootNamespace: c.RootNamespace,
-			Sources:  func() []string { return b.those(a.fleet.names()) },
+			Sources: func() []string { return b.those(a.fleet.names()) },
+			Records: a.store, States: a.fleet.states,
 			Restored: b.those(a.restored()), Judge: a.fleet,
 			Sent: observing(timed.commitToSend.WithLabelValues(o.Kind)), ACKed: observing(timed.commitToAccept.WithLabelValues(o.Kind)),
 			Listen: a.listen, Events: a.events, Log: a.log,

@@ -29,6 +29,9 @@ func Encode(r *push.Response, tail []byte) *Message {
 	return m
 }
 
+// Encoded returns a message that is encoded already. Its text must not be written to again.
+func Encoded(text []byte) *Message { return &Message{mem.BufferSlice{mem.SliceBuffer(text)}} }
+
 // AppendString appends a field of a message that is a string.
 func AppendString(b []byte, field protowire.Number, s string) []byte {
 	b = protowire.AppendTag(b, field, protowire.BytesType)

@@ -22,6 +22,7 @@ const (
 	TooMuch                         // in one request or subscription
 	tooSilent                       // a stream has no first request
 	stalled                         // a request was begun and not completed
+	unread                          // a message was not taken in time
 	NotHere                         // a stream asks a service for content that it does not serve
 	untrusted                       // a stream's certificate is no longer valid
 	tooManyConnections              // of one address, without a stream
@@ -34,7 +35,7 @@ const (
 )
 
 var causeNames = [causes]string{
-	NotWho: "identity", tooMany: "streams", unready: "unready", TooMuch: "size", tooSilent: "silent", stalled: "stalled", NotHere: "service", untrusted: "certificate",
+	NotWho: "identity", tooMany: "streams", unready: "unready", TooMuch: "size", tooSilent: "silent", stalled: "stalled", unread: "unread", NotHere: "service", untrusted: "certificate",
 	tooManyConnections: "connections", tooManyPing: "pings", badConnection: "handshake", panicked: "panic",
 	slowRequests: "requests", slowNACKs: "refusals",
 }

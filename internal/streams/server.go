@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -66,7 +67,8 @@ type Server struct {
 	decoding *semaphore.Weighted
 	intake   intake.Limits
 	stopping chan struct{}
-	halt     func() // closes stopping, once
+	halt     func()       // closes stopping, once
+	ending   atomic.Int64 // how long streams without an engine take to end at a stop, in nanoseconds
 }
 
 const (
@@ -95,8 +97,8 @@ const (
 )
 
 // New returns a server of an engine. Advice is the alternative to sending a larger request.
-// Without an engine its streams are only guarded: they must not use [Stream.Connect] and
-// [Server.Run].
+// Without an engine its streams are only guarded: they use [Stream.Serve] and not
+// [Stream.Connect].
 func New(engine *push.Engine, o Options, l Limits, advice string) *Server {
 	if o.PrimedWithin == 0 {
 		o.PrimedWithin = 5 * time.Second
@@ -149,13 +151,16 @@ func (s *Server) credentials() credentials.TransportCredentials {
 	return credentials.NewTLS(s.options.TLS)
 }
 
-// Run runs the engine, and serves on a listener unless that is nil, until ctx ends.
+// Run runs the engine if there is one, and serves on a listener unless that is nil, until ctx
+// ends.
 // Readiness has ended by then. Streams are ended one after the other within drain, so that
 // their clients do not all come to another server at once.
 func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	running, stopped := context.WithCancel(context.WithoutCancel(ctx))
-	parts.Go(func() error { s.engine.Run(running); return nil })
+	if s.engine != nil {
+		parts.Go(func() error { s.engine.Run(running); return nil })
+	}
 	if l != nil {
 		parts.Go(func() error { return s.Serve(l) })
 	}
@@ -195,6 +200,11 @@ func (s *Server) Close() {
 // Stop rejects new streams. It ends the open ones over four fifths of the time until ctx
 // ends, and then closes the rest.
 func (s *Server) Stop(ctx context.Context) {
+	over := time.Duration(0)
+	if end, limited := ctx.Deadline(); limited {
+		over = time.Until(end) * 4 / 5
+	}
+	s.ending.Store(int64(over))
 	s.halt()
 	s.guard.connections.closeStreamless()
 	done := make(chan struct{})
@@ -202,11 +212,9 @@ func (s *Server) Stop(ctx context.Context) {
 		s.GRPC.GracefulStop()
 		close(done)
 	}()
-	over := time.Duration(0)
-	if end, limited := ctx.Deadline(); limited {
-		over = time.Until(end) * 4 / 5
+	if s.engine != nil {
+		s.engine.EndAll(ctx, over)
 	}
-	s.engine.EndAll(ctx, over)
 	select {
 	case <-done:
 	case <-ctx.Done():

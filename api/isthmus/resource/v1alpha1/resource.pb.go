@@ -110,7 +110,7 @@ type Record struct {
 	// Revision of the commit that last changed the record; all records of a commit share it. Zero
 	// where the client must not see revisions.
 	Revision uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Generation counts the contents of this life of the record, from 1.
+	// Generation counts the contents of this life of the record, from 1. Zero like revision.
 	Generation uint64 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
 	// Owner is the record that this one is created and deleted with; unset if it has none.
 	Owner *Ref `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -2266,7 +2266,7 @@ func (x *GetRequest) GetRef() *Ref {
 type GetResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Record *Record                `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
-	// At is the moment of the answer.
+	// At is a moment that the answer is not older than.
 	At            *Moment `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2652,7 +2652,12 @@ type WatchListResponse struct {
 	// revisions.
 	At *Moment `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
 	// Partial means that the next message continues the same commit or snapshot.
-	Partial       bool `protobuf:"varint,3,opt,name=partial,proto3" json:"partial,omitempty"`
+	Partial bool `protobuf:"varint,3,opt,name=partial,proto3" json:"partial,omitempty"`
+	// Observed is when the source first saw the change at its registry, and Committed is when
+	// Isthmus took it. Both come with the last message of a commit. Observed is unset if the
+	// registry does not tell.
+	Observed      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=observed,proto3" json:"observed,omitempty"`
+	Committed     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=committed,proto3" json:"committed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2706,6 +2711,20 @@ func (x *WatchListResponse) GetPartial() bool {
 		return x.Partial
 	}
 	return false
+}
+
+func (x *WatchListResponse) GetObserved() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Observed
+	}
+	return nil
+}
+
+func (x *WatchListResponse) GetCommitted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Committed
+	}
+	return nil
 }
 
 // Event is one step of a watch.
@@ -3348,11 +3367,13 @@ const file_isthmus_resource_v1alpha1_resource_proto_rawDesc = "" +
 	"\x10WatchListRequest\x129\n" +
 	"\x06filter\x18\x01 \x01(\v2!.isthmus.resource.v1alpha1.FilterR\x06filter\x125\n" +
 	"\x04held\x18\x02 \x01(\v2!.isthmus.resource.v1alpha1.MomentR\x04held\x12G\n" +
-	"\x0enot_older_than\x18\x03 \x01(\v2!.isthmus.resource.v1alpha1.MomentR\fnotOlderThan\"\x9a\x01\n" +
+	"\x0enot_older_than\x18\x03 \x01(\v2!.isthmus.resource.v1alpha1.MomentR\fnotOlderThan\"\x8c\x02\n" +
 	"\x11WatchListResponse\x128\n" +
 	"\x06events\x18\x01 \x03(\v2 .isthmus.resource.v1alpha1.EventR\x06events\x121\n" +
 	"\x02at\x18\x02 \x01(\v2!.isthmus.resource.v1alpha1.MomentR\x02at\x12\x18\n" +
-	"\apartial\x18\x03 \x01(\bR\apartial\"\xda\x02\n" +
+	"\apartial\x18\x03 \x01(\bR\apartial\x126\n" +
+	"\bobserved\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bobserved\x128\n" +
+	"\tcommitted\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcommitted\"\xda\x02\n" +
 	"\x05Event\x12;\n" +
 	"\x06upsert\x18\x01 \x01(\v2!.isthmus.resource.v1alpha1.UpsertH\x00R\x06upsert\x12;\n" +
 	"\x06delete\x18\x02 \x01(\v2!.isthmus.resource.v1alpha1.DeleteH\x00R\x06delete\x12R\n" +
@@ -3508,28 +3529,30 @@ var file_isthmus_resource_v1alpha1_resource_proto_depIdxs = []int32{
 	25, // 59: isthmus.resource.v1alpha1.WatchListRequest.not_older_than:type_name -> isthmus.resource.v1alpha1.Moment
 	34, // 60: isthmus.resource.v1alpha1.WatchListResponse.events:type_name -> isthmus.resource.v1alpha1.Event
 	25, // 61: isthmus.resource.v1alpha1.WatchListResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
-	35, // 62: isthmus.resource.v1alpha1.Event.upsert:type_name -> isthmus.resource.v1alpha1.Upsert
-	36, // 63: isthmus.resource.v1alpha1.Event.delete:type_name -> isthmus.resource.v1alpha1.Delete
-	37, // 64: isthmus.resource.v1alpha1.Event.end_of_snapshot:type_name -> isthmus.resource.v1alpha1.EndOfSnapshot
-	38, // 65: isthmus.resource.v1alpha1.Event.reset:type_name -> isthmus.resource.v1alpha1.Reset
-	39, // 66: isthmus.resource.v1alpha1.Event.source:type_name -> isthmus.resource.v1alpha1.SourceState
-	1,  // 67: isthmus.resource.v1alpha1.Upsert.record:type_name -> isthmus.resource.v1alpha1.Record
-	1,  // 68: isthmus.resource.v1alpha1.Delete.record:type_name -> isthmus.resource.v1alpha1.Record
-	39, // 69: isthmus.resource.v1alpha1.EndOfSnapshot.sources:type_name -> isthmus.resource.v1alpha1.SourceState
-	47, // 70: isthmus.resource.v1alpha1.SourceState.since:type_name -> google.protobuf.Timestamp
-	26, // 71: isthmus.resource.v1alpha1.ResourceService.Get:input_type -> isthmus.resource.v1alpha1.GetRequest
-	28, // 72: isthmus.resource.v1alpha1.ResourceService.List:input_type -> isthmus.resource.v1alpha1.ListRequest
-	30, // 73: isthmus.resource.v1alpha1.ResourceService.ListByOwner:input_type -> isthmus.resource.v1alpha1.ListByOwnerRequest
-	32, // 74: isthmus.resource.v1alpha1.ResourceService.WatchList:input_type -> isthmus.resource.v1alpha1.WatchListRequest
-	27, // 75: isthmus.resource.v1alpha1.ResourceService.Get:output_type -> isthmus.resource.v1alpha1.GetResponse
-	29, // 76: isthmus.resource.v1alpha1.ResourceService.List:output_type -> isthmus.resource.v1alpha1.ListResponse
-	31, // 77: isthmus.resource.v1alpha1.ResourceService.ListByOwner:output_type -> isthmus.resource.v1alpha1.ListByOwnerResponse
-	33, // 78: isthmus.resource.v1alpha1.ResourceService.WatchList:output_type -> isthmus.resource.v1alpha1.WatchListResponse
-	75, // [75:79] is the sub-list for method output_type
-	71, // [71:75] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	47, // 62: isthmus.resource.v1alpha1.WatchListResponse.observed:type_name -> google.protobuf.Timestamp
+	47, // 63: isthmus.resource.v1alpha1.WatchListResponse.committed:type_name -> google.protobuf.Timestamp
+	35, // 64: isthmus.resource.v1alpha1.Event.upsert:type_name -> isthmus.resource.v1alpha1.Upsert
+	36, // 65: isthmus.resource.v1alpha1.Event.delete:type_name -> isthmus.resource.v1alpha1.Delete
+	37, // 66: isthmus.resource.v1alpha1.Event.end_of_snapshot:type_name -> isthmus.resource.v1alpha1.EndOfSnapshot
+	38, // 67: isthmus.resource.v1alpha1.Event.reset:type_name -> isthmus.resource.v1alpha1.Reset
+	39, // 68: isthmus.resource.v1alpha1.Event.source:type_name -> isthmus.resource.v1alpha1.SourceState
+	1,  // 69: isthmus.resource.v1alpha1.Upsert.record:type_name -> isthmus.resource.v1alpha1.Record
+	1,  // 70: isthmus.resource.v1alpha1.Delete.record:type_name -> isthmus.resource.v1alpha1.Record
+	39, // 71: isthmus.resource.v1alpha1.EndOfSnapshot.sources:type_name -> isthmus.resource.v1alpha1.SourceState
+	47, // 72: isthmus.resource.v1alpha1.SourceState.since:type_name -> google.protobuf.Timestamp
+	26, // 73: isthmus.resource.v1alpha1.ResourceService.Get:input_type -> isthmus.resource.v1alpha1.GetRequest
+	28, // 74: isthmus.resource.v1alpha1.ResourceService.List:input_type -> isthmus.resource.v1alpha1.ListRequest
+	30, // 75: isthmus.resource.v1alpha1.ResourceService.ListByOwner:input_type -> isthmus.resource.v1alpha1.ListByOwnerRequest
+	32, // 76: isthmus.resource.v1alpha1.ResourceService.WatchList:input_type -> isthmus.resource.v1alpha1.WatchListRequest
+	27, // 77: isthmus.resource.v1alpha1.ResourceService.Get:output_type -> isthmus.resource.v1alpha1.GetResponse
+	29, // 78: isthmus.resource.v1alpha1.ResourceService.List:output_type -> isthmus.resource.v1alpha1.ListResponse
+	31, // 79: isthmus.resource.v1alpha1.ResourceService.ListByOwner:output_type -> isthmus.resource.v1alpha1.ListByOwnerResponse
+	33, // 80: isthmus.resource.v1alpha1.ResourceService.WatchList:output_type -> isthmus.resource.v1alpha1.WatchListResponse
+	77, // [77:81] is the sub-list for method output_type
+	73, // [73:77] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_isthmus_resource_v1alpha1_resource_proto_init() }

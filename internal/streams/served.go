@@ -1,0 +1,68 @@
+package streams
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+)
+
+// Sender sends the messages of a stream that no engine feeds.
+type Sender struct {
+	wire    Wire
+	each    time.Duration
+	stalled chan struct{} // closed when a message was not taken in time
+	once    sync.Once
+}
+
+func (s *Sender) stall() { s.once.Do(func() { close(s.stalled) }) }
+
+// Send sends a message. A message that the client's windows do not take in time ends the
+// stream.
+func (s *Sender) Send(m any) error {
+	timer := time.AfterFunc(s.each, s.stall)
+	defer timer.Stop()
+	return s.wire.SendMsg(m)
+}
+
+// Serve runs a stream that no engine feeds to its end. It calls serve, which sends through the
+// sender, and returns when serve does, when a message is not taken within each, when the
+// client's certificate is no longer valid, or when the server stops. ctx ends by then; serve may
+// still be in a call of Send, which ends with the stream.
+func (st *Stream) Serve(each time.Duration, serve func(ctx context.Context, to *Sender) error) error {
+	ctx, cancel := context.WithCancel(st.Context())
+	defer cancel()
+	dismissed := make(chan struct{})
+	release := st.Who.by.afterLife(func() { close(dismissed) })
+	defer release()
+	to := &Sender{wire: st.Wire, each: each, stalled: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- st.server.surviving(func() error { return serve(ctx, to) }) }() // until the stream ends, which is when the caller returns
+	select {
+	case err := <-ended:
+		return err
+	case <-dismissed:
+		return st.server.Reject(untrusted, st.Who.by.dismissed())
+	case <-to.stalled:
+		return st.server.Reject(unread, grpcstatus.Errorf(codes.ResourceExhausted, "a message was not taken within %s; read faster, or fewer records", each))
+	case <-st.server.stopping:
+		return st.server.linger(ctx, ended)
+	}
+}
+
+// linger ends a stream of a stopping server after a random part of the time that all streams
+// have, so that their clients do not all come to another server at once.
+func (s *Server) linger(ctx context.Context, ended <-chan error) error {
+	timer := time.NewTimer(time.Duration(rand.Float64() * float64(s.ending.Load()))) //nolint:gosec // it only spreads ends
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return errStopping
+}

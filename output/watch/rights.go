@@ -1,0 +1,82 @@
+package watch
+
+import (
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// rights are what a reader may see.
+type rights struct {
+	all       bool   // every record, with revisions
+	namespace string // otherwise, of the reader
+}
+
+// rightsOf returns the rights of a client. A client that proves no identity can reach the
+// listener only if the configuration lets everybody read there.
+func (s *Server) rightsOf(who streams.Identity) rights {
+	return rights{all: who.Name == "" || who.Namespace == s.options.RootNamespace, namespace: who.Namespace}
+}
+
+// may returns why a reader may not read a kind; nil if it may.
+func (s *Server) may(r rights, who streams.Identity, kind model.Kind) error {
+	if r.all || isMerged(kind) {
+		return nil
+	}
+	return s.Reject(streams.NotWho, grpcstatus.Errorf(codes.PermissionDenied,
+		"%s is not of the namespace %q, and only readers there may read records; read the kinds %s and %s, which have the services that are exported to namespace %s",
+		who.Name, s.options.RootNamespace, model.KindMergedService, model.KindMergedEndpoint, who.Namespace))
+}
+
+// sees reports whether a reader may see a record.
+func (r rights) sees(rec *model.Record) bool {
+	if r.all {
+		return true
+	}
+	switch spec := rec.Spec.(type) {
+	case model.MergedService:
+		return r.seesExported(spec.ExportTo, rec.Namespace)
+	case model.MergedEndpoint:
+		return r.seesExported(spec.ExportTo, rec.Namespace)
+	}
+	return false
+}
+
+func (r rights) seesExported(to model.List[string], home string) bool {
+	d := catalog.Definition{ExportTo: to}
+	return d.VisibleTo(r.namespace, home)
+}
+
+// event returns an event of the store as a reader may see it; nil if it may not. A record that
+// becomes visible is new to the reader, and one that ceases to be is deleted.
+func (r rights) event(e model.Event) model.Event {
+	if r.all {
+		return e
+	}
+	switch e := e.(type) {
+	case model.Upsert:
+		switch {
+		case r.sees(&e.Record):
+			return e
+		case e.Before != nil && r.sees(e.Before):
+			return model.Delete{Record: *e.Before}
+		}
+		return nil
+	case model.Delete:
+		if !r.sees(&e.Record) {
+			return nil
+		}
+		return e
+	case model.Reset:
+		return model.Reset{Reason: "the reader fell behind"} // the store's reason counts hidden commits
+	default:
+		return e
+	}
+}
+
+func isMerged(kind model.Kind) bool {
+	return kind == model.KindMergedService || kind == model.KindMergedEndpoint
+}

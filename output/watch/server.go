@@ -1,0 +1,121 @@
+package watch
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	resourcev1alpha1 "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+// Options are the server's settings from the program.
+type Options struct {
+	streams.Options
+	// RootNamespace is the namespace of readers that may see every record.
+	RootNamespace string
+	// Merged bounds the history of the merged services; zero takes the store's default.
+	Merged store.Config
+	Limits Limits
+}
+
+// Limits bound the cost of a reader. Zero fields take their defaults.
+type Limits struct {
+	streams.Limits
+	// Taken is how long a reader may take for one message; default 30 s.
+	Taken time.Duration
+	// MessageBytes is the size from which a message ends; default 64 KiB. A single record may be
+	// larger.
+	MessageBytes int
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Taken == 0 {
+		l.Taken = 30 * time.Second
+	}
+	if l.MessageBytes == 0 {
+		l.MessageBytes = 64 << 10
+	}
+	if l.Message == 0 {
+		l.Message = 64 << 10 // a request names one filter
+	}
+	return l
+}
+
+// Server serves the records of a store. Make one with [New].
+type Server struct {
+	*streams.Server
+	options Options
+	limits  Limits
+	records output.Records
+	merged  *merged
+	known   *knowledge
+	encoder *encoder
+	health  *health.Server
+
+	readers, resets atomic.Int64
+}
+
+// New returns a server. It reads the records and the states of the environment.
+func New(env output.Env, o Options) *Server {
+	o.Limits = o.Limits.withDefaults()
+	s := &Server{
+		Server: streams.New(nil, o.Options, o.Limits.Limits, "give a shorter filter"), options: o, limits: o.Limits,
+		records: env.Records, known: newKnowledge(env), encoder: newEncoder(), health: health.NewServer(),
+	}
+	s.merged = newMerged(o.Merged, s.Log)
+	s.register()
+	return s
+}
+
+// register registers the services. Every method is admitted as a stream, so that one mechanism
+// bounds all of them.
+func (s *Server) register() {
+	desc := resourcev1alpha1.ResourceService_ServiceDesc
+	methods := []grpc.StreamDesc{
+		{StreamName: "Get", Handler: s.Handler(s.get)},
+		{StreamName: "List", Handler: s.Handler(s.list)},
+		{StreamName: "ListByOwner", Handler: s.Handler(s.listByOwner)},
+		{StreamName: "WatchList", ServerStreams: true, Handler: s.Handler(s.watchList)},
+	}
+	s.GRPC.RegisterService(&grpc.ServiceDesc{ServiceName: desc.ServiceName, Metadata: desc.Metadata, Streams: methods}, nil)
+	s.health.SetServingStatus(desc.ServiceName, healthv1.HealthCheckResponse_NOT_SERVING)
+	s.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
+	healthv1.RegisterHealthServer(s.GRPC, s.health)
+	reflection.Register(s.GRPC)
+}
+
+// Publish takes the next snapshot of the catalog. It does not block.
+func (s *Server) Publish(snapshot *catalog.Snapshot, change catalog.Change) {
+	s.merged.publish(snapshot, change)
+	s.known.publish(change.Waited)
+	if change.Waited {
+		s.health.SetServingStatus(resourcev1alpha1.ResourceService_ServiceDesc.ServiceName, healthv1.HealthCheckResponse_SERVING)
+		s.health.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
+	}
+}
+
+// Follow keeps the merged services and the states of the sources up to date until ctx ends.
+func (s *Server) Follow(ctx context.Context) {
+	var parts errgroup.Group
+	parts.Go(func() error { s.merged.follow(ctx); return nil })
+	parts.Go(func() error { s.known.follow(ctx); return nil })
+	_ = parts.Wait()
+	s.health.Shutdown()
+}
+
+func (s *Server) metrics() []output.Metric {
+	return []output.Metric{
+		{Name: "isthmus_watch_readers", Help: "Open watches of records.", Value: float64(s.readers.Load())},
+		{Name: "isthmus_watch_resets_total", Help: "Resets of watches whose reader fell too far behind.", Counter: true, Value: float64(s.resets.Load())},
+	}
+}

@@ -1,0 +1,246 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	resourcev1alpha1 "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+// watcher is one WatchList.
+type watcher struct {
+	server *Server
+	rights rights
+	filter model.Filter
+	start  model.Start
+	to     *streams.Sender
+
+	sources []sourceState // as the reader has them
+	// snapshot means that the reader is in the middle of a snapshot.
+	snapshot bool
+	epoch    uint64 // of the reader
+}
+
+// watchList serves WatchList.
+func (s *Server) watchList(wire *streams.Stream) error {
+	m, err := streams.First(wire, decoded[resourcev1alpha1.WatchListRequest])
+	if err != nil {
+		return err
+	}
+	w := &watcher{server: s, rights: s.rightsOf(wire.Who)}
+	if w.filter, err = filterOf(m.GetFilter()); err != nil {
+		return err
+	}
+	if w.start, err = startOf(w.rights, m); err != nil {
+		return err
+	}
+	if err := s.may(w.rights, wire.Who, w.filter.Kind); err != nil {
+		return err
+	}
+	s.readers.Add(1)
+	defer s.readers.Add(-1)
+	return wire.Serve(s.limits.Taken, func(ctx context.Context, to *streams.Sender) error {
+		w.to = to
+		return w.run(ctx)
+	})
+}
+
+// run serves the watch: the states of the sources, and the records once they are known.
+// Cases: the next batch of the store; the state of a source.
+func (w *watcher) run(ctx context.Context) error {
+	if err := w.server.await(ctx, w.filter, w.tell); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches, failed := pull(ctx, w.server.storeOf(w.filter.Kind).WatchFrom(ctx, w.filter, w.start))
+	w.snapshot, w.epoch = w.start.Held == model.At{}, w.start.Held.Epoch
+	for {
+		now, changed := w.server.known.get()
+		if err := w.tell(now); err != nil {
+			return err
+		}
+		select {
+		case batch := <-batches:
+			if err := w.pass(now, batch); err != nil {
+				return err
+			}
+		case err := <-failed:
+			return statusOf(err)
+		case <-changed:
+		}
+	}
+}
+
+// pull reads a watch into a channel.
+func pull(ctx context.Context, watch iter.Seq2[model.Batch, error]) (<-chan model.Batch, <-chan error) {
+	batches, failed := make(chan model.Batch), make(chan error, 1)
+	go func() { // until ctx ends, which is when its caller returns
+		for batch, err := range watch {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case batches <- batch:
+			case <-ctx.Done():
+				failed <- ctx.Err()
+				return
+			}
+		}
+	}()
+	return batches, failed
+}
+
+// statusOf returns the status of a watch that has failed.
+func statusOf(err error) error {
+	var epoch *store.EpochError
+	if errors.As(err, &epoch) {
+		return grpcstatus.Error(codes.FailedPrecondition, "not_older_than: "+err.Error())
+	}
+	return grpcstatus.FromContextError(err).Err()
+}
+
+// tell sends the states of sources that the reader does not have yet.
+func (w *watcher) tell(now known) error {
+	var m message
+	for _, s := range now.sources {
+		if !slices.ContainsFunc(w.sources, func(o sourceState) bool { return w.rights.sameState(s, o) }) {
+			m.add(eventBytes(w.rights.stateEvent(s, false)))
+		}
+	}
+	for _, s := range w.sources {
+		if !slices.ContainsFunc(now.sources, func(o sourceState) bool { return s.Name == o.Name }) {
+			m.add(eventBytes(w.rights.stateEvent(s, true)))
+		}
+	}
+	w.sources = now.sources
+	if m.empty() {
+		return nil
+	}
+	return w.to.Send(m.finish(nil))
+}
+
+// pass sends a batch. Messages end at the limit of bytes; only the last of a commit or snapshot
+// is complete.
+func (w *watcher) pass(now known, batch model.Batch) error {
+	var m message
+	visible := 0
+	var at model.At
+	for _, event := range batch.Events {
+		at = w.after(event, at)
+		if event = w.rights.event(event); event == nil {
+			continue
+		}
+		visible++
+		m.add(w.encoded(now, event))
+		if len(m.text) >= w.server.limits.MessageBytes {
+			if err := w.to.Send(m.finish(partial())); err != nil {
+				return err
+			}
+			m = message{}
+		}
+	}
+	if visible == 0 {
+		return nil // the commit does not concern the reader
+	}
+	if w.snapshot {
+		if m.empty() {
+			return nil
+		}
+		return w.to.Send(m.finish(partial()))
+	}
+	return w.to.Send(m.finish(&resourcev1alpha1.WatchListResponse{
+		At: w.rights.moment(at), Observed: timestamp(batch.Observed), Committed: timestamp(batch.Committed),
+	}))
+}
+
+// after notes where an event leaves the reader, and returns the moment.
+func (w *watcher) after(event model.Event, at model.At) model.At {
+	switch e := event.(type) {
+	case model.EndOfSnapshot:
+		w.snapshot, w.epoch = false, e.Epoch
+		return model.At{Epoch: e.Epoch, Revision: e.Revision}
+	case model.Reset:
+		w.server.resets.Add(1)
+		w.snapshot = true
+	case model.Upsert:
+		if !w.snapshot {
+			return model.At{Epoch: w.epoch, Revision: e.Record.Revision}
+		}
+	case model.Delete:
+		return model.At{Epoch: w.epoch, Revision: e.Revision}
+	}
+	return at
+}
+
+// encoded returns the bytes of an event. Events of commits are encoded once for all readers.
+func (w *watcher) encoded(now known, event model.Event) []byte {
+	switch e := event.(type) {
+	case model.EndOfSnapshot:
+		return eventBytes(w.rights.endEvent(now.sources))
+	case model.Reset:
+		return eventBytes(&resourcev1alpha1.Event{Event: &resourcev1alpha1.Event_Reset_{Reset_: &resourcev1alpha1.Reset{Reason: e.Reason}}})
+	case model.Upsert:
+		if w.snapshot {
+			return eventBytes(upsertEvent(w.rights.message(&e.Record)))
+		}
+		return w.server.encoder.encode(eventKey{e.Record.Ref, e.Record.Revision, w.rights.all, false}, func() *resourcev1alpha1.Event {
+			return upsertEvent(w.rights.message(&e.Record))
+		})
+	case model.Delete:
+		return w.server.encoder.encode(eventKey{e.Record.Ref, e.Record.Revision, w.rights.all, true}, func() *resourcev1alpha1.Event {
+			return deleteEvent(w.rights.message(&e.Record))
+		})
+	}
+	return nil
+}
+
+// await waits until the records that a filter selects are known. Meanwhile it passes what is
+// known to tell, unless that is nil.
+func (s *Server) await(ctx context.Context, f model.Filter, tell func(known) error) error {
+	if isMerged(f.Kind) {
+		s.merged.demand()
+	}
+	for {
+		now, changed := s.known.get()
+		if tell != nil {
+			if err := tell(now); err != nil {
+				return err
+			}
+		}
+		ready, err := now.ready(f)
+		if err != nil {
+			return err
+		}
+		if ready {
+			return s.awaitMerged(ctx, f.Kind)
+		}
+		select {
+		case <-ctx.Done():
+			return grpcstatus.FromContextError(ctx.Err()).Err()
+		case <-changed:
+		}
+	}
+}
+
+// awaitMerged waits for the merged services, if the kind is one of theirs.
+func (s *Server) awaitMerged(ctx context.Context, kind model.Kind) error {
+	if !isMerged(kind) {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return grpcstatus.FromContextError(ctx.Err()).Err()
+	case <-s.merged.ready:
+		return nil
+	}
+}
