@@ -54,22 +54,24 @@ func (k *knowledge) get() (known, <-chan struct{}) {
 	return k.now, k.changed
 }
 
-func (k *knowledge) set(change func(*known) bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if change(&k.now) {
-		close(k.changed)
-		k.changed = make(chan struct{})
-	}
-}
-
 // publish notes whether the wait for the sources has ended.
 func (k *knowledge) publish(waited bool) {
-	k.set(func(now *known) bool {
-		changed := now.waited != waited
-		now.waited = waited
-		return changed
-	})
+	k.set(known{k.read(), waited}, true)
+}
+
+// set replaces the states, and with waited the end of the wait.
+func (k *knowledge) set(now known, waited bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !waited {
+		now.waited = k.now.waited
+	}
+	if now.waited == k.now.waited && slices.EqualFunc(now.sources, k.now.sources, sourceState.equal) {
+		return
+	}
+	k.now = now
+	close(k.changed)
+	k.changed = make(chan struct{})
 }
 
 // follow keeps the states up to date until ctx ends. Each new state of a source is an event, and
@@ -82,12 +84,7 @@ func (k *knowledge) follow(ctx context.Context) {
 	defer reading.Wait()
 	for {
 		next := k.events.Next() // before the states are read
-		sources := k.read()
-		k.set(func(now *known) bool {
-			changed := !slices.EqualFunc(now.sources, sources, sourceState.equal)
-			now.sources = sources
-			return changed
-		})
+		k.set(known{sources: k.read()}, false)
 		select {
 		case <-ctx.Done():
 			return
