@@ -95,12 +95,34 @@ race: build ## Run the tests under the race detector (PKG=, TESTFLAGS=)
 	exit $$status
 
 .PHONY: lint
-lint: tool-golangci-lint ## Check the code's form; FIX=1 fixes what can be fixed
+lint: tool-golangci-lint lint-api ## Check the form of code and API; FIX=1 fixes what can be fixed
 	@status=0; \
 	for module in . $(E2E_MODULES); do \
 		echo "lint: $$module"; \
 		(cd "$$module" && $(BIN)/golangci-lint run $(if $(FIX),--fix) --config $(CURDIR)/.golangci.yml ./...) || status=1; \
 	done; \
+	exit $$status
+
+# The proto files are compared with the last commit in which they were different. So a
+# change is checked before it is committed, and in a clean checkout it still is.
+PROTOS := ':(glob)api/**/*.proto'
+.PHONY: lint-api
+lint-api: tool-buf ## Check the form of the API, and that it breaks no program
+	@status=0; \
+	echo 'lint: api'; \
+	$(BIN)/buf lint || status=1; \
+	before=; \
+	for commit in $$(git log --format=%H -- $(PROTOS) 2>/dev/null); do \
+		if ! git diff --quiet "$$commit" -- $(PROTOS); then before=$$commit; break; fi; \
+	done; \
+	if [ -n "$$before" ]; then \
+		echo "breaking: api against $$(git log -1 --format='%h (%s)' "$$before")"; \
+		earlier=$$(mktemp -d); trap 'rm -rf "$$earlier"' EXIT; \
+		git archive "$$before" api | tar -x -C "$$earlier"; \
+		$(BIN)/buf breaking --against "$$earlier/api" || status=1; \
+	else \
+		echo 'breaking: git knows no other version of api to compare with'; \
+	fi; \
 	exit $$status
 
 # The fuzzer takes one target at a time. What it finds is written to
@@ -134,23 +156,25 @@ bench: ## Run benchmarks into bin/bench.txt; compare with OLD= (BENCH=, COUNT=, 
 generate: ## Regenerate what is generated; nothing to commit if it was current
 	PATH="$(BIN):$$PATH" go generate ./...
 
-# Tools are pinned in test/tools, a module of its own so that their needs never
-# become the product's. A tool is built anew when its stamp, named after the
-# pins and the Go version, is missing; building golangci-lint takes minutes.
+# Tools are pinned in test/tools, and buf in a module below it, so that their needs
+# never become the product's or each other's. A tool is built anew when its stamp,
+# named after the pins and the Go version, is missing; building one takes minutes.
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 BENCHSTAT     := golang.org/x/perf/cmd/benchstat
-PINS = $(shell { cat test/tools/go.mod test/tools/go.sum; go env GOVERSION GOOS GOARCH; } | cksum | cut -d ' ' -f 1)
+BUF           := github.com/bufbuild/buf/cmd/buf
+PINS = $(shell { cat $(1)/go.mod $(1)/go.sum; go env GOVERSION GOOS GOARCH; } | cksum | cut -d ' ' -f 1)
 
-.PHONY: tool-golangci-lint tool-benchstat
-tool-golangci-lint: ; @$(call tool,golangci-lint,$(GOLANGCI_LINT))
-tool-benchstat: ; @$(call tool,benchstat,$(BENCHSTAT))
+.PHONY: tool-golangci-lint tool-benchstat tool-buf
+tool-golangci-lint: ; @$(call tool,golangci-lint,$(GOLANGCI_LINT),test/tools)
+tool-benchstat: ; @$(call tool,benchstat,$(BENCHSTAT),test/tools)
+tool-buf: ; @$(call tool,buf,$(BUF),test/tools/buf)
 
 define tool
-stamp=$(BIN)/.$(1)-$(PINS); \
+stamp=$(BIN)/.$(1)-$(call PINS,$(3)); \
 if ! [ -e $$stamp ] || ! [ -x $(BIN)/$(1) ]; then \
 	echo "building $(1), once for these pins"; \
 	mkdir -p $(BIN); rm -f $(BIN)/.$(1)-*; \
-	GOWORK=off GOBIN=$(BIN) go -C test/tools install -ldflags='-s -w' $(2); \
+	GOWORK=off GOBIN=$(BIN) go -C $(3) install -ldflags='-s -w' $(2); \
 	touch $$stamp; \
 fi
 endef

@@ -31,7 +31,7 @@ func large(n, size int) model.Record {
 // one falls behind the history, so it is reset once it reads, and ends with the same records.
 func TestWatchOfACrowdWithOneSlowReader(t *testing.T) {
 	t.Parallel()
-	const readers, commits, history = 1000, 8, 3
+	const readers, commits, history = 1000, 12, 1
 	r := newRig(t, setup{sources: []string{"files"}, store: store.Config{History: history}})
 	r.commit(service("files", "reviews"))
 	slow := r.watch(&api.WatchListRequest{})
