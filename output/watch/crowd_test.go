@@ -125,7 +125,7 @@ func TestWatchEndsAStalledSnapshot(t *testing.T) {
 	for {
 		if _, err := w.stream.Recv(); err != nil {
 			if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "read faster") {
-				t.Errorf("the slow reader is told %v", err)
+				t.Errorf("the slow reader is sent %v", err)
 			}
 			return
 		}
