@@ -411,10 +411,9 @@ func TestTokensAreMountedOnlyWhereNeeded(t *testing.T) {
 	}
 }
 
-// Sinks of MCP have a port, which only peers reach that the values name.
-func TestMCPHasAPortAndAPolicy(t *testing.T) {
+// Sinks of MCP and readers of records have ports, which only peers reach that the values name.
+func TestOutputsHavePortsAndPolicies(t *testing.T) {
 	t.Parallel()
-	const mcp = bridge + "  outputs: {mcp: {listen: ':15013', insecure: true}}\n"
 	ports := func(values string) (service, policy string) {
 		o := render(t, values)
 		for _, p := range get[corev1.Service](t, o, "Service bridge").Spec.Ports {
@@ -425,11 +424,14 @@ func TestMCPHasAPortAndAPolicy(t *testing.T) {
 		}
 		return service, policy
 	}
-	if service, policy := ports(mcp); service != "grpc-mcp=15013 " || policy != "admin " {
-		t.Errorf("the service has %q, the policy allows %q", service, policy)
-	}
-	if _, policy := ports(mcp + "networkPolicy: {mcpFrom: [{podSelector: {}}]}\n"); policy != "admin grpc-mcp " {
-		t.Errorf("the policy allows %q", policy)
+	for output, port := range map[string]string{"mcp": "15013", "watch": "15020"} {
+		values := bridge + "  outputs: {" + output + ": {listen: ':" + port + "', insecure: true}}\n"
+		if service, policy := ports(values); service != "grpc-"+output+"="+port+" " || policy != "admin " {
+			t.Errorf("%s: the service has %q, the policy allows %q", output, service, policy)
+		}
+		if _, policy := ports(values + "networkPolicy: {" + output + "From: [{podSelector: {}}]}\n"); policy != "admin grpc-"+output+" " {
+			t.Errorf("%s: the policy allows %q", output, policy)
+		}
 	}
 }
 

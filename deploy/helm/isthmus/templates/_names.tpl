@@ -87,6 +87,15 @@ An output is on if it is named with anything but null.
 {{- end -}}
 {{- end -}}
 
+{{/* The port that readers of records connect to; empty without one. */}}
+{{- define "isthmus.watchPort" -}}
+{{- with (fromYaml (include "isthmus.config" .)).outputs.watch -}}
+{{- if and .listen (not (hasPrefix "unix:" .listen)) -}}
+{{ regexFind "[0-9]+$" .listen }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The rules that a source of kind kubernetes needs beside those of the core group. */}}
 {{- define "isthmus.reads" }}
 - apiGroups: [discovery.k8s.io]
