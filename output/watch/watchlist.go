@@ -102,8 +102,7 @@ func pull(ctx context.Context, watch iter.Seq2[model.Batch, error]) (<-chan mode
 
 // statusOf returns the status of a watch that has failed.
 func statusOf(err error) error {
-	var epoch *store.EpochError
-	if errors.As(err, &epoch) {
+	if _, ok := errors.AsType[*store.EpochError](err); ok {
 		return grpcstatus.Error(codes.FailedPrecondition, "not_older_than: "+err.Error())
 	}
 	return grpcstatus.FromContextError(err).Err()
