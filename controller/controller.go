@@ -1,14 +1,11 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // Outcome is the outcome of reconciling a key without an error.
@@ -31,7 +28,7 @@ type Gate struct {
 	Open <-chan struct{} // closed once it is met
 }
 
-// Config configures a controller.
+// Config configures a controller. Gates may be empty.
 type Config[K comparable] struct {
 	// Reconcile brings a key to its desired state. It is called by several workers,
 	// but never twice at a time for one key. It returns soon after ctx ends.
@@ -39,16 +36,9 @@ type Config[K comparable] struct {
 	// Workers is the number of keys that are reconciled at the same time.
 	Workers int
 	Gates   []Gate
-	// Backoff bounds the wait of a failed key. The default is 125 ms to 30 s.
-	Backoff wait.Backoff
-	// Outage bounds the wait after a [Temporary] failure. The default is 125 ms to 3 s.
-	Outage wait.Backoff
 	// Permit takes a permit for one throttled key, or returns when there may be one. It
-	// must not block. Without it, every throttled key is admitted at once.
+	// must not block.
 	Permit func(now time.Time) (ok bool, at time.Time)
-	// ViewWait bounds the wait for the view after a write. The default is 10 s. A key is
-	// reconciled again if the view does not show the write by then.
-	ViewWait time.Duration
 }
 
 // Controller reconciles keys. Make one with [New].
@@ -62,18 +52,7 @@ type Controller[K comparable] struct {
 
 // New returns a controller that reconciles nothing before it is run.
 func New[K comparable](c Config[K]) *Controller[K] {
-	if c.Backoff == (wait.Backoff{}) {
-		c.Backoff = wait.Backoff{Min: 125 * time.Millisecond, Max: 30 * time.Second}
-	}
-	if c.Outage == (wait.Backoff{}) {
-		c.Outage = wait.Backoff{Min: 125 * time.Millisecond, Max: 3 * time.Second}
-	}
-	if c.Permit == nil {
-		c.Permit = func(time.Time) (bool, time.Time) { return true, time.Time{} }
-	}
-	c.Workers = max(c.Workers, 1)
-	c.ViewWait = cmp.Or(c.ViewWait, 10*time.Second)
-	return &Controller[K]{config: c, wake: make(chan struct{}, 1), queue: newQueue[K](c.Backoff, c.Outage, c.ViewWait)}
+	return &Controller[K]{config: c, wake: make(chan struct{}, 1), queue: newQueue[K]()}
 }
 
 // Add adds keys to reconcile.

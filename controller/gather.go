@@ -43,7 +43,7 @@ func (g *Gatherer[K]) Add(keys ...K) {
 	}
 }
 
-// Run delivers until ctx ends. Undelivered changes stay for the next run.
+// Run delivers until ctx ends. A gatherer is run once.
 // Cases: ctx ends; an earlier due time; the end of a burst.
 func (g *Gatherer[K]) Run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)

@@ -116,23 +116,3 @@ func TestWhatComesDuringADeliveryIsInTheNext(t *testing.T) {
 		d.check(t, "1s [a]", "1m1s [a b]")
 	})
 }
-
-func TestWhatIsUndeliveredAtTheEndWaitsForTheNextRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &deliveries{start: time.Now()}
-		g := NewGatherer(usual.Due, d.take)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); g.Run(ctx) }()
-		g.Add("a")
-		synctest.Wait()
-		cancel()
-		<-ended
-		ctx, cancel = context.WithCancel(t.Context())
-		go g.Run(ctx)
-		time.Sleep(time.Minute)
-		cancel()
-		synctest.Wait()
-		d.check(t, "1s [a]")
-	})
-}

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // metered gives one permit a second.
@@ -78,7 +76,7 @@ func TestWhatIsUrgentIsPermittedFirst(t *testing.T) {
 // However many removals come, a label is written in the end.
 func TestUrgencyStarvesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := newQueue[int](wait.Backoff{Min: time.Second, Max: time.Minute}, wait.Backoff{Min: time.Second, Max: time.Second}, time.Second)
+		q := newQueue[int]()
 		now := time.Unix(0, 0)
 		throttled := func(key int, u Urgency) {
 			q.add(key, High, now)

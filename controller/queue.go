@@ -3,8 +3,6 @@ package controller
 import (
 	"container/heap"
 	"time"
-
-	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // Priority orders the keys that wait for a worker.
@@ -19,6 +17,9 @@ const (
 // fairness is the number of High keys in a row after which a Low key goes first. So a
 // system that always changes is still repaired.
 const fairness = 16
+
+// viewWait bounds the wait for the view after a write. Then the key is reconciled again.
+const viewWait = 10 * time.Second
 
 // phase is the phase of a key in the queue.
 type phase int
@@ -66,10 +67,6 @@ func (p position[K]) void() bool { return p.entry.ticket != p.ticket }
 
 // queue decides which key is reconciled when. It has one owner, which passes in the time.
 type queue[K comparable] struct {
-	backoff  wait.Backoff
-	outage   wait.Backoff  // after temporary failures
-	viewWait time.Duration // the longest wait for the view
-
 	entries map[K]*entry[K]
 	ready   [High + 1][]position[K]
 	timed   timeline[K]
@@ -77,9 +74,7 @@ type queue[K comparable] struct {
 	permits permits[K]
 }
 
-func newQueue[K comparable](b, outage wait.Backoff, viewWait time.Duration) *queue[K] {
-	return &queue[K]{backoff: b, outage: outage, viewWait: viewWait, entries: map[K]*entry[K]{}}
-}
+func newQueue[K comparable]() *queue[K] { return &queue[K]{entries: map[K]*entry[K]{}} }
 
 // add adds a key to reconcile.
 func (q *queue[K]) add(key K, p Priority, now time.Time) {
@@ -197,7 +192,7 @@ func (q *queue[K]) done(key K, o Outcome, err error, random float64, now time.Ti
 	switch {
 	case o.Await != nil:
 		e.await = o.Await
-		q.delay(e, awaiting, now.Add(q.viewWait))
+		q.delay(e, awaiting, now.Add(viewWait))
 	case e.changed:
 		q.repeat(e)
 	case e.unfinished:
@@ -215,7 +210,7 @@ func (q *queue[K]) failed(e *entry[K], err error, random float64, now time.Time)
 		e.failedSince = now
 	}
 	e.err = err
-	after, fixed := q.pause(e, err, random)
+	after, fixed := pause(err, e.failures, random)
 	outdated := e.changed && e.changedPriority == High && !fixed && e.failures == 1
 	e.changed = false
 	if outdated { // it failed for a desired state that has changed
@@ -224,18 +219,6 @@ func (q *queue[K]) failed(e *entry[K], err error, random float64, now time.Time)
 	}
 	q.delay(e, delayed, now.Add(after))
 	e.fixed = fixed
-}
-
-// pause returns the wait of a failed key, and whether it is fixed.
-func (q *queue[K]) pause(e *entry[K], err error, random float64) (after time.Duration, fixed bool) {
-	backoff := q.backoff
-	if isTemporary(err) {
-		backoff = q.outage
-	}
-	if asked, ok := retryAfter(err); ok {
-		return max(asked, q.outage.Min), true // a Retry without a wait must not become a busy loop
-	}
-	return backoff.After(e.failures, random), false
 }
 
 // awaited returns the condition that a key awaits, with its ticket; nil if it awaits none.

@@ -6,15 +6,13 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // Whatever happens to it, the queue loses no change: every key is reconciled
 // after the last time it was added, and never twice at once.
 func TestQueueLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := newQueue[int](wait.Backoff{Min: time.Second, Max: 10 * time.Second}, wait.Backoff{Min: time.Second, Max: 3 * time.Second}, 3*time.Second)
+		q := newQueue[int]()
 		now := time.Unix(0, 0)
 		added, taken := map[int]int{}, map[int]int{} // by step
 		running := map[int]bool{}

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // system is what a controller under test writes to: it notes which key was
@@ -149,7 +147,7 @@ func TestFailingKeyBacksOffAlone(t *testing.T) {
 func TestChangeCutsTheWaitShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &system{}
-		c := started(t, s, func(c *Config[string]) { c.Backoff = wait.Backoff{Min: time.Hour, Max: time.Hour} })
+		c := started(t, s, nil)
 		s.set("bad", func(context.Context) (Outcome, error) { return Outcome{}, errors.New("no") })
 		s.set("timed", func(context.Context) (Outcome, error) {
 			return Outcome{}, &Retry{errors.New("overloaded"), 7 * time.Second}
@@ -166,10 +164,14 @@ func TestChangeCutsTheWaitShort(t *testing.T) {
 		if s.done() != "bad timed bad" {
 			t.Fatalf("reconciled %q", s.done())
 		}
-		time.Sleep(7 * time.Second)
+		time.Sleep(7*time.Second - time.Millisecond)
+		if tries := strings.Count(s.done(), "timed"); tries != 1 {
+			t.Errorf("%d tries before the time that was asked for", tries)
+		}
+		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if s.done() != "bad timed bad timed" {
-			t.Errorf("reconciled %q after the time that was asked for", s.done())
+		if tries := strings.Count(s.done(), "timed"); tries != 2 {
+			t.Errorf("%d tries at the time that was asked for", tries)
 		}
 	})
 }
@@ -235,7 +237,7 @@ func TestLiveChangeOvertakesTheStart(t *testing.T) {
 
 // A system that never comes to rest is still looked at as a whole.
 func TestSteadyChangeDoesNotStarveTheStart(t *testing.T) {
-	q := newQueue[int](wait.Backoff{Min: time.Second, Max: time.Minute}, wait.Backoff{Min: time.Second, Max: time.Second}, time.Second)
+	q := newQueue[int]()
 	now := time.Unix(0, 0)
 	q.add(-1, Low, now)
 	for i := range 100 {
@@ -286,12 +288,12 @@ func TestKeyWaitsForTheViewAfterAWrite(t *testing.T) {
 func TestWaitForTheViewIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &system{}
-		c := started(t, s, func(c *Config[string]) { c.ViewWait = 5 * time.Second })
+		c := started(t, s, nil)
 		s.set("a", func(context.Context) (Outcome, error) { return Outcome{Await: func() bool { return false }}, nil })
 		c.Add(High, "a")
 		synctest.Wait()
 		c.Add(High, "a")
-		time.Sleep(6 * time.Second)
+		time.Sleep(viewWait + time.Second)
 		if s.done() != "a a" {
 			t.Errorf("reconciled %q", s.done())
 		}
@@ -303,7 +305,7 @@ func TestWaitForTheViewIsBounded(t *testing.T) {
 func TestWriteThatIsNeverSeenIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &system{}
-		c := started(t, s, func(c *Config[string]) { c.ViewWait = 5 * time.Second })
+		c := started(t, s, nil)
 		wrote := 0
 		s.set("a", func(context.Context) (Outcome, error) {
 			if wrote++; wrote > 2 {
