@@ -28,14 +28,17 @@ type Gate struct {
 	Open <-chan struct{} // closed once it is met
 }
 
-// Config configures a controller. Gates may be empty.
+// Config configures a controller. Every field is required.
 type Config[K comparable] struct {
+	// Gates are open once everything that a reconciler reads has been listed. Keys then
+	// returns every key with a desired or an actual state. It is called once.
+	Gates []Gate
+	Keys  func() []K
 	// Reconcile brings a key to its desired state. It is called by several workers,
 	// but never twice at a time for one key. It returns soon after ctx ends.
 	Reconcile func(ctx context.Context, key K) (Outcome, error)
 	// Workers is the number of keys that are reconciled at the same time.
 	Workers int
-	Gates   []Gate
 	// Permit takes a permit for one throttled key, or returns when there may be one. It
 	// must not block.
 	Permit func(now time.Time) (ok bool, at time.Time)
@@ -46,8 +49,11 @@ type Controller[K comparable] struct {
 	config Config[K]
 	wake   chan struct{} // holds a token when the queue has changed
 
-	mu    sync.Mutex // guards queue; never held across a call
-	queue *queue[K]
+	mu     sync.Mutex // guards the rest; never held across a call
+	queue  *queue[K]
+	began  time.Time // when Run was called
+	primed bool      // every gate is open
+	filled bool      // and the keys of the start are in the queue
 }
 
 // New returns a controller that reconciles nothing before it is run.
@@ -55,12 +61,15 @@ func New[K comparable](c Config[K]) *Controller[K] {
 	return &Controller[K]{config: c, wake: make(chan struct{}, 1), queue: newQueue[K]()}
 }
 
-// Add adds keys to reconcile.
+// Add adds keys to reconcile. Before every gate is open it does nothing, because
+// [Config.Keys] returns these keys, too.
 func (c *Controller[K]) Add(p Priority, keys ...K) {
 	now := time.Now()
 	c.mu.Lock()
-	for _, key := range keys {
-		c.queue.add(key, p, now)
+	if c.primed {
+		for _, key := range keys {
+			c.queue.add(key, p, now)
+		}
 	}
 	c.mu.Unlock()
 	c.notify()
@@ -88,15 +97,11 @@ func (c *Controller[K]) notify() {
 	}
 }
 
-// Run waits until every gate is open, and reconciles keys until ctx ends. It returns when
-// every reconciler has returned. A controller is run once.
+// Run waits until every gate is open, and reconciles keys until ctx ends, beginning with
+// [Config.Keys]. It returns when every reconciler has returned. A controller is run once.
 func (c *Controller[K]) Run(ctx context.Context) {
-	for _, gate := range c.config.Gates {
-		select {
-		case <-ctx.Done():
-			return
-		case <-gate.Open:
-		}
+	if !c.prime(ctx) {
+		return
 	}
 	work := make(chan job[K])
 	var workers sync.WaitGroup
@@ -106,6 +111,29 @@ func (c *Controller[K]) Run(ctx context.Context) {
 	c.schedule(ctx, work)
 	close(work)
 	workers.Wait()
+}
+
+// prime waits until every gate is open, and adds the keys of the start; false means that ctx
+// ended first. Changes count from before the keys are read, so that none is missed.
+func (c *Controller[K]) prime(ctx context.Context) bool {
+	c.mu.Lock()
+	c.began = time.Now()
+	c.mu.Unlock()
+	for _, gate := range c.config.Gates {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-gate.Open:
+		}
+	}
+	c.mu.Lock()
+	c.primed = true
+	c.mu.Unlock()
+	c.Add(Low, c.config.Keys()...)
+	c.mu.Lock()
+	c.filled = true
+	c.mu.Unlock()
+	return true
 }
 
 // job is a key for a worker, with its permit.
@@ -176,8 +204,10 @@ func (c *Controller[K]) work(ctx context.Context, work <-chan job[K]) {
 
 // Status is the status of a controller.
 type Status[K comparable] struct {
-	// Missing names the gates that are not open.
-	Missing []string
+	// Missing names the gates that are not open, and after them the list of [Config.Keys].
+	// MissingSince is since when the controller waits for these.
+	Missing      []string
+	MissingSince time.Time
 	// Length counts the keys that are not reconciled. Oldest is when the oldest of them was
 	// added; zero if there is none.
 	Length int
@@ -202,15 +232,11 @@ type Failure[K comparable] struct {
 // Status returns the status.
 func (c *Controller[K]) Status() Status[K] {
 	s := Status[K]{Throttled: map[Urgency]int{}}
-	for _, gate := range c.config.Gates {
-		select {
-		case <-gate.Open:
-		default:
-			s.Missing = append(s.Missing, gate.Name)
-		}
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.filled {
+		s.Missing, s.MissingSince = c.missing(), c.began
+	}
 	for _, e := range c.queue.entries {
 		if e.phase == delayed && e.err == nil || e.phase == awaiting && !e.changed {
 			continue // reconciled, as far as is known
@@ -231,6 +257,21 @@ func (c *Controller[K]) Status() Status[K] {
 	}
 	slices.SortFunc(s.Failing, func(a, b Failure[K]) int { return a.Since.Compare(b.Since) })
 	return s
+}
+
+// missing names the gates that are not open, or otherwise the list of keys.
+func (c *Controller[K]) missing() (names []string) {
+	for _, gate := range c.config.Gates {
+		select {
+		case <-gate.Open:
+		default:
+			names = append(names, gate.Name)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{"the list of keys"}
+	}
+	return names
 }
 
 // earlier returns the earlier of two times; a may be unset.

@@ -3,8 +3,11 @@
 //
 // The queue holds keys, never payloads. A reconciler is called with a key, and looks up the
 // desired and the actual state itself. A key is in the queue once, however often it is
-// added. A failed key is retried with growing backoff, and no other key waits for it. The
-// keys of the start are added with [Low] priority, so that live changes overtake them.
+// added. A failed key is retried with growing backoff, and no other key waits for it.
+//
+// No reconciler runs before every [Gate] is open. Then [Config.Keys] returns the keys of the
+// start. They have [Low] priority, so that live changes overtake them. Changes of earlier
+// times are dropped: these keys include them. [Status] names the gates that are missing.
 //
 // Permits bound the work, such as the writes per second. A key without a permit is
 // throttled: it waits for one, the most urgent key first. See [Config.Permit],
@@ -13,8 +16,8 @@
 //
 // After a write, a key waits until the reconciler's view of the other system shows the
 // write. So no decision is based on a view that is known to be stale. If the view does not
-// show it in time, the key is reconciled again. No reconciler runs before every [Gate] is
-// open, and [Controller.Run] returns only when every reconciler has returned.
+// show it in time, the key is reconciled again. [Controller.Run] returns only when every
+// reconciler has returned.
 //
 // A [Gatherer] before the queue turns a burst of changes into one delivery.
 //

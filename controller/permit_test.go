@@ -47,8 +47,9 @@ func TestWhatIsUrgentIsPermittedFirst(t *testing.T) {
 			s.does[key] = s.once(Urgent)
 		}
 		s.does["live"], s.does["removal"], s.does["label"] = s.once(Urgent), s.once(MostUrgent), s.once(Routine)
-		c := started(t, s, func(c *Config[string]) { c.Permit = metered() })
-		c.Add(Low, initial...)
+		c := started(t, s, func(c *Config[string]) {
+			c.Permit, c.Keys = metered(), func() []string { return initial }
+		})
 		time.Sleep(10500 * time.Millisecond)
 		began := time.Now()
 		c.Add(High, "label", "live", "removal")

@@ -44,13 +44,22 @@ func (s *system) set(key string, do func(context.Context) (Outcome, error)) {
 	s.does[key] = do
 }
 
-// started runs a controller of one worker until the test ends.
+// plain is the configuration of a controller of one worker, which begins without keys.
+func plain(s *system) Config[string] {
+	return Config[string]{
+		Reconcile: s.reconcile, Workers: 1, Keys: func() []string { return nil },
+		Permit: func(time.Time) (bool, time.Time) { return true, time.Time{} },
+	}
+}
+
+// started runs a controller until the test ends. It returns once the gates that are open
+// have been passed.
 func started(t *testing.T, s *system, adapt func(*Config[string])) *Controller[string] {
 	t.Helper()
 	if s.does == nil {
 		s.does = map[string]func(context.Context) (Outcome, error){}
 	}
-	config := Config[string]{Reconcile: s.reconcile, Workers: 1}
+	config := plain(s)
 	if adapt != nil {
 		adapt(&config)
 	}
@@ -59,29 +68,57 @@ func started(t *testing.T, s *system, adapt func(*Config[string])) *Controller[s
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
+	synctest.Wait()
 	return c
 }
 
-// Rule 1: nothing is reconciled before everything it depends on is known.
+// Rule 1: nothing is reconciled, and no change counts, before everything that a reconciler
+// depends on is known. The keys of the start are then asked for, once.
 func TestNothingRunsBeforeEveryGateIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalog, listing := make(chan struct{}), make(chan struct{})
-		s := &system{}
-		c := started(t, s, func(c *Config[string]) { c.Gates = []Gate{{"the catalog", catalog}, {"the listing", listing}} })
-		c.Add(High, "a")
+		s, asked, began := &system{}, 0, time.Now()
+		c := started(t, s, func(c *Config[string]) {
+			c.Gates = []Gate{{"the catalog", catalog}, {"the listing", listing}}
+			c.Keys = func() []string { asked++; return []string{"a", "b"} }
+		})
+		c.Add(High, "b", "of a half-filled view")
 		time.Sleep(time.Hour)
-		if diff := cmp.Diff([]string{"the catalog", "the listing"}, c.Status().Missing); diff != "" || s.done() != "" {
+		status := c.Status()
+		if diff := cmp.Diff([]string{"the catalog", "the listing"}, status.Missing); diff != "" || s.done() != "" || asked > 0 {
 			t.Fatalf("reconciled %q; missing (-want +got):\n%s", s.done(), diff)
+		}
+		if status.Length != 0 || !status.MissingSince.Equal(began) {
+			t.Errorf("%d keys wait, missing since %s", status.Length, status.MissingSince)
 		}
 		close(listing)
 		synctest.Wait()
-		if got := c.Status().Missing; !slices.Equal(got, []string{"the catalog"}) || s.done() != "" {
+		if got := c.Status().Missing; !slices.Equal(got, []string{"the catalog"}) || s.done() != "" || asked > 0 {
 			t.Fatalf("reconciled %q with %v missing", s.done(), got)
 		}
 		close(catalog)
 		synctest.Wait()
-		if s.done() != "a" {
-			t.Errorf("reconciled %q, want a", s.done())
+		if status := c.Status(); s.done() != "a b" || asked != 1 || !status.MissingSince.IsZero() {
+			t.Errorf("reconciled %q, want a b; the keys were asked for %d times; status %+v", s.done(), asked, status)
+		}
+	})
+}
+
+// Rule 1: a change that comes while the keys of the start are read is not lost.
+func TestChangeWhileTheStartIsReadCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, read := &system{}, make(chan struct{})
+		c := started(t, s, func(c *Config[string]) {
+			c.Keys = func() []string { <-read; return []string{"a"} }
+		})
+		c.Add(High, "new")
+		if got := c.Status().Missing; !slices.Equal(got, []string{"the list of keys"}) {
+			t.Errorf("missing: %q", got)
+		}
+		close(read)
+		synctest.Wait()
+		if s.done() != "new a" {
+			t.Errorf("reconciled %q", s.done())
 		}
 	})
 }
@@ -185,9 +222,10 @@ func TestRunWaitsForWhatIsUnderWay(t *testing.T) {
 			time.Sleep(time.Minute) // it does not hurry
 			return Outcome{}, ctx.Err()
 		}
-		c := New(Config[string]{Reconcile: s.reconcile, Workers: 3})
+		config := plain(s)
+		config.Workers, config.Keys = 3, func() []string { return []string{"slow"} }
+		c := New(config)
 		ctx, lose := context.WithCancel(t.Context())
-		c.Add(High, "slow")
 		ended := make(chan struct{})
 		go func() { defer close(ended); c.Run(ctx) }()
 		synctest.Wait()
@@ -216,8 +254,7 @@ func TestLiveChangeOvertakesTheStart(t *testing.T) {
 			initial = append(initial, key)
 			s.does[key] = func(context.Context) (Outcome, error) { time.Sleep(time.Second); return Outcome{}, nil }
 		}
-		c := started(t, s, nil)
-		c.Add(Low, initial...)
+		c := started(t, s, func(c *Config[string]) { c.Keys = func() []string { return initial } })
 		time.Sleep(1500 * time.Millisecond) // b is under way, c was handed out
 		c.Add(High, "new", "z")
 		time.Sleep(4 * time.Second)

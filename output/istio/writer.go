@@ -232,24 +232,16 @@ func (w *Writer) Run(ctx context.Context) {
 func (w *Writer) write(ctx context.Context) {
 	w.written.Begin()
 	defer w.planner.EndTerm()
-	filled := make(chan struct{})
 	term := controller.New(controller.Config[object.Key]{
+		Gates:     w.gates(),
+		Keys:      w.keys,
 		Reconcile: w.reconcile,
 		Workers:   workers,
 		Permit:    w.remote.Permit,
-		Gates:     append(w.gates(), controller.Gate{Name: "the list of objects", Open: filled}),
 	})
 	w.term.Store(term)
 	defer w.term.Store(nil)
-	var filling sync.WaitGroup
-	filling.Go(func() {
-		if w.waitPrimed(ctx) {
-			term.Add(controller.Low, w.keys()...)
-			close(filled)
-		}
-	})
 	term.Run(ctx)
-	filling.Wait()
 }
 
 // workers is the number of keys written at a time. The API server answers within some

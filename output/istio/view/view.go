@@ -29,6 +29,7 @@ import (
 type View struct {
 	*observed.Objects
 	kinds   map[object.Kind]cache.SharedIndexInformer
+	told    map[object.Kind]cache.ResourceEventHandlerRegistration
 	retired map[object.Kind]*missing // of the kinds that are no longer written
 	marks   map[string]string        // of our objects
 	changed func(old, now any)       // entries of a store, of which one may be nil
@@ -43,7 +44,8 @@ type View struct {
 // owners are followed.
 func New(target *rest.Config, instance string, kinds, retired []object.Kind, log *slog.Logger, changed func(old, now any)) (*View, error) {
 	v := &View{
-		Objects: &observed.Objects{Stores: map[object.Kind]cache.Indexer{}}, kinds: map[object.Kind]cache.SharedIndexInformer{}, retired: map[object.Kind]*missing{},
+		Objects: &observed.Objects{Stores: map[object.Kind]cache.Indexer{}}, kinds: map[object.Kind]cache.SharedIndexInformer{},
+		told: map[object.Kind]cache.ResourceEventHandlerRegistration{}, retired: map[object.Kind]*missing{},
 		marks: object.Marks(instance), changed: changed,
 	}
 	for _, kind := range retired {
@@ -83,7 +85,7 @@ func (v *View) follow(kind object.Kind, informer cache.SharedIndexInformer) erro
 	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(err) }); err != nil {
 		return err
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	told, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { v.changed(nil, o) },
 		UpdateFunc: v.changed,
 		DeleteFunc: func(o any) {
@@ -93,7 +95,7 @@ func (v *View) follow(kind object.Kind, informer cache.SharedIndexInformer) erro
 			v.changed(o, nil)
 		},
 	})
-	v.kinds[kind], v.Stores[kind] = informer, informer.GetIndexer()
+	v.kinds[kind], v.told[kind], v.Stores[kind] = informer, told, informer.GetIndexer()
 	return err
 }
 
@@ -138,7 +140,8 @@ func (v *View) Run(ctx context.Context) {
 	informers.Wait()
 }
 
-// listed returns a channel that is closed once a kind has been listed.
+// listed returns a channel that is closed once a kind has been listed, and its listed objects
+// have been reported as changed. So a report after that is of a later change.
 func (v *View) listed(kind object.Kind) <-chan struct{} {
-	return v.kinds[kind].HasSyncedChecker().Done()
+	return v.told[kind].HasSyncedChecker().Done()
 }
