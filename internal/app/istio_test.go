@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,43 @@ func TestDefectREverythingCanBeSeen(t *testing.T) {
 			}
 			if time.Now().After(deadline) {
 				t.Errorf("%s does not say %q:\n%s", path, lacks, text)
+				break
+			}
+		}
+	}
+}
+
+// A listing that the API server does not answer is named by the writer, by readiness and by
+// the status, and since when it is waited for.
+func TestMissingListingIsShown(t *testing.T) {
+	t.Parallel()
+	api := kubeapi.New()
+	t.Cleanup(api.Close)
+	listing := make(chan struct{})
+	api.Before(func(_, path string) {
+		if strings.HasSuffix(path, "/serviceentries") {
+			<-listing
+		}
+	})
+	a, err := New(t.Context(), setUp(t, api), "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, a)
+	t.Cleanup(func() { close(listing) }) // before the application is stopped
+	const missing = "not known yet: the API server's listing of serviceentries"
+	for path, want := range map[string]*regexp.Regexp{
+		"/api/v1/writers": regexp.MustCompile(`"state": "waiting",\s+"reason": "` + missing + `",\s+"age": "[\d.]+m?s"`),
+		"/readyz?verbose": regexp.MustCompile(`warning: output istio: nothing is written yet: ` + missing + `, for [\d.]+m?s; next: `),
+		"/api/v1/status":  regexp.MustCompile(missing),
+	} {
+		for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+			text := look(t, a, path)
+			if want.MatchString(text) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("%s does not say %s:\n%s", path, want, text)
 				break
 			}
 		}

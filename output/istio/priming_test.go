@@ -1,17 +1,119 @@
 package istio
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/controller"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
+
+// waitsFor checks that a writer waits, for how long, and that the reason ends with the
+// missing facts.
+func waitsFor(t *testing.T, w *Writer, age, missing string) {
+	t.Helper()
+	state := opened{w}.Report().Writer
+	if state.State != "waiting" || state.Reason != "not known yet: "+missing || state.Age != age {
+		t.Errorf("state %s for %s: %s", state.State, state.Age, state.Reason)
+	}
+}
+
+// Nothing is written before both the catalog and the API server's objects are known. Until
+// then the writer names the missing ones, with an age. The watch that listed the objects
+// goes on.
+func TestNothingIsWrittenBeforeCatalogAndListing(t *testing.T) {
+	t.Parallel()
+	for name, adapt := range map[string]func(*Config, *Options){"alone": nil, "elected": elected} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { prime(t, adapt) })
+		})
+	}
+}
+
+// entryWrites counts the writes to ServiceEntries so far.
+func entryWrites(api *kubeapi.Piped) int { return len(writesTo(api.Server, "/serviceentries/")) }
+
+func prime(t *testing.T, adapt func(*Config, *Options)) {
+	api, r := piped(t), newRegistry("sc")
+	r.say(shop.Service("sc", "old.example"), shop.Service("sc", "a.example"))
+	r.listed("sc")
+	first := startAt(t, api.Config(), r, nil)
+	for _, host := range []string{"old.example", "a.example"} {
+		within(t, time.Minute, "the objects of an earlier run", hasAddresses(api.Server, host, ""))
+	}
+	first.stop()
+	before := entryWrites(api)
+
+	listing := make(chan struct{})
+	list := sync.OnceFunc(func() { close(listing) })
+	t.Cleanup(list)
+	var lists atomic.Int32
+	api.Before(func(verb, path string) {
+		if verb == http.MethodGet && strings.HasSuffix(path, "/serviceentries") {
+			lists.Add(1)
+			<-listing
+		}
+	})
+	w := unprimed(t, api, adapt)
+	time.Sleep(2 * time.Minute)
+	waitsFor(t, w, "2m0s", "the catalog, the API server's listing of serviceentries")
+
+	r.say(shop.NoService("sc", "old.example"), shop.Instance("sc", "a.example", "10.0.0.1"))
+	r.readers = append(r.readers, w)
+	w.Publish(r.snapshot(), catalog.Change{}, true)
+	r.say(shop.Instance("sc", "a.example", "10.0.0.2"))
+	r.say(shop.Instance("sc", "a.example", "10.0.0.3"))
+	time.Sleep(time.Minute)
+	waitsFor(t, w, "3m0s", "the API server's listing of serviceentries")
+	if n := entryWrites(api) - before; n > 0 || w.Status().Pending > 0 {
+		t.Fatalf("%d writes, and %d keys wait", n, w.Status().Pending)
+	}
+
+	list()
+	within(t, time.Minute, "the endpoints", hasAddresses(api.Server, "a.example", "10.0.0.1 10.0.0.2 10.0.0.3"))
+	within(t, time.Minute, "the service to go", hasAddresses(api.Server, "old.example", "no object"))
+	if n := entryWrites(api) - before; n != 2 {
+		t.Errorf("two objects differ, and there were %d writes", n)
+	}
+	asked := lists.Load()
+	api.Delete(entries + "a.example")
+	within(t, time.Minute, "the object to be restored", hasAddresses(api.Server, "a.example", "10.0.0.1 10.0.0.2 10.0.0.3"))
+	if again := lists.Load(); again != asked {
+		t.Errorf("%d more requests were needed to follow", again-asked)
+	}
+	if state := (opened{w}).Report().Writer; state.State != "writing" || state.Reason != "" || state.Age != "" {
+		t.Errorf("state %s for %s: %s", state.State, state.Age, state.Reason)
+	}
+}
+
+// unprimed runs a writer that no catalog was published to.
+func unprimed(t *testing.T, api *kubeapi.Piped, adapt func(*Config, *Options)) *Writer {
+	t.Helper()
+	c, o := quick(), Options{Instance: "test"}
+	if adapt != nil {
+		adapt(&c, &o)
+	}
+	w, err := newWriter(c, o, api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return w
+}
 
 // A live change is written before the objects that differ at the start, however many.
 func TestLiveChangeOvertakesTheObjectsOfTheStart(t *testing.T) {

@@ -24,13 +24,7 @@ func shape(s Status, now time.Time) *output.Writer {
 		LastWrite: s.LastWrite, Drift: s.Drift,
 		Writes: map[string]uint64{}, Failed: []output.WriteFailure{}, Held: []output.HeldObject{}, LeftOut: []output.Omission{},
 	}
-	w.State, w.Reason = stateOf(s)
-	switch {
-	case s.Trouble != "":
-		w.Since = s.TroubleSince
-	case s.Lease != "":
-		w.Since = s.LeaseSince
-	}
+	w.State, w.Reason, w.Since = stateOf(s)
 	w.Age = ageOf(now, w.Since)
 	w.Throttled, w.ThrottledAge, w.ThrottledReason = throttled(s), ageOf(now, s.ThrottledSince), whyThrottled(s)
 	for _, verb := range writes() {
@@ -53,18 +47,21 @@ func shape(s Status, now time.Time) *output.Writer {
 // writes returns the verbs that write.
 func writes() []plan.Verb { return []plan.Verb{plan.Create, plan.Update, plan.Delete} }
 
-func stateOf(s Status) (state, reason string) {
+// stateOf returns the state of a writer, its reason, and since when the reason holds.
+func stateOf(s Status) (state, reason string, since time.Time) {
 	switch {
 	case s.Trouble != "":
-		return output.WriterStale, s.Trouble + "; retried, and existing objects are kept"
+		return output.WriterStale, s.Trouble + "; retried, and existing objects are kept", s.TroubleSince
 	case !s.Leading && s.Lease != "":
-		return output.WriterWaiting, s.Lease + "; retried, and existing objects are kept"
+		return output.WriterWaiting, s.Lease + "; retried, and existing objects are kept", s.LeaseSince
 	case !s.Leading:
-		return output.WriterStandby, "another replica writes"
+		return output.WriterStandby, "another replica writes", time.Time{}
 	case len(s.Waiting) > 0:
-		return output.WriterWaiting, "not known yet: " + strings.Join(s.Waiting, ", ")
+		return output.WriterWaiting, "not known yet: " + strings.Join(s.Waiting, ", "), s.WaitingSince
+	case s.Lease != "":
+		return output.WriterWriting, s.Lease, s.LeaseSince
 	default:
-		return output.WriterWriting, s.Lease
+		return output.WriterWriting, "", time.Time{}
 	}
 }
 

@@ -14,8 +14,10 @@ type Status struct {
 	// unknown, or there is no election.
 	Leading bool
 	Leader  string
-	// Waiting lists the facts that must be known before the first write.
-	Waiting []string
+	// Waiting lists the facts that must be known before the first write. WaitingSince is
+	// since when this replica leads without them.
+	Waiting      []string
+	WaitingSince time.Time
 	// Trouble is why the API server cannot be followed; empty if it can.
 	Trouble      string
 	TroubleSince time.Time
@@ -55,7 +57,8 @@ func (w *Writer) Status() Status {
 	}
 	if term != nil {
 		t := term.Status()
-		s.Waiting, s.Pending, s.Oldest, s.Failing = t.Missing, t.Length, t.Oldest, t.Failing
+		s.Waiting, s.WaitingSince = t.Missing, t.MissingSince
+		s.Pending, s.Oldest, s.Failing = t.Length, t.Oldest, t.Failing
 		s.Throttled, s.ThrottledSince = t.Throttled, t.ThrottledSince
 	}
 	now := time.Now()
