@@ -16,7 +16,6 @@ type pace struct {
 	mu     sync.Mutex
 	tokens float64
 	at     time.Time // when tokens was correct
-	inline int       // waiters for a token outside of the queue
 }
 
 func newPace(qps float64, burst int) *pace {
@@ -47,8 +46,6 @@ func (p *pace) giveBack() {
 
 // Wait takes the right to one write, as soon as there is one.
 func (p *pace) Wait(ctx context.Context) error {
-	p.beside(1)
-	defer p.beside(-1)
 	for {
 		now := time.Now()
 		ok, at := p.take(now)
@@ -59,10 +56,4 @@ func (p *pace) Wait(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-func (p *pace) beside(more int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.inline += more
 }
