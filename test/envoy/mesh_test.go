@@ -70,7 +70,7 @@ func (m *mesh) connectTo(isthmuses []*isthmus, c proxy.Config) *proxy.Proxy {
 	for _, i := range isthmuses {
 		c.ControlPlanes = append(c.ControlPlanes, i.XDS)
 	}
-	c.Program, c.Isthmus, c.Dir, c.Namespace, c.Secrets = programs.envoy, programs.isthmus, m.Dir, shop, m.Secrets
+	c.Program, c.Isthmus, c.Dir, c.Namespace, c.Secrets = programs.envoy, programs.isthmus, m.Dir, cmp.Or(c.Namespace, shop), m.Secrets
 	c.Workload = cmp.Or(c.Workload, map[bool]string{true: "delta", false: "sotw"}[c.Delta])
 	ctx, cancel := context.WithTimeout(m.Context(), patience)
 	defer cancel()

@@ -12,9 +12,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
-// sharedHost is the host whose calls are divided, and namedHost is a second one with the same
-// backends, which Envoys resolve as names.
-const sharedHost, namedHost = "shared.example.com", "named.example.com"
+// The hosts whose calls are divided have the same backends. Envoys resolve those of namedHost as
+// names. The edge alone sees bareHost, for a sidecar would listen on its port, too.
+const sharedHost, namedHost, bareHost = "shared.example.com", "named.example.com", "bare.example.com"
+
+// gateways is the namespace of the edge.
+const gateways = "gateways"
 
 // divided is a mesh with hosts that two registries have. The backends of the second registry
 // are more, heavier, and in another region than the Envoys; the others are near.
@@ -22,6 +25,7 @@ type divided struct {
 	*mesh
 	HTTP, HTTP2, TCP, Named port   // at the sidecar
 	edgeHTTP                uint32 // at the edge
+	edgeTCP                 port   // of bareHost, and at the edge
 	old, next               []*backend
 	sidecar, endpoints      *proxy.Proxy
 	asked                   string // in the configuration
@@ -37,9 +41,10 @@ func divide(t *testing.T) *divided {
 	d.HTTP2 = port{Number: freePort(t), Name: "http2", Protocol: "HTTP2"}
 	d.TCP = port{Number: freePort(t), Name: "tcp", Protocol: "TCP"}
 	d.Named = port{Number: freePort(t), Name: "named", Protocol: "HTTP"}
+	d.edgeTCP = port{Number: freePort(t), Name: "bare", Protocol: "TCP"}
 	d.Others, d.Hold, d.Sources = newFolder(t), "share: 1", d.asked
-	d.Envoy = fmt.Sprintf(`edge: {ports: [{number: %d, hosts: [%s], localAddresses: allow}]},
-    defaults: {outlierDetection: {consecutive5xxErrors: 100}}`, d.edgeHTTP, sharedHost) // with which near endpoints come first
+	d.Envoy = fmt.Sprintf(`edge: {ports: [{number: %d, hosts: [%s], localAddresses: allow}, {number: %d, protocol: TCP, hosts: [%s], localAddresses: allow}]},
+    defaults: {outlierDetection: {consecutive5xxErrors: 100}}`, d.edgeHTTP, sharedHost, d.edgeTCP.Number, bareHost) // with which near endpoints come first
 	for n := range 2 {
 		d.old = append(d.old, startBackend(t, "old", fmt.Sprint("old-", n)))
 	}
@@ -50,7 +55,7 @@ func divide(t *testing.T) *divided {
 	d.Serve("")
 	near := []string{"--locality", "eu/a"}
 	d.sidecar = d.connectWith(proxy.Config{Delta: true, Workload: "sidecar", Listeners: true, Flags: near})
-	d.connectWith(proxy.Config{Workload: "edge", Workers: 2, Flags: near})
+	d.connectWith(proxy.Config{Workload: "edge", Namespace: gateways, Workers: 2, Flags: near})
 	d.endpoints = d.connectWith(proxy.Config{Delta: true, Workload: "endpoints", Workers: 4, ClustersOnly: true, Flags: near})
 	return d
 }
@@ -66,21 +71,24 @@ func (d *divided) write(f *folder, backends []*backend, locality string, weight 
 	d.Helper()
 	static := service{Spec: serviceSpec{Hosts: []string{sharedHost}, Resolution: "STATIC", Ports: []port{d.HTTP, d.HTTP2, d.TCP}}}
 	names := service{Spec: serviceSpec{Hosts: []string{namedHost}, Resolution: "DNS", Ports: []port{d.Named}}}
+	bare := service{Spec: serviceSpec{Hosts: []string{bareHost}, Resolution: "STATIC", Ports: []port{d.edgeTCP}, ExportTo: []string{gateways}}}
 	for i, b := range backends {
 		e := endpoint{Address: b.Address, Locality: locality, Weight: uint32(weight * (i + 1))} //nolint:gosec // a few
 		e.Ports = map[string]uint32{"http": b.Port, "http2": b.Port, "tcp": b.Port}
 		static.Spec.Endpoints = append(static.Spec.Endpoints, e)
 		e.Ports = map[string]uint32{"named": b.Port}
 		names.Spec.Endpoints = append(names.Spec.Endpoints, e)
+		e.Ports = map[string]uint32{"bare": b.Port}
+		bare.Spec.Endpoints = append(bare.Spec.Endpoints, e)
 	}
-	f.write(d, "shared", static, names)
+	f.write(d, "shared", static, names, bare)
 }
 
 // Ask has the new backends get so many percent of the calls.
 func (d *divided) Ask(percent int) {
 	d.Helper()
 	of := fmt.Sprintf("namespace: shop, backends: [{source: files, weight: %d}, {source: others, weight: %d}]", 100-percent, percent)
-	d.configure(fmt.Sprintf("splits: [{host: %s, %s}, {host: %s, %[2]s}]", sharedHost, of, namedHost))
+	d.configure(fmt.Sprintf("splits: [{host: %s, %s}, {host: %s, %[2]s}, {host: %[4]s, %[2]s}]", sharedHost, of, namedHost, bareHost))
 }
 
 // Unite removes the shares.
@@ -131,6 +139,7 @@ func (d *divided) ways() []sharedWay {
 		{"TCP through a sidecar", connections(d.TCP.Number)},
 		{"names through a sidecar", requests(d.Named.Number, namedHost)},
 		{"HTTP/1.1 through an edge of two workers", requests(d.edgeHTTP, sharedHost)},
+		{"TCP through an edge of two workers", connections(d.edgeTCP.Number)},
 		{"HTTP/1.1 through four workers with endpoints alone", func(t *testing.T) func(context.Context) (string, error) {
 			t.Helper()
 			transport := &http.Transport{}

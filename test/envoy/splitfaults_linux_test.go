@@ -53,8 +53,10 @@ func TestSharesFailNoCallWhateverHappens(t *testing.T) {
 		for _, b := range gone {
 			s := &stormBackend{endpoint{Address: b.Address}, b.Port, b.Stop}
 			for _, p := range d.Proxies {
-				if err := absent(t.Context(), p, namedHost, s); err != nil {
-					t.Fatal(err)
+				for _, host := range []string{namedHost, bareHost} {
+					if err := absent(t.Context(), p, host, s); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			leavers.leave(d.Proxies, sharedHost, s)

@@ -24,7 +24,7 @@ func TestSharesEndNoConnection(t *testing.T) {
 		for _, way := range []struct {
 			number uint32
 			open   func(ctx context.Context, address, host string) (*longCall, error)
-		}{{d.HTTP.Number, openUpgraded}, {d.HTTP2.Number, openStream}, {d.TCP.Number, openUpgraded}, {d.Named.Number, openUpgraded}, {d.edgeHTTP, openUpgraded}} {
+		}{{d.HTTP.Number, openUpgraded}, {d.HTTP2.Number, openStream}, {d.TCP.Number, openUpgraded}, {d.Named.Number, openUpgraded}, {d.edgeHTTP, openUpgraded}, {d.edgeTCP.Number, openUpgraded}} {
 			host := sharedHost
 			if way.number == d.Named.Number {
 				host = namedHost
