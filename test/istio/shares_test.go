@@ -108,12 +108,20 @@ type divided struct {
 // started yet.
 func startDivided(t *testing.T) *divided {
 	t.Helper()
-	a := connect(t, shared)
-	s := &divided{namespace: a.NewNamespace("divided"), caller: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: sharers}}}
-	s.host, s.kubeconfig = "reviews."+s.namespace+".example", filepath.Join(t.TempDir(), "kubeconfig")
-	if err := a.server.WriteKubeconfig(s.kubeconfig, s.namespace, group); err != nil {
+	s := newDivided(t, connect(t, shared), "divided")
+	s.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := s.server.WriteKubeconfig(s.kubeconfig, s.namespace, group); err != nil {
 		t.Fatal(err)
 	}
+	s.Follow(istiod)
+	return s
+}
+
+// newDivided starts the backends, and writes the folders of the registries.
+func newDivided(t *testing.T, a *api, name string) *divided {
+	t.Helper()
+	s := &divided{sidecars: &sidecars{api: a}, namespace: a.NewNamespace(name), caller: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: sharers}}}
+	s.host = "reviews." + s.namespace + ".example"
 	t.Cleanup(s.caller.CloseIdleConnections)
 	for i, registry := range []struct {
 		name, zone       string
@@ -139,14 +147,19 @@ spec:
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	p, err := shared.StartEnvoy(ctx, istiod, cluster.Sidecar{Workload: s.namespace, Namespace: s.namespace, Delta: true, Flags: []string{"--locality", "eu/c"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.sidecars = &sidecars{api: a, istiod: istiod, proxies: []*proxy.Proxy{p}}
 	return s
+}
+
+// Follow starts an Envoy behind an istiod.
+func (s *divided) Follow(i *cluster.Istiod) {
+	s.api.t.Helper()
+	ctx, cancel := context.WithTimeout(s.api.t.Context(), patience)
+	defer cancel()
+	p, err := shared.StartEnvoy(ctx, i, cluster.Sidecar{Workload: s.namespace, Namespace: s.namespace, Delta: true, Flags: []string{"--locality", "eu/c"}})
+	if err != nil {
+		s.api.t.Fatal(err)
+	}
+	s.istiod, s.proxies = i, []*proxy.Proxy{p}
 }
 
 // answering starts a backend that answers with a name.
@@ -177,22 +190,28 @@ func (s *divided) Restart(way string) {
 func (s *divided) Ask(way string, percent int) { s.Configure(s.config(way, percent)) }
 
 func (s *divided) config(way string, percent int) string {
+	return s.divide(percent, "") + fmt.Sprintf(`
+outputs:
+  istio:
+    kubeconfig: %[1]s
+    debounce: {quiet: 50ms, max: 500ms}
+    leaderElection: {enabled: false, name: %[2]s}
+    shares: %[3]s
+`, s.kubeconfig, s.namespace, way)
+}
+
+// divide returns the configuration but for outputs, with more sources.
+func (s *divided) divide(percent int, more string) string {
 	return fmt.Sprintf(`
 instance: %[1]s
+admin: {listen: "127.0.0.1:0"}
+log: {level: debug, format: text}
+splits:
+- {host: %[4]s, namespace: %[1]s, backends: [{source: legacy, weight: %[5]d}, {source: east, weight: %[6]d}]}
 sources:
 - {name: legacy, required: true, localAddresses: allow, file: {path: %[2]s}}
 - {name: east, required: true, localAddresses: allow, file: {path: %[3]s}}
-splits:
-- {host: %[4]s, namespace: %[1]s, backends: [{source: legacy, weight: %[5]d}, {source: east, weight: %[6]d}]}
-outputs:
-  istio:
-    kubeconfig: %[7]s
-    debounce: {quiet: 50ms, max: 500ms}
-    leaderElection: {enabled: false, name: %[1]s}
-    shares: %[8]s
-admin: {listen: "127.0.0.1:0"}
-log: {level: debug, format: text}
-`, s.namespace, s.folders[0], s.folders[1], s.host, 100-percent, percent, s.kubeconfig, way)
+%[7]s`, s.namespace, s.folders[0], s.folders[1], s.host, 100-percent, percent, more)
 }
 
 // cluster is istiod's name for the port of the host.
