@@ -104,20 +104,34 @@ func (c *client) AwaitAnswers(target string, names ...string) {
 // are 4,000 at least: the more they are, the less chance has a part in it.
 func (c *client) AwaitShares(target string, want shares) {
 	c.t.Helper()
-	const few, many = 300, 4000
-	from := c.journal.Len(target)
-	c.await(fmt.Sprintf("shares somewhat like %v", want), func() error {
-		return want.within(12, c.journal.Last(target, from, few))
-	})
-	from = c.journal.Len(target)
-	var got []call
-	c.awaitFor(3*patience, fmt.Sprintf("shares of %v", want), func() error {
-		if got = c.journal.Since(target, from); len(got) < many {
-			return fmt.Errorf("%d calls have ended", len(got))
-		}
-		return want.within(2, got)
-	})
-	c.t.Logf("of %d calls: %v, for %v", len(got), sharesOf(got), want)
+	c.awaitAllShares(4000, map[string]shares{target: want})
+}
+
+// awaitAllShares is AwaitShares for several targets at a time, with a number of calls
+// for each.
+func (c *client) awaitAllShares(many int, want map[string]shares) {
+	c.t.Helper()
+	const few = 300
+	from := map[string]int{}
+	for target := range want {
+		from[target] = c.journal.Len(target)
+	}
+	for target, of := range want {
+		c.await(fmt.Sprintf("shares somewhat like %v", of), func() error {
+			return of.within(12, c.journal.Last(target, from[target], few))
+		})
+		from[target] = c.journal.Len(target)
+	}
+	for target, of := range want {
+		var got []call
+		c.awaitFor(3*patience, fmt.Sprintf("shares of %v", of), func() error {
+			if got = c.journal.Since(target, from[target]); len(got) < many {
+				return fmt.Errorf("%d calls have ended", len(got))
+			}
+			return of.exactly(got)
+		})
+		c.t.Logf("of %d calls to %s: %v, for %v", len(got), target, sharesOf(got), of)
+	}
 }
 
 // AwaitCalls waits until so many more calls to a target have ended, however.
