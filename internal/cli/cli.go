@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/isthmus-mesh/isthmus/internal/cli/get"
 	"github.com/isthmus-mesh/isthmus/internal/cli/inspect"
 	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 )
@@ -80,6 +81,7 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 		newBootstrap(),
 	)
 	root.AddCommand(inspect.Commands()...)
+	root.AddCommand(get.Command())
 	root.InitDefaultCompletionCmd() // the completion command prints to the root's output by now
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // the library's own command accepts any shell's name

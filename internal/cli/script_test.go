@@ -26,8 +26,8 @@ const patience = time.Minute
 // own commands there are
 //   - exits STATUS COMMAND...: the command ends with that exit status;
 //   - serve FILE: isthmus serve runs from here on, with the script's limits of
-//     memory, $ADMIN is its admin API, $ADDRESS that without http://, and $XDS the xDS
-//     output's address;
+//     memory, $ADMIN is its admin API, $ADDRESS that without http://, and $XDS and $WATCH the
+//     addresses of the outputs xds and watch;
 //   - run FILE: the same, without waiting until it is ready and every source live;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID [FIELD=TEXT...]: a client with that node id and metadata has accepted all
@@ -114,7 +114,7 @@ func run(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	s := serverOf(ts)
 	var variables []string
-	for _, name := range []string{"GOMEMLIMIT", "ISTHMUS_MEMORY_LIMIT", "REGISTRY"} {
+	for _, name := range []string{"GOMEMLIMIT", "ISTHMUS_MEMORY_LIMIT", "REGISTRY", "SILENCE", "WORK"} {
 		if value := ts.Getenv(name); value != "" {
 			variables = append(variables, name+"="+value)
 		}
@@ -124,6 +124,7 @@ func run(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ADMIN", s.admin)
 	ts.Setenv("ADDRESS", strings.TrimPrefix(s.admin, "http://"))
 	ts.Setenv("XDS", s.xds)
+	ts.Setenv("WATCH", s.watch)
 }
 
 func await(ts *testscript.TestScript, neg bool, args []string) {

@@ -25,15 +25,15 @@ import (
 
 // server is an isthmus serve that runs beside a script.
 type server struct {
-	xds, admin string
-	room       []string // the size and the folder of a file system of its own, if it has one
-	process    *exec.Cmd
-	log        strings.Builder // complete once ended is closed
-	ended      chan struct{}
-	err        error // of the process, likewise
+	xds, admin, watch string
+	room              []string // the size and the folder of a file system of its own, if it has one
+	process           *exec.Cmd
+	log               strings.Builder // complete once ended is closed
+	ended             chan struct{}
+	err               error // of the process, likewise
 }
 
-var serving = regexp.MustCompile(`msg=serving xds=(\S+) admin=(\S+)`)
+var serving = regexp.MustCompile(`msg=serving xds=(\S+)(?: watch=(\S+))? admin=(\S+)`)
 
 // start returns once the server says where it serves. Variables are added to the
 // environment.
@@ -52,7 +52,7 @@ func (s *server) start(config string, variables ...string) error {
 	go s.follow(log, found)
 	select {
 	case at := <-found:
-		s.xds, s.admin = at[1], "http://"+at[2]
+		s.xds, s.watch, s.admin = at[1], at[2], "http://"+at[3]
 		return nil
 	case <-s.ended:
 		return fmt.Errorf("serving: %w\n%s", s.err, s.log.String())
