@@ -43,6 +43,19 @@ func BenchmarkMessage(b *testing.B) {
 	})
 }
 
+// BenchmarkAppend is the cost of one encoded endpoint without a message.
+func BenchmarkAppend(b *testing.B) {
+	b.ReportAllocs()
+	var buffer []byte
+	for b.Loop() {
+		var err error
+		if buffer, err = resource.Append(buffer[:0], &instance); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.SetBytes(int64(len(buffer)))
+}
+
 // BenchmarkRecord is the cost of reading one endpoint.
 func BenchmarkRecord(b *testing.B) {
 	m := resource.Message(&instance)
@@ -54,8 +67,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// Every reader costs the encoding of all endpoints, so none may take many allocations. What
-// remains is mostly the encoder's walk over maps.
+// Pages of endpoints are made of messages, so none may take many allocations.
 func TestAnEndpointTakesFewAllocations(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() { resource.Message(&instance) }); got > 6 {
 		t.Errorf("a message takes %v allocations", got)

@@ -18,7 +18,7 @@ import (
 
 // reading is a watch that the test reads event by event.
 type reading struct {
-	*testing.T
+	testing.TB
 	stream  grpc.ServerStreamingClient[api.WatchListResponse]
 	pending []*api.Event
 	at      *api.Moment // of the last message that has one
@@ -34,7 +34,7 @@ func (r *rig) watch(request *api.WatchListRequest) *reading {
 	if err != nil {
 		r.Fatal(err)
 	}
-	return &reading{T: r.T, stream: stream}
+	return &reading{TB: r.TB, stream: stream}
 }
 
 // next returns the next event.

@@ -29,7 +29,7 @@ const rootNamespace = "istio-system"
 
 // rig is a server of a store, with sources that the test steers.
 type rig struct {
-	*testing.T
+	testing.TB
 	store  *store.Memory
 	server *watch.Server
 	events *events.Log
@@ -52,9 +52,9 @@ type setup struct {
 	dial    credentials.TransportCredentials
 }
 
-func newRig(t *testing.T, s setup) *rig {
-	t.Helper()
-	r := &rig{T: t, store: store.NewMemory(s.store), events: events.New(), primed: map[string]bool{}}
+func newRig(tb testing.TB, s setup) *rig {
+	tb.Helper()
+	r := &rig{TB: tb, store: store.NewMemory(s.store), events: events.New(), primed: map[string]bool{}}
 	for _, name := range s.sources {
 		r.states = append(r.states, source.Status{Name: name, State: source.StateLive, Since: time.Unix(1e9, 0)})
 		r.primed[name] = true
@@ -67,17 +67,17 @@ func newRig(t *testing.T, s setup) *rig {
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { r.server.Follow(ctx) })
 	running.Go(func() {
 		if err := r.server.Run(ctx, listener, time.Second); err != nil {
-			t.Errorf("the server ended: %v", err)
+			tb.Errorf("the server ended: %v", err)
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})

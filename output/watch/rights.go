@@ -50,7 +50,7 @@ func (r rights) seesExported(to model.List[string], home string) bool {
 	return d.VisibleTo(r.namespace, home)
 }
 
-// event returns an event of the store as a reader may see it; nil if it may not. A record that
+// event returns an event of a commit as a reader may see it; nil if it may not. A record that
 // becomes visible is new to the reader, and one that ceases to be is deleted.
 func (r rights) event(e model.Event) model.Event {
 	if r.all {
@@ -70,8 +70,6 @@ func (r rights) event(e model.Event) model.Event {
 			return nil
 		}
 		return e
-	case model.Reset:
-		return model.Reset{Reason: "the reader fell behind"} // the store's reason counts hidden commits
 	default:
 		return e
 	}

@@ -125,83 +125,100 @@ func (w *watcher) tell(now known) error {
 	if m.empty() {
 		return nil
 	}
-	return w.to.Send(m.finish(nil))
+	return w.send(m.finish(nil))
 }
 
-// pass sends a batch. Messages end at the limit of bytes; only the last of a commit or snapshot
-// is complete.
+// pass sends a batch: a piece of a snapshot, a reset, or a commit.
 func (w *watcher) pass(now known, batch model.Batch) error {
-	var m message
-	visible := 0
-	var at model.At
-	for _, event := range batch.Events {
-		at = w.after(event, at)
-		if event = w.rights.event(event); event == nil {
-			continue
-		}
-		visible++
-		m.add(w.encoded(now, event))
-		if len(m.text) >= w.server.limits.MessageBytes {
-			if err := w.to.Send(m.finish(partial())); err != nil {
+	at, commit := w.commitOf(batch)
+	if !commit {
+		return w.passSnapshot(now, batch)
+	}
+	for begin := 0; begin < len(batch.Events); {
+		p := w.server.encoder.encode(partKey{w.rights, w.filter, at, begin}, func() part { return w.part(batch, at, begin) })
+		if p.text != nil {
+			if err := w.send(p.text); err != nil {
 				return err
 			}
-			m = message{}
 		}
-	}
-	if visible == 0 {
-		return nil // the commit does not concern the reader
-	}
-	if w.snapshot {
-		if m.empty() {
-			return nil
-		}
-		return w.to.Send(m.finish(partial()))
-	}
-	return w.to.Send(m.finish(&resourcev1alpha1.WatchListResponse{
-		At: w.rights.moment(at), Observed: timestamp(batch.Observed), Committed: timestamp(batch.Committed),
-	}))
-}
-
-// after notes where an event leaves the reader, and returns the moment.
-func (w *watcher) after(event model.Event, at model.At) model.At {
-	switch e := event.(type) {
-	case model.EndOfSnapshot:
-		w.snapshot, w.epoch = false, e.Epoch
-		return model.At{Epoch: e.Epoch, Revision: e.Revision}
-	case model.Reset:
-		w.server.resets.Add(1)
-		w.snapshot = true
-	case model.Upsert:
-		if !w.snapshot {
-			return model.At{Epoch: w.epoch, Revision: e.Record.Revision}
-		}
-	case model.Delete:
-		return model.At{Epoch: w.epoch, Revision: e.Revision}
-	}
-	return at
-}
-
-// encoded returns the bytes of an event. Events of commits are encoded once for all readers.
-func (w *watcher) encoded(now known, event model.Event) []byte {
-	switch e := event.(type) {
-	case model.EndOfSnapshot:
-		return eventBytes(w.rights.endEvent(now.sources))
-	case model.Reset:
-		return eventBytes(&resourcev1alpha1.Event{Event: &resourcev1alpha1.Event_Reset_{Reset_: &resourcev1alpha1.Reset{Reason: e.Reason}}})
-	case model.Upsert:
-		if w.snapshot {
-			return eventBytes(upsertEvent(w.rights.message(&e.Record)))
-		}
-		return w.server.encoder.encode(eventKey{e.Record.Ref, e.Record.Revision, w.rights.all, false}, func() *resourcev1alpha1.Event {
-			return upsertEvent(w.rights.message(&e.Record))
-		})
-	case model.Delete:
-		return w.server.encoder.encode(eventKey{e.Record.Ref, e.Record.Revision, w.rights.all, true}, func() *resourcev1alpha1.Event {
-			return deleteEvent(w.rights.message(&e.Record))
-		})
+		begin = p.end
 	}
 	return nil
 }
+
+// commitOf returns the moment of a commit. It reports false for a piece of a snapshot and for a
+// reset.
+func (w *watcher) commitOf(batch model.Batch) (at model.At, ok bool) {
+	if w.snapshot || len(batch.Events) == 0 {
+		return at, false
+	}
+	switch e := batch.Events[0].(type) {
+	case model.Upsert:
+		return model.At{Epoch: w.epoch, Revision: e.Record.Revision}, true
+	case model.Delete:
+		return model.At{Epoch: w.epoch, Revision: e.Revision}, true
+	}
+	return at, false
+}
+
+// part encodes the events of a commit from begin on, up to the limit of bytes. Only the last
+// part of a commit is complete.
+func (w *watcher) part(batch model.Batch, at model.At, begin int) part {
+	var m message
+	for i, event := range batch.Events[begin:] {
+		switch e := w.rights.event(event).(type) {
+		case model.Upsert:
+			m.add(eventBytes(upsertEvent(w.rights.message(&e.Record))))
+		case model.Delete:
+			m.add(eventBytes(deleteEvent(w.rights.message(&e.Record))))
+		}
+		if end := begin + i + 1; len(m.text) >= w.server.limits.MessageBytes && end < len(batch.Events) {
+			return part{m.finish(partial()), end}
+		}
+	}
+	if begin == 0 && m.empty() {
+		return part{end: len(batch.Events)} // the commit does not concern the reader
+	}
+	return part{m.finish(&resourcev1alpha1.WatchListResponse{
+		At: w.rights.moment(at), Observed: timestamp(batch.Observed), Committed: timestamp(batch.Committed),
+	}), len(batch.Events)}
+}
+
+// passSnapshot sends a piece of a snapshot, or a reset. Only the last message of a snapshot is
+// complete.
+func (w *watcher) passSnapshot(now known, batch model.Batch) error {
+	room := min(256*len(batch.Events), w.server.limits.MessageBytes*9/8) // for most records
+	m, buffer, rest := message{make([]byte, 0, room)}, []byte(nil), partial()
+	for _, event := range batch.Events {
+		switch e := event.(type) {
+		case model.Upsert:
+			if w.rights.sees(&e.Record) {
+				visible := w.rights.record(e.Record)
+				buffer = m.addUpsert(&visible, buffer)
+			}
+		case model.Reset:
+			w.server.resets.Add(1)
+			w.snapshot = true
+			m.add(eventBytes(w.rights.resetEvent(e)))
+		case model.EndOfSnapshot:
+			w.snapshot, w.epoch = false, e.Epoch
+			m.add(eventBytes(w.rights.endEvent(now.sources)))
+			rest = &resourcev1alpha1.WatchListResponse{At: w.rights.moment(model.At{Epoch: e.Epoch, Revision: e.Revision})}
+		}
+		if len(m.text) >= w.server.limits.MessageBytes && w.snapshot {
+			if err := w.send(m.finish(rest)); err != nil {
+				return err
+			}
+			m = message{make([]byte, 0, room)}
+		}
+	}
+	if m.empty() {
+		return nil
+	}
+	return w.send(m.finish(rest))
+}
+
+func (w *watcher) send(text []byte) error { return w.to.Send(streams.Encoded(text)) }
 
 // await waits until the records that a filter selects are known. Meanwhile it passes what is
 // known to tell, unless that is nil.
