@@ -16,7 +16,7 @@ import (
 	api "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 )
 
-// bareServer is a gRPC server that sends one encoded message to each stream when it is told to,
+// bareServer is a gRPC server that sends one encoded message to each stream at each call of send,
 // and does nothing else.
 type bareServer struct {
 	address string

@@ -12,6 +12,6 @@
 // with the same rules.
 //
 // Concurrency: each stream has a goroutine that reads the store and one that sends. They share
-// the knowledge and the encoded commits, and hold no lock while they wait. A slow reader is a
+// the knowledge and the encoded parts of commits, and hold no lock while they wait. A slow reader is a
 // position in the history of the store; it costs the others nothing.
 package watch
