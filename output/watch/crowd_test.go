@@ -15,6 +15,7 @@ import (
 	api "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/watch"
+	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
@@ -126,6 +127,36 @@ func TestWatchEndsAStalledSnapshot(t *testing.T) {
 		if _, err := w.stream.Recv(); err != nil {
 			if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "read faster") {
 				t.Errorf("the slow reader is sent %v", err)
+			}
+			return
+		}
+	}
+}
+
+// A source that changes in the middle of a snapshot does not end its step: a reader that applied
+// half of it would lose the other records.
+func TestWatchKeepsASnapshotWholeAmongStates(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{sources: []string{"files"}})
+	records := make([]model.Record, 3000) // several batches of the store
+	for n := range records {
+		records[n] = large(n, 1<<10)
+		records[n].Name = fmt.Sprint(n)
+	}
+	r.commit(records...)
+	w := r.watch(&api.WatchListRequest{})
+	w.source()
+	w.next() // the rest waits for the reader
+	r.set("files", source.StateStale, "connection refused", true)
+	for states := 0; ; {
+		switch e := w.next(); {
+		case e.GetSource() != nil && !w.partial:
+			t.Fatal("the state of a source ended the step in the middle of the snapshot")
+		case e.GetSource() != nil:
+			states++
+		case e.GetEndOfSnapshot() != nil:
+			if states != 1 || w.partial {
+				t.Errorf("%d states came in the snapshot; its last message is partial: %t", states, w.partial)
 			}
 			return
 		}

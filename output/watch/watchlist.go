@@ -108,7 +108,8 @@ func statusOf(err error) error {
 	return grpcstatus.FromContextError(err).Err()
 }
 
-// tell sends the states of sources that the reader does not have yet.
+// tell sends the states of sources that the reader does not have yet. In the middle of a snapshot
+// they do not end its step.
 func (w *watcher) tell(now known) error {
 	var m message
 	for _, s := range now.sources {
@@ -125,7 +126,7 @@ func (w *watcher) tell(now known) error {
 	if m.empty() {
 		return nil
 	}
-	return w.send(m.finish(nil))
+	return w.send(m.finish(&resourcev1alpha1.WatchListResponse{Partial: w.snapshot}))
 }
 
 // pass sends a batch: a piece of a snapshot, a reset, or a commit.
