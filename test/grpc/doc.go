@@ -3,6 +3,9 @@
 // "isthmus serve" reads a folder of manifests; each client makes calls to real
 // backends all the time, while endpoints come and go and Isthmus is killed.
 //
+// The example in examples/watch-python reads the records of such an Isthmus as its README says,
+// in the Python of that client.
+//
 // Package clients has the clients and sets them up, which "make e2e" does before
 // the tests. That needs, from Debian,
 //

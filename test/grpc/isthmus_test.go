@@ -21,10 +21,12 @@ type isthmus struct {
 
 	t         *testing.T
 	XDS       string // address, the same after every start
+	Watch     string // address of outputs.watch; empty without one
 	config    string // file
 	manifests string // folder
 	envoy     string // the keys of outputs.xds.envoy
 	splits    string // a list
+	sources   string // more of them, after the folder
 }
 
 // newIsthmus describes an Isthmus that is not started yet, with no manifests.
@@ -43,16 +45,22 @@ func newIsthmus(t *testing.T) *isthmus {
 // configure writes the configuration, with what is said of TLS.
 func (i *isthmus) configure(tls string) {
 	i.t.Helper()
+	watch := ""
+	if i.Watch != "" {
+		watch = fmt.Sprintf("watch: {listen: %q}", i.Watch)
+	}
 	i.must(os.WriteFile(i.config, fmt.Appendf(nil, `
 sources:
 - name: files
   file: {path: %q}
+%s
 splits: [%s]
 outputs:
   xds: {listen: %q, tls: {%s}, envoy: {%s}}
+  %s
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
-`, i.manifests, i.splits, i.XDS, tls, i.envoy), 0o600))
+`, i.manifests, i.sources, i.splits, i.XDS, tls, i.envoy, watch), 0o600))
 }
 
 // Start starts it, again if it was killed, and waits until it serves.
