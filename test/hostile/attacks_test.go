@@ -57,6 +57,7 @@ var attacks = []attack{
 	{"mcp-garbage", withMCP, garbageMessages, 2 * time.Second, true},
 	{"mcp-peers", withPeers("mcp"), hostilePeers, 2 * time.Second, true},
 	{"xds-peers", withPeers("xds"), hostilePeers, 2 * time.Second, true},
+	{"watch-readers", withWatch, badReaders, 2 * time.Second, true},
 	{"mcp-listener", withListener, silentToListener, 2 * time.Second, true},
 	{"drop-in-waves", withTeller, dropInWaves, 2 * time.Second, true},
 	{"other-halves", withTeller, otherHalves, 2 * time.Second, true},

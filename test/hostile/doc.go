@@ -19,8 +19,8 @@
 //     than before, or the good client holds anything but what the registry says.
 //
 // Rows named mcp- attack that port in the same ways, and a good sink of it must end with
-// everything on the stream that it began with. In the rows of peers the program is the
-// client, and what its sources read is hostile. A teller is a registry that keeps to its
+// everything on the stream that it began with. Rows named watch- attack the watch of records.
+// In the rows of peers the program is the client, and what its sources read is hostile. A teller is a registry that keeps to its
 // protocol, and lists what must not reach clients as it is.
 //
 // What the server turns away is no harm: the table shows it beside the rest, so

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	api "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 )
 
 // room is where one attack happens: a registry, the program over it, and a good
@@ -37,6 +39,7 @@ type setup struct {
 	peers   *peers
 	teller  *teller
 	mcp     bool // it is MCP that is attacked
+	watch   bool // it is the watch of records that is attacked
 	// listener is the address of a source that its registry dials; empty without one.
 	listener string
 }
@@ -76,13 +79,16 @@ func (r *room) serve(t *testing.T) {
 	if r.mcp {
 		outputs = "  mcp: {listen: 127.0.0.1:0, debounce: {quiet: 0s}}"
 	}
+	if r.watch {
+		outputs = "  watch: {listen: 127.0.0.1:0}"
+	}
 	r.server = serve(t, fmt.Sprintf(configuration, r.registry.dir, r.sources, r.listen, r.files, outputs, r.dataDir))
 }
 
 // target is what attackers dial by gRPC.
 func (r *room) target() string {
-	if r.mcp {
-		return "passthrough:///" + r.server.mcp
+	if r.mcp || r.watch {
+		return "passthrough:///" + r.attacked()
 	}
 	return r.xdsTarget()
 }
@@ -102,24 +108,33 @@ func (r *room) connect(ctx context.Context) (net.Conn, error) {
 
 // attacked is the address under attack.
 func (r *room) attacked() string {
-	if r.mcp {
+	switch {
+	case r.mcp:
 		return r.server.mcp
+	case r.watch:
+		return r.server.watch
 	}
 	return r.server.xds
 }
 
 // method is that of a stream of everything.
 func (r *room) method() string {
-	if r.mcp {
+	switch {
+	case r.mcp:
 		return mcpStream
+	case r.watch:
+		return watchList
 	}
 	return delta
 }
 
 // everything are the requests of a client that asks for all there is.
 func (r *room) everything(id string) [][]byte {
-	if r.mcp {
+	switch {
+	case r.mcp:
 		return allCollections(id)
+	case r.watch:
+		return [][]byte{marshal(&api.WatchListRequest{})}
 	}
 	return everything(id)
 }

@@ -23,7 +23,7 @@ type server struct {
 	command    *exec.Cmd
 	log        journal
 	xds, admin string        // addresses
-	mcp        string        // likewise; empty without such an output
+	mcp, watch string        // likewise; empty without such outputs
 	ended      chan struct{} // closed when the process is gone, with why in err
 	err        error
 }
@@ -80,7 +80,8 @@ func (s *server) ready() error {
 		if found == "" {
 			return fmt.Errorf("it does not serve yet, its log says\n%s", s.log.tail())
 		}
-		s.xds, s.admin, s.mcp = addressIn(found, "xds"), addressIn(found, "admin"), addressIn(found, "mcp")
+		s.xds, s.admin = addressIn(found, "xds"), addressIn(found, "admin")
+		s.mcp, s.watch = addressIn(found, "mcp"), addressIn(found, "watch")
 	}
 	return s.readyz()
 }
