@@ -123,12 +123,11 @@ func (o *observer) look(view *client.View) {
 		return
 	}
 	for change := range view.Since(o.last) {
-		switch {
-		case change.After == nil:
+		if change.After == nil {
 			delete(o.folded, change.Before.GetRef().GetName())
-		default:
-			o.folded[change.After.GetRef().GetName()] = change.After.GetService().GetHosts()[0]
+			continue
 		}
+		o.folded[change.After.GetRef().GetName()] = change.After.GetService().GetHosts()[0]
 	}
 	got := contentsOf(view)
 	if !maps.Equal(o.folded, got) {

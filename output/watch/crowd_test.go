@@ -162,3 +162,22 @@ func TestWatchKeepsASnapshotWholeAmongStates(t *testing.T) {
 		}
 	}
 }
+
+// Readers that stall in their snapshots keep others waiting for a limited time.
+func TestWatchSendsSnapshotsInTurn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{sources: []string{"files"}, limits: watch.Limits{Taken: time.Second, Snapshots: 2}})
+	for n := range 20 {
+		rec := large(n, 100<<10)
+		rec.Name = fmt.Sprint(n)
+		r.commit(rec)
+	}
+	r.commit(service("files", "small"))
+	for range 4 {
+		r.watch(&api.WatchListRequest{Filter: &api.Filter{Kind: "Note"}}).source()
+	}
+	w := r.watch(&api.WatchListRequest{Filter: &api.Filter{Kind: "Service"}})
+	if names, _ := w.end(); !slices.Equal(names, []string{"small"}) {
+		t.Errorf("the last reader is sent %v", names)
+	}
+}

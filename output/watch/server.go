@@ -36,6 +36,9 @@ type Limits struct {
 	// MessageBytes is the size from which a message ends; default 64 KiB. A single record may be
 	// larger.
 	MessageBytes int
+	// Snapshots is the number of readers in their snapshot at a time; default 64. Others wait. A
+	// stalled reader in its snapshot holds some hundred KiB; a later one holds next to nothing.
+	Snapshots int
 }
 
 func (l Limits) withDefaults() Limits {
@@ -44,6 +47,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.MessageBytes == 0 {
 		l.MessageBytes = 64 << 10
+	}
+	if l.Snapshots == 0 {
+		l.Snapshots = 64
 	}
 	if l.Message == 0 {
 		l.Message = 64 << 10 // a request names one filter
@@ -62,6 +68,8 @@ type Server struct {
 	encoder *encoder
 	health  *health.Server
 
+	snapshots chan struct{} // a token for each reader in its snapshot
+
 	readers, resets atomic.Int64
 }
 
@@ -71,6 +79,7 @@ func New(env output.Env, o Options) *Server {
 	s := &Server{
 		Server: streams.New(nil, o.Options, o.Limits.Limits, "give a shorter filter"), options: o, limits: o.Limits,
 		records: env.Records, known: newKnowledge(env), encoder: newEncoder(), health: health.NewServer(),
+		snapshots: make(chan struct{}, o.Limits.Snapshots),
 	}
 	s.merged = newMerged(o.Merged, s.Log)
 	s.register()

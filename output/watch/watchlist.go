@@ -26,6 +26,7 @@ type watcher struct {
 	sources []sourceState // as the reader has them
 	// snapshot means that the reader is in the middle of a snapshot.
 	snapshot bool
+	entered  bool   // it has a place among the snapshots that are sent
 	epoch    uint64 // of the reader
 }
 
@@ -59,11 +60,18 @@ func (w *watcher) run(ctx context.Context) error {
 	if err := w.server.await(ctx, w.filter, w.tell); err != nil {
 		return err
 	}
+	w.snapshot, w.epoch = w.start.Held == model.At{}, w.start.Held.Epoch
+	defer w.leave()
+	if err := w.enter(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	batches, failed := pull(ctx, w.server.storeOf(w.filter.Kind).WatchFrom(ctx, w.filter, w.start))
-	w.snapshot, w.epoch = w.start.Held == model.At{}, w.start.Held.Epoch
 	for {
+		if err := w.enter(ctx); err != nil { // a reset begins another snapshot
+			return err
+		}
 		now, changed := w.server.known.get()
 		if err := w.tell(now); err != nil {
 			return err
@@ -73,10 +81,40 @@ func (w *watcher) run(ctx context.Context) error {
 			if err := w.pass(now, batch); err != nil {
 				return err
 			}
+			if !w.snapshot {
+				w.leave()
+			}
 		case err := <-failed:
 			return statusOf(err)
 		case <-changed:
 		}
+	}
+}
+
+// enter waits for a place among the snapshots that are sent, if the reader needs one and has none.
+// Meanwhile it sends the states of sources.
+func (w *watcher) enter(ctx context.Context) error {
+	for w.snapshot && !w.entered {
+		now, changed := w.server.known.get()
+		if err := w.tell(now); err != nil {
+			return err
+		}
+		select {
+		case w.server.snapshots <- struct{}{}:
+			w.entered = true
+		case <-ctx.Done():
+			return grpcstatus.FromContextError(ctx.Err()).Err()
+		case <-changed:
+		}
+	}
+	return nil
+}
+
+// leave gives the place to another reader.
+func (w *watcher) leave() {
+	if w.entered {
+		<-w.server.snapshots
+		w.entered = false
 	}
 }
 

@@ -86,9 +86,12 @@ func mergedEndpoint(r *resourcev1alpha1.Record) []cell {
 		address = net.JoinHostPort(address, strconv.FormatUint(uint64(m.GetPort()), 10))
 	}
 	return []cell{
-		{"host", r.GetOwner().GetName()}, {"port", strconv.FormatUint(uint64(m.GetServicePort()), 10)}, {"address", address},
+		{"host", r.GetOwner().GetName()},
+		{"port", strconv.FormatUint(uint64(m.GetServicePort()), 10)},
+		{"address", address},
 		{"weight", strconv.FormatUint(uint64(cmp.Or(m.GetEndpoint().GetWeight(), 1)), 10)},
-		{"health", healthOf(m.GetEndpoint())}, {"source", m.GetSource()},
+		{"health", healthOf(m.GetEndpoint())},
+		{"source", m.GetSource()},
 	}
 }
 
