@@ -10,10 +10,11 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// Sender sends the messages of a stream that no engine feeds.
+// Sender sends the messages of a stream that no engine feeds. One goroutine uses it.
 type Sender struct {
 	wire    Wire
 	each    time.Duration
+	timer   *time.Timer   // of the message that is being sent; nil before the first
 	stalled chan struct{} // closed when a message was not taken in time
 	once    sync.Once
 }
@@ -23,8 +24,12 @@ func (s *Sender) stall() { s.once.Do(func() { close(s.stalled) }) }
 // Send sends a message. A message that the client's windows do not take in time ends the
 // stream.
 func (s *Sender) Send(m any) error {
-	timer := time.AfterFunc(s.each, s.stall)
-	defer timer.Stop()
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.each, s.stall)
+	} else {
+		s.timer.Reset(s.each)
+	}
+	defer s.timer.Stop()
 	return s.wire.SendMsg(m)
 }
 

@@ -23,7 +23,8 @@ type watcher struct {
 	start  model.Start
 	to     *streams.Sender
 
-	sources []sourceState // as the reader has them
+	sources []sourceState   // as the reader has them
+	changed <-chan struct{} // closed when there are others
 	// snapshot means that the reader is in the middle of a snapshot.
 	snapshot bool
 	entered  bool   // it has a place among the snapshots that are sent
@@ -62,6 +63,9 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 	w.snapshot, w.epoch = w.start.Held == model.At{}, w.start.Held.Epoch
 	defer w.leave()
+	if err := w.refresh(); err != nil {
+		return err
+	}
 	if err := w.enter(ctx); err != nil {
 		return err
 	}
@@ -72,13 +76,9 @@ func (w *watcher) run(ctx context.Context) error {
 		if err := w.enter(ctx); err != nil { // a reset begins another snapshot
 			return err
 		}
-		now, changed := w.server.known.get()
-		if err := w.tell(now); err != nil {
-			return err
-		}
 		select {
 		case batch := <-batches:
-			if err := w.pass(now, batch); err != nil {
+			if err := w.pass(batch); err != nil {
 				return err
 			}
 			if !w.snapshot {
@@ -86,25 +86,34 @@ func (w *watcher) run(ctx context.Context) error {
 			}
 		case err := <-failed:
 			return statusOf(err)
-		case <-changed:
+		case <-w.changed:
+			if err := w.refresh(); err != nil {
+				return err
+			}
 		}
 	}
 }
 
+// refresh takes what is known of the sources, and sends the states that are new to the reader.
+func (w *watcher) refresh() error {
+	now, changed := w.server.known.get()
+	w.changed = changed
+	return w.tell(now)
+}
+
 // enter waits for a place among the snapshots that are sent, if the reader needs one and has none.
-// Meanwhile it sends the states of sources.
+// Cases: there is a place; the state of a source; the stream ends.
 func (w *watcher) enter(ctx context.Context) error {
 	for w.snapshot && !w.entered {
-		now, changed := w.server.known.get()
-		if err := w.tell(now); err != nil {
-			return err
-		}
 		select {
 		case w.server.snapshots <- struct{}{}:
 			w.entered = true
+		case <-w.changed:
+			if err := w.refresh(); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return grpcstatus.FromContextError(ctx.Err()).Err()
-		case <-changed:
 		}
 	}
 	return nil
@@ -168,10 +177,10 @@ func (w *watcher) tell(now known) error {
 }
 
 // pass sends a batch: a piece of a snapshot, a reset, or a commit.
-func (w *watcher) pass(now known, batch model.Batch) error {
+func (w *watcher) pass(batch model.Batch) error {
 	at, commit := w.commitOf(batch)
 	if !commit {
-		return w.passSnapshot(now, batch)
+		return w.passSnapshot(batch)
 	}
 	for begin := 0; begin < len(batch.Events); {
 		p := w.server.encoder.encode(partKey{w.rights, w.filter, at, begin}, func() part { return w.part(batch, at, begin) })
@@ -225,7 +234,7 @@ func (w *watcher) part(batch model.Batch, at model.At, begin int) part {
 
 // passSnapshot sends a piece of a snapshot, or a reset. Only the last message of a snapshot is
 // complete.
-func (w *watcher) passSnapshot(now known, batch model.Batch) error {
+func (w *watcher) passSnapshot(batch model.Batch) error {
 	room := min(256*len(batch.Events), w.server.limits.MessageBytes*9/8) // for most records
 	m, buffer, rest := message{make([]byte, 0, room)}, []byte(nil), partial()
 	for _, event := range batch.Events {
@@ -241,7 +250,7 @@ func (w *watcher) passSnapshot(now known, batch model.Batch) error {
 			m.add(eventBytes(w.rights.resetEvent(e)))
 		case model.EndOfSnapshot:
 			w.snapshot, w.epoch = false, e.Epoch
-			m.add(eventBytes(w.rights.endEvent(now.sources)))
+			m.add(eventBytes(w.rights.endEvent(w.sources)))
 			rest = &resourcev1alpha1.WatchListResponse{At: w.rights.moment(model.At{Epoch: e.Epoch, Revision: e.Revision})}
 		}
 		if len(m.text) >= w.server.limits.MessageBytes && w.snapshot {
