@@ -8,33 +8,30 @@ import (
 	"github.com/spf13/cobra"
 
 	resourcev1alpha1 "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
-	"github.com/isthmus-mesh/isthmus/internal/plain"
+	"github.com/isthmus-mesh/isthmus/internal/cli/term"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-const (
-	completeTimeout = 2 * time.Second // a person waits for it at the keyboard
-	mostCompletions = 200
-)
+const completeTimeout = 2 * time.Second // a person waits for it at the keyboard
 
 // complete completes kinds without a server, and names, namespaces and sources from one.
 func complete(c *cobra.Command, o *options) {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		switch len(args) {
 		case 0:
-			return fitting(append(understood(), carried()...), strings.ToLower(begun))
+			return term.Completions(append(understood(), carried()...), strings.ToLower(begun)), cobra.ShellCompDirectiveNoFileComp
 		case 1:
 			o.take(args)
 			filter := o.filter()
 			filter.NamePrefix = begun
-			return fitting(refs(c.Context(), o, filter, (*resourcev1alpha1.Ref).GetName), begun)
+			return term.Completions(refs(c.Context(), o, filter, (*resourcev1alpha1.Ref).GetName), begun), cobra.ShellCompDirectiveNoFileComp
 		default:
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 	}
 	flag := func(name string, kind model.Kind, part func(*resourcev1alpha1.Ref) string) {
 		if err := c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return fitting(refs(c.Context(), o, &resourcev1alpha1.Filter{Kind: string(kind)}, part), begun)
+			return term.Completions(refs(c.Context(), o, &resourcev1alpha1.Filter{Kind: string(kind)}, part), begun), cobra.ShellCompDirectiveNoFileComp
 		}); err != nil {
 			panic(err) // the flag exists
 		}
@@ -61,21 +58,4 @@ func refs(ctx context.Context, o *options, filter *resourcev1alpha1.Filter, part
 		list = append(list, part(r.GetRef()))
 	}
 	return list
-}
-
-// fitting returns the names that begin with a text, each once and up to a bound. A name that
-// a shell cannot show is left out.
-func fitting(names []string, begun string) ([]string, cobra.ShellCompDirective) {
-	var list []string
-	seen := map[string]bool{}
-	for _, name := range names {
-		if len(list) == mostCompletions {
-			break
-		}
-		if strings.HasPrefix(name, begun) && !seen[name] && plain.Text(name) == name {
-			seen[name] = true
-			list = append(list, name)
-		}
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,20 +1,15 @@
 package inspect
 
 import (
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/internal/cli/term"
-	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
-const (
-	completeTimeout = 2 * time.Second // a person waits for it at the keyboard
-	mostCompletions = 200
-)
+const completeTimeout = 2 * time.Second // a person waits for it at the keyboard
 
 // completion completes an argument or the value of a flag by names of a running Isthmus.
 type completion = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
@@ -27,25 +22,8 @@ func (f *Flags) completed(ask func(c *cobra.Command) []string) completion {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		f.timeout = min(f.timeout, term.Timeout(completeTimeout))
-		return fitting(ask(c), begun), cobra.ShellCompDirectiveNoFileComp
+		return term.Completions(ask(c), begun), cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// fitting returns the names that begin with a text, each once and up to a bound. A name
-// that a shell cannot show is left out.
-func fitting(names []string, begun string) []string {
-	var list []string
-	seen := map[string]bool{}
-	for _, name := range names {
-		if len(list) == mostCompletions {
-			break
-		}
-		if strings.HasPrefix(name, begun) && !seen[name] && plain.Text(name) == name {
-			seen[name] = true
-			list = append(list, name)
-		}
-	}
-	return list
 }
 
 func (f *Flags) sourceNames(c *cobra.Command) (names []string) {

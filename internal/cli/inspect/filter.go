@@ -37,7 +37,7 @@ func (o *oneOf) addTo(c *cobra.Command, flag, usage string, words ...string) {
 	o.words = words
 	c.Flags().Var(o, flag, usage+": "+strings.Join(words, ", "))
 	completeFlag(c, flag, func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return fitting(words, begun), cobra.ShellCompDirectiveNoFileComp
+		return term.Completions(words, begun), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
