@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
@@ -169,6 +170,7 @@ func (r *reloader) remove(ctx context.Context, m *member) bool {
 	}
 	r.fleet.drop(m)
 	r.left(name)
+	r.events.Add(events.Event{Kind: events.Configuration, Source: name, Text: "removed with its records"})
 	r.log.Info("source removed with its records", "source", name)
 	return true
 }

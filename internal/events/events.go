@@ -18,7 +18,7 @@ const (
 	State         Kind = "state"         // a source entered another state
 	Hold          Kind = "hold"          // a hold was released
 	Client        Kind = "client"        // a client connected, left or NACKed
-	Configuration Kind = "configuration" // the configuration file was applied or rejected
+	Configuration Kind = "configuration" // the configuration file was applied or rejected, or a source has left with its records
 	Leader        Kind = "leader"        // another replica writes
 	Disk          Kind = "disk"          // the folder of the last known good was removed
 )
