@@ -326,7 +326,7 @@ func (m *mirror) decide(s suspects, missing, fresh []model.Ref, had, has map[mod
 		}
 	}
 	m.remove(goes)
-	m.recall(s)
+	m.recall(s, m.lacking(has, of))
 }
 
 // stayWhole has a missing object stay with all it owns, if anything of it stays that is
@@ -377,6 +377,21 @@ func (m *mirror) lacks() map[model.Ref]int {
 	return lacks
 }
 
+// lacking is the same for a listing that is judged, which counts workloads for the services
+// that selected them before it.
+func (m *mirror) lacking(has map[model.Ref]int, of map[model.Ref][]model.Ref) map[model.Ref]int {
+	lacks := map[model.Ref]int{}
+	for service := range m.peaks {
+		lacks[service] = m.mark(service, has[service]) - has[service]
+	}
+	for ref := range m.held {
+		for _, service := range of[ref] {
+			lacks[service]--
+		}
+	}
+	return lacks
+}
+
 // lack takes an endpoint for one of those that its services lack, if they do.
 func (d disappeared) lack(lacks map[model.Ref]int) bool {
 	lacked := slices.ContainsFunc(d.services, func(service model.Ref) bool { return lacks[service] > 0 })
@@ -389,8 +404,7 @@ func (d disappeared) lack(lacks map[model.Ref]int) bool {
 // recall has what went before it was suspicious stored again. Whether another endpoint
 // has come to its address since is not known here: where one has the address, it is
 // asked whether the record is stored.
-func (m *mirror) recall(s suspects) {
-	lacks := m.lacks()
+func (m *mirror) recall(s suspects, lacks map[model.Ref]int) {
 	for _, d := range m.newest() {
 		cause, held := s.causeOf(model.Ref{}, d.services)
 		_, stored := m.records()[d.ref]
