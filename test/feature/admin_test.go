@@ -150,7 +150,8 @@ func startEventful(t *testing.T) *isthmus {
 		service{Host: "anywhere.example", Resolution: "NONE"}, service{Host: "Anywhere.example", Name: "again", Resolution: "NONE"},
 		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
 	second.Write("shop.yaml", service{Host: reviews, Resolution: "DNS"})
-	isthmus := startWith(t, saving(loopback, t.TempDir(), first, second), first, second)
+	configuration := strings.Replace(saving(loopback, t.TempDir(), first, second), "outputs:\n", fmt.Sprintf("outputs:\n  watch: {listen: %q}\n", loopback), 1)
+	isthmus := startWith(t, configuration, first, second)
 	dial(t, isthmus, reviews+":80", "shop").AwaitAnswers("one")
 	good.Endpoints[0] = one.Endpoint("labels: {version: v1}", "locality: a/b", "network: net-1", "weight: 3") // so it has a time
 	first.Write("shop.yaml", good, service{Host: "anywhere.example", Resolution: "NONE"})

@@ -163,7 +163,7 @@ func mustInstallThePins(t *testing.T, install string) {
 	if !ok {
 		t.Fatalf("%q is not the installation", install)
 	}
-	for _, pin := range strings.Fields(arguments) {
+	for pin := range strings.FieldsSeq(arguments) {
 		if !slices.Contains(strings.Fields(string(pins)), pin) {
 			t.Errorf("the README installs %s; tested is one of\n%s", pin, pins)
 		}
