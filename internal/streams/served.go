@@ -54,14 +54,14 @@ func (st *Stream) Serve(each time.Duration, serve func(ctx context.Context, to *
 	case <-to.stalled:
 		return st.server.Reject(unread, grpcstatus.Errorf(codes.ResourceExhausted, "a message was not taken within %s; read faster, or fewer records", each))
 	case <-st.server.stopping:
-		return st.server.linger(ctx, ended)
+		return st.linger(ctx, ended)
 	}
 }
 
 // linger ends a stream of a stopping server after a random part of the time that all streams
 // have, so that their clients do not all come to another server at once.
-func (s *Server) linger(ctx context.Context, ended <-chan error) error {
-	timer := time.NewTimer(time.Duration(rand.Float64() * float64(s.ending.Load()))) //nolint:gosec // it only spreads ends
+func (st *Stream) linger(ctx context.Context, ended <-chan error) error {
+	timer := time.NewTimer(time.Duration(rand.Float64() * float64(st.server.ending.Load()))) //nolint:gosec // it only spreads ends
 	defer timer.Stop()
 	select {
 	case err := <-ended:

@@ -10,7 +10,6 @@ import (
 	resourcev1alpha1 "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 	"github.com/isthmus-mesh/isthmus/convert/resource"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/output"
 )
 
 // decoded decodes a request.
@@ -84,13 +83,4 @@ func pageStart(token string) (model.Ref, error) {
 		return model.Ref{}, nil
 	}
 	return resource.RefOf(&m), nil
-}
-
-// storeOf returns the records of a kind. The merged services begin with the first request.
-func (s *Server) storeOf(kind model.Kind) output.Records {
-	if !isMerged(kind) {
-		return s.records
-	}
-	s.merged.demand()
-	return s.merged.store
 }

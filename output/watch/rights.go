@@ -1,11 +1,7 @@
 package watch
 
 import (
-	"google.golang.org/grpc/codes"
-	grpcstatus "google.golang.org/grpc/status"
-
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -13,22 +9,6 @@ import (
 type rights struct {
 	all       bool   // every record, with revisions
 	namespace string // otherwise, of the reader
-}
-
-// rightsOf returns the rights of a client. A client that proves no identity can reach the
-// listener only if the configuration lets everybody read there.
-func (s *Server) rightsOf(who streams.Identity) rights {
-	return rights{all: who.Name == "" || who.Namespace == s.options.RootNamespace, namespace: who.Namespace}
-}
-
-// may returns why a reader may not read a kind; nil if it may.
-func (s *Server) may(r rights, who streams.Identity, kind model.Kind) error {
-	if r.all || isMerged(kind) {
-		return nil
-	}
-	return s.Reject(streams.NotWho, grpcstatus.Errorf(codes.PermissionDenied,
-		"%s is not of the namespace %q, and only readers there may read records; read the kinds %s and %s, which have the services that are exported to namespace %s",
-		who.Name, s.options.RootNamespace, model.KindMergedService, model.KindMergedEndpoint, who.Namespace))
 }
 
 // sees reports whether a reader may see a record.

@@ -7,13 +7,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+	grpcstatus "google.golang.org/grpc/status"
 
 	resourcev1alpha1 "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/store"
 )
@@ -120,6 +123,72 @@ func (s *Server) Follow(ctx context.Context) {
 	parts.Go(func() error { s.known.follow(ctx); return nil })
 	_ = parts.Wait()
 	s.health.Shutdown()
+}
+
+// rightsOf returns the rights of a client. A client that proves no identity can reach the
+// listener only if the configuration lets everybody read there.
+func (s *Server) rightsOf(who streams.Identity) rights {
+	return rights{all: who.Name == "" || who.Namespace == s.options.RootNamespace, namespace: who.Namespace}
+}
+
+// may returns why a reader may not read a kind; nil if it may.
+func (s *Server) may(r rights, who streams.Identity, kind model.Kind) error {
+	if r.all || isMerged(kind) {
+		return nil
+	}
+	return s.Reject(streams.NotWho, grpcstatus.Errorf(codes.PermissionDenied,
+		"%s is not of the namespace %q, and only readers there may read records; read the kinds %s and %s, which have the services that are exported to namespace %s",
+		who.Name, s.options.RootNamespace, model.KindMergedService, model.KindMergedEndpoint, who.Namespace))
+}
+
+// storeOf returns the records of a kind. The merged services begin with the first request.
+func (s *Server) storeOf(kind model.Kind) output.Records {
+	if !isMerged(kind) {
+		return s.records
+	}
+	s.merged.demand()
+	return s.merged.store
+}
+
+// await waits until the records that a filter selects are known. Meanwhile it passes what is
+// known to tell, unless that is nil.
+func (s *Server) await(ctx context.Context, f model.Filter, tell func(known) error) error {
+	if isMerged(f.Kind) {
+		s.merged.demand()
+	}
+	for {
+		now, changed := s.known.get()
+		if tell != nil {
+			if err := tell(now); err != nil {
+				return err
+			}
+		}
+		ready, err := now.ready(f)
+		if err != nil {
+			return err
+		}
+		if ready {
+			return s.awaitMerged(ctx, f.Kind)
+		}
+		select {
+		case <-ctx.Done():
+			return grpcstatus.FromContextError(ctx.Err()).Err()
+		case <-changed:
+		}
+	}
+}
+
+// awaitMerged waits for the merged services, if the kind is one of theirs.
+func (s *Server) awaitMerged(ctx context.Context, kind model.Kind) error {
+	if !isMerged(kind) {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return grpcstatus.FromContextError(ctx.Err()).Err()
+	case <-s.merged.ready:
+		return nil
+	}
 }
 
 func (s *Server) metrics() []output.Metric {
