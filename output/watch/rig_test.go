@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds the wait for an expected event. It expires only when a test fails.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 const rootNamespace = "istio-system"
 

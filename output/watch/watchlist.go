@@ -56,7 +56,7 @@ func (s *Server) watchList(wire *streams.Stream) error {
 }
 
 // run serves the watch: the states of the sources, and the records once they are known.
-// Cases: the next batch of the store; the state of a source.
+// Cases: the state of a source, which goes before records; the next batch of the store.
 func (w *watcher) run(ctx context.Context) error {
 	if err := w.server.await(ctx, w.filter, w.tell); err != nil {
 		return err
@@ -75,6 +75,13 @@ func (w *watcher) run(ctx context.Context) error {
 	for {
 		if err := w.enter(ctx); err != nil { // a reset begins another snapshot
 			return err
+		}
+		select {
+		case <-w.changed:
+			if err := w.refresh(); err != nil {
+				return err
+			}
+		default:
 		}
 		select {
 		case batch := <-batches:

@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds the wait for an expected event. It expires only when a test fails.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // failer is the part of a test that the helpers use: [testing.T] and rapid's T
 // implement it.
