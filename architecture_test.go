@@ -65,6 +65,10 @@ var rooms = []room{
 	// Programs that are no part of Isthmus use it, so it knows the messages of the API, and
 	// nothing of the core.
 	{"client", 1, []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
+	// Who a client is, from its certificate and its token: the parsers of SPIFFE identities and
+	// of signatures of tokens are not ours to write. The server of streams uses it, and the
+	// authority that issues such tokens.
+	{"identity", 1, []string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2", "golang.org/x/sync"}},
 	// The inner walls of source: what is pure, and what runs.
 	{"source/index", 1, nil},
 	{"source/reading", 1, nil},

@@ -1,0 +1,111 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
+)
+
+// keySource is the place of the keys of one issuer.
+type keySource interface {
+	// find returns the key of an id. It waits no longer than keysWait.
+	find(ctx context.Context, id string) (key, error)
+	// follow keeps the keys current until ctx ends.
+	follow(ctx context.Context)
+	// problem returns why the keys cannot be read, or cannot all be used; empty if they can.
+	problem() string
+}
+
+var _, _ keySource = (*fileKeys)(nil), (*remoteKeys)(nil)
+
+// mostAge is for how long keys are used after they could last be read.
+const mostAge = 24 * time.Hour
+
+// lookup returns a key of a set that was last known to be valid at a time.
+func (s keySet) lookup(id string, valid time.Time, f fault) (key, error) {
+	one, ok := s.keys[id]
+	switch {
+	case valid.IsZero() && f.err == nil:
+		return key{}, errUnread
+	case valid.IsZero():
+		return key{}, fmt.Errorf("the keys of the issuer cannot be read since %s: %w", f.when(), f.err)
+	case time.Since(valid) > mostAge && f.err == nil:
+		return key{}, errUnread
+	case time.Since(valid) > mostAge:
+		return key{}, fmt.Errorf("the keys of the issuer cannot be read since %s, and are used for %s at most: %w", f.when(), mostAge, f.err)
+	case !ok && f.err != nil:
+		return key{}, fmt.Errorf("%w; its keys cannot be read since %s: %w", &unknownKey{id}, f.when(), f.err)
+	case !ok:
+		return key{}, &unknownKey{id}
+	default:
+		return one, nil
+	}
+}
+
+// problemOf describes a lasting fault, or keys that are ambiguous.
+func (s keySet) problemOf(f fault) string {
+	switch {
+	case f.err != nil:
+		return fmt.Sprintf("its keys cannot be read since %s: %v; the last ones are used for %s at most", f.when(), f.err, mostAge)
+	case len(s.twice) > 0:
+		return fmt.Sprintf("several of its keys have the id %s, so none of them is used; have the issuer give each key an id of its own", clip(s.twice[0]))
+	case s.keys != nil && len(s.keys) == 0:
+		return "its set has no key for signatures of tokens; all its tokens are rejected"
+	default:
+		return ""
+	}
+}
+
+// unknownKey is the error of a key id that the set of the issuer does not have.
+type unknownKey struct{ id string }
+
+// Error implements error.
+func (u *unknownKey) Error() string {
+	return fmt.Sprintf("the issuer has no usable key with the id %s", clip(u.id))
+}
+
+// fileKeys are the keys in a file. Each use looks at the file.
+type fileKeys struct {
+	file *watched[keySet]
+	log  *slog.Logger
+}
+
+func watchedKeys(path string) *watched[keySet] {
+	return &watched[keySet]{path: path, most: mostKeysText}
+}
+
+func (f *fileKeys) find(_ context.Context, id string) (key, error) {
+	now := f.file.look(parseKeySet)
+	return now.value.lookup(id, now.valid, now.fault)
+}
+
+// follow notices a fault although no token comes.
+func (f *fileKeys) follow(ctx context.Context) {
+	var last fault
+	for {
+		now := f.file.look(parseKeySet)
+		last = report(f.log, last, now.fault)
+		if !wait.Sleep(ctx, time.Second) {
+			return
+		}
+	}
+}
+
+func (f *fileKeys) problem() string {
+	now := f.file.look(parseKeySet)
+	return now.value.problemOf(now.fault)
+}
+
+// report logs the beginning and the end of a fault, and returns the present one.
+func report(log *slog.Logger, before, now fault) fault {
+	switch {
+	case now.err != nil && before.err == nil:
+		log.Error("cannot be read; the last valid content stays in use", "err", now.err)
+	case now.err == nil && before.err != nil:
+		log.Info("can be read again", "since", before.since)
+	}
+	return now
+}

@@ -1,0 +1,52 @@
+package identity
+
+import (
+	"context"
+	"crypto/x509"
+	"net/netip"
+	"time"
+)
+
+// The ways to prove an identity, as in [Proof].
+const (
+	ByCertificate = "certificate"
+	ByToken       = "token"
+)
+
+// Proof is the proven identity of a client. The zero Proof proves nothing.
+type Proof struct {
+	ID          string // spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT
+	TrustDomain string
+	Namespace   string
+	Account     string
+	// Expires is the end of a token. It is zero for a certificate, which its connection
+	// watches.
+	Expires time.Time
+	By      string // [ByCertificate] or [ByToken]; with both, ByToken
+	Issuer  string // of the token
+	Token   string // the claim jti of the token; may be empty
+}
+
+// Evidence is what a stream brings to prove an identity.
+type Evidence struct {
+	Certificate   *x509.Certificate // the verified client certificate; nil without one
+	Authorization []string          // the values of that header
+	Peer          netip.Addr        // the address of the client; invalid on a unix socket
+	Secure        bool              // the stream came over TLS
+}
+
+// prover is one way to prove an identity: a row of the table of proofs.
+type prover interface {
+	// prove returns the proven identity; the zero Proof if there is no evidence of its
+	// kind. Invalid evidence is an error.
+	prove(ctx context.Context, e Evidence) (Proof, error)
+}
+
+// provers is the table of proofs. Tokens without an issuer are no evidence.
+func (v *Verifier) provers() []prover {
+	table := []prover{certificates{}}
+	if v.TakesTokens() {
+		table = append(table, tokens(v.issuers))
+	}
+	return table
+}

@@ -1,0 +1,88 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
+)
+
+// Validate reports contradictory or invalid fields. It reads no file.
+func (c *Config) Validate() error {
+	var errs []error
+	if err := validTrustDomain(c.TrustDomain); err != nil {
+		errs = append(errs, err)
+	}
+	by := map[string]int{}
+	for i, one := range c.issuers() {
+		if first, taken := by[one.Issuer]; taken && one.Issuer != "" {
+			at := fmt.Sprintf("jwt[%d].issuer", i)
+			if i >= len(c.JWT) {
+				at = "authority.dir" // its issuer follows from the trust domain
+			}
+			errs = append(errs, fmt.Errorf("%s: jwt[%d] is the issuer %q, too; give each issuer one entry", at, first, one.Issuer))
+		}
+		by[one.Issuer] = i
+	}
+	for i := range c.JWT {
+		for _, err := range c.JWT[i].validate() {
+			errs = append(errs, fmt.Errorf("jwt[%d].%w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func validTrustDomain(name string) error {
+	if name == "" {
+		return nil
+	}
+	if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {
+		return fmt.Errorf("trustDomain: %q is not a trust domain such as %s", name, defaultTrustDomain)
+	}
+	return nil
+}
+
+func (i *Issuer) validate() (errs []error) {
+	if i.Issuer == "" {
+		errs = append(errs, errors.New("issuer: missing; give the exact claim iss of its tokens"))
+	}
+	switch {
+	case i.KeysFile == "" && i.KeysURL == "":
+		errs = append(errs, errors.New("keysURL: missing; give the place of its public keys, or their file as keysFile"))
+	case i.KeysFile != "" && i.KeysURL != "":
+		errs = append(errs, errors.New("keysURL: keysFile is set as well; choose one of them"))
+	case i.KeysFile != "" && (i.CAFile != "" || i.TokenFile != ""):
+		errs = append(errs, errors.New("keysFile: caFile and tokenFile are for requests to keysURL; remove them, or set keysURL"))
+	case i.KeysURL != "":
+		errs = append(errs, i.validURL()...)
+	}
+	if err := validTrustDomain(i.TrustDomain); err != nil {
+		errs = append(errs, err)
+	}
+	switch {
+	case i.Claims.Namespace != "" && i.Claims.Account == "":
+		errs = append(errs, errors.New("claims.account: missing beside claims.namespace; name the claim with the account"))
+	case i.Claims.Namespace == "" && i.Claims.Account != "":
+		errs = append(errs, errors.New("claims.namespace: missing beside claims.account; name the claim with the namespace"))
+	}
+	return append(errs, i.validNamespaces()...)
+}
+
+func (i *Issuer) validURL() (errs []error) {
+	at, err := url.Parse(i.KeysURL)
+	switch {
+	case err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http":
+		return []error{errors.New("keysURL: not a URL such as https://issuer.example/keys")}
+	case at.User != nil:
+		return []error{errors.New("keysURL: has a user or password in it; use tokenFile")}
+	case at.Scheme == "http" && !loopback.IsHost(at.Hostname()):
+		errs = append(errs, fmt.Errorf("keysURL: %q is plaintext and not loopback, so anybody between could replace the keys; use https", i.KeysURL))
+	}
+	if at.Scheme == "http" && i.CAFile != "" {
+		errs = append(errs, errors.New("caFile: has no effect without TLS; use https in keysURL"))
+	}
+	return errs
+}
