@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -132,4 +133,11 @@ func certificate(uris ...string) *x509.Certificate {
 		cert.URIs = append(cert.URIs, must(url.Parse(uri)))
 	}
 	return cert
+}
+
+func testLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func newContext(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithCancel(t.Context())
 }

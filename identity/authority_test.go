@@ -1,0 +1,239 @@
+package identity_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/isthmus-mesh/isthmus/identity"
+)
+
+// authority makes the folder of an authority with the key k.
+func authority(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, identity.TokenKeysFile), keySet(jwk("k", testKeys().p256)))
+	return dir
+}
+
+func authorityToken(jti any) string {
+	now := time.Now()
+	claims := map[string]any{
+		"iss": identity.AuthorityIssuer("cluster.local"), "aud": identity.Audience, "sub": cart, "jti": jti, "exp": now.Add(time.Hour).Unix(),
+	}
+	return token(jose.ES256, "k", testKeys().p256, with(claims, "jti", jti), nil)
+}
+
+func revoke(t *testing.T, dir, accounts, tokens string) {
+	t.Helper()
+	text := func(id string) string {
+		if id == "" {
+			return "[]"
+		}
+		return fmt.Sprintf(`[{"id":%q,"since":"2026-01-02T03:04:05Z"}]`, id)
+	}
+	write(t, filepath.Join(dir, identity.RevokedFile), []byte(`{"accounts":`+text(accounts)+`,"tokens":`+text(tokens)+`}`))
+}
+
+func TestAuthorityIsAnIssuer(t *testing.T) {
+	t.Parallel()
+	v := verifier(t, identity.Config{Authority: identity.Authority{Dir: authority(t)}})
+	kubernetes := with(kubernetesClaims(), "iss", "spiffe://cluster.local")
+	try(t, v, []attempt{
+		{"a token", bearer(authorityToken("one")), ""},
+		{"without an id", bearer(authorityToken(nil)), "claim jti is missing"},
+		{"of another form", bearer(token(jose.ES256, "k", testKeys().p256, kubernetes, nil)), "not an identity of the form"},
+	})
+}
+
+// run runs a verifier until the test ends.
+func run(t *testing.T, v *identity.Verifier) (stop func()) {
+	t.Helper()
+	ctx, cancel := newContext(t)
+	done := make(chan error, 1)
+	go func() { done <- v.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("it stopped with %v", err)
+		}
+	}
+}
+
+func TestRevocationEndsWhatIsInUse(t *testing.T) {
+	testKeys()
+	synctest.Test(t, func(t *testing.T) {
+		dir := authority(t)
+		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir}})
+		defer run(t, v)()
+		byToken, byCertificate := bearer(authorityToken("one")), identity.Evidence{Certificate: certificate(cart)}
+		other := identity.Evidence{Certificate: certificate("spiffe://cluster.local/ns/shop/sa/other")}
+		ended := map[string]error{}
+		for name, e := range map[string]identity.Evidence{"token": byToken, "certificate": byCertificate, "other": other, "second": bearer(authorityToken("two"))} {
+			defer v.Keep(must(v.Prove(t.Context(), e)), func(err error) { ended[name] = errors.Join(ended[name], err) })()
+		}
+		released := must(v.Prove(t.Context(), byToken))
+		v.Keep(released, func(error) { t.Error("a released proof ends") })()
+
+		revoke(t, dir, "", "one")
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		if len(ended) != 1 || ended["token"] == nil || !strings.Contains(ended["token"].Error(), `the token "one" of `+cart+` is revoked since 2026-01-02T03:04:05Z`) {
+			t.Fatalf("after the token: %v", ended)
+		}
+		try(t, v, []attempt{{"the revoked token", byToken, "is revoked"}, {"another token", bearer(authorityToken("two")), ""}, {"its certificate", byCertificate, ""}})
+
+		revoke(t, dir, cart, "")
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		if len(ended) != 3 || ended["other"] != nil {
+			t.Fatalf("after the account: %v", ended)
+		}
+		try(t, v, []attempt{{"the account's token", bearer(authorityToken("two")), "account " + cart + " is revoked"}, {"its certificate", byCertificate, "is revoked"}})
+
+		if err := os.Remove(filepath.Join(dir, identity.RevokedFile)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		try(t, v, []attempt{{"with no revocations", byToken, ""}})
+		time.Sleep(2 * time.Hour) // all of them were released or have ended, once
+		for name, err := range ended {
+			if lines := strings.Count(err.Error(), "\n"); lines > 0 {
+				t.Errorf("%s ended %d times", name, lines+1)
+			}
+		}
+	})
+}
+
+// A proof that is revoked between Prove and Keep ends as well.
+func TestRevokedProofIsNotKept(t *testing.T) {
+	testKeys()
+	synctest.Test(t, func(t *testing.T) {
+		dir := authority(t)
+		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir}})
+		defer run(t, v)()
+		proof := must(v.Prove(t.Context(), bearer(authorityToken("one"))))
+		revoke(t, dir, cart, "")
+		time.Sleep(time.Second + time.Millisecond)
+		var ended error
+		defer v.Keep(proof, func(err error) { ended = err })()
+		synctest.Wait()
+		if ended == nil {
+			t.Error("the proof is kept")
+		}
+	})
+}
+
+func TestUnreadableRevocationsStayInEffect(t *testing.T) {
+	testKeys()
+	for name, text := range map[string]string{
+		"no JSON": "{", "no account": `{"accounts":[{"id":"cart"}]}`, "no token": `{"tokens":[{"since":"2026-01-02T03:04:05Z"}]}`, "no list": `{"tokens":{}}`, "empty": "",
+		"no time": `{"tokens":[{"id":"a","since":"yesterday"}]}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := authority(t)
+			revoke(t, dir, cart, "")
+			config := identity.Config{Authority: identity.Authority{Dir: dir}}
+			v := verifier(t, config)
+			defer run(t, v)()
+			path := filepath.Join(dir, identity.RevokedFile)
+			write(t, path, []byte(text))
+			time.Sleep(time.Second + time.Millisecond)
+			try(t, v, []attempt{{name, identity.Evidence{Certificate: certificate(cart)}, "is revoked"}})
+			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], "revocations cannot be read since 2000-01-01T00:00:01Z: "+path) {
+				t.Errorf("%s: problems %q", name, problems)
+			}
+			if _, err := identity.New(config, testLog()); err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: a verifier starts without its revocations: %v", name, err)
+			}
+			if config.Check() == nil {
+				t.Errorf("%s: the check finds nothing", name)
+			}
+			revoke(t, dir, "", "")
+			time.Sleep(time.Second + time.Millisecond)
+			try(t, v, []attempt{{name + " and repaired", identity.Evidence{Certificate: certificate(cart)}, ""}})
+			if problems := v.Problems(); len(problems) > 0 {
+				t.Errorf("%s: problems %q", name, problems)
+			}
+		})
+	}
+}
+
+// A folder that is not mounted does not take revocations back.
+func TestMissingFolderIsNotAnEmptyOne(t *testing.T) {
+	testKeys()
+	synctest.Test(t, func(t *testing.T) {
+		dir := authority(t)
+		revoke(t, dir, cart, "")
+		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir}})
+		defer run(t, v)()
+		if err := os.Rename(dir, dir+".away"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		try(t, v, []attempt{{"the account", identity.Evidence{Certificate: certificate(cart)}, "is revoked"}})
+		if problems := v.Problems(); len(problems) != 2 {
+			t.Errorf("problems: %q", problems)
+		}
+	})
+}
+
+func TestStreamsEndAGraceAfterTheirToken(t *testing.T) {
+	k := testKeys()
+	synctest.Test(t, func(t *testing.T) {
+		v := verifier(t, identity.Config{JWT: []identity.Issuer{issuerOf(t, jwk("k", k.p256))}})
+		proof := must(v.Prove(t.Context(), bearer(token(jose.ES256, "k", k.p256, kubernetesClaims(), nil))))
+		began := time.Now()
+		var ended time.Duration
+		var why error
+		defer v.Keep(proof, func(err error) { ended, why = time.Since(began), err })()
+		v.Keep(proof, func(error) { t.Error("a released proof ends") })()
+		time.Sleep(2 * time.Hour)
+		if ended != time.Hour+identity.Grace || why == nil || !strings.Contains(why.Error(), "expired at 2000-01-01T01:00:00Z") {
+			t.Errorf("it ended after %s: %v", ended, why)
+		}
+	})
+}
+
+// The connection of a certificate watches it, and without a proof there is nothing to end.
+func TestProofsWithoutEndAreKept(t *testing.T) {
+	k := testKeys()
+	synctest.Test(t, func(t *testing.T) {
+		for _, v := range []*identity.Verifier{nil, verifier(t, identity.Config{JWT: []identity.Issuer{issuerOf(t, jwk("k", k.p256))}})} {
+			for _, proof := range []identity.Proof{{}, must(v.Prove(t.Context(), identity.Evidence{Certificate: certificate(cart)}))} {
+				release := v.Keep(proof, func(err error) { t.Errorf("%+v ended: %v", proof, err) })
+				time.Sleep(366 * 24 * time.Hour)
+				release()
+				release()
+			}
+		}
+	})
+}
+
+func TestReadOfRevocations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, identity.RevokedFile)
+	read := identity.Revocations{Tokens: []identity.Revocation{{ID: "old"}}}
+	if err := read.Read(path); err != nil || read.Accounts != nil || read.Tokens != nil {
+		t.Errorf("a missing file: %+v, %v", read, err)
+	}
+	revoke(t, dir, cart, "one")
+	if err := read.Read(path); err != nil || len(read.Accounts) != 1 || read.Accounts[0].ID != cart || read.Tokens[0].ID != "one" || read.Tokens[0].Since.Year() != 2026 {
+		t.Errorf("%+v, %v", read, err)
+	}
+	write(t, path, []byte("x"))
+	if err := read.Read(path); err == nil || len(read.Accounts) != 1 {
+		t.Errorf("an invalid file: %+v, %v", read, err)
+	}
+	if read.Read(filepath.Join(dir, "missing", identity.RevokedFile)) == nil {
+		t.Error("a missing folder has no revocations")
+	}
+}
