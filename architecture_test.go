@@ -62,6 +62,8 @@ var rooms = []room{
 	{"catalog", 1, floor1},
 	{"push", 1, floor1},
 	{"controller", 1, floor1},
+	// The certificates of clients, by whoever issues them.
+	{"secrets", 1, nil},
 	// Programs that are no part of Isthmus use it, so it knows the messages of the API, and
 	// nothing of the core.
 	{"client", 1, []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},

@@ -22,7 +22,7 @@ type Producer struct {
 }
 
 // Produce enters a producer with its table of types. All producers are entered
-// before [Engine.Run].
+// before [Engine.Run]. It panics if another producer has one of the types: a type has one owner.
 func (e *Engine) Produce(rows []TypeSpec) *Producer { return e.produce(rows, false) }
 
 // ProduceLater enters a producer that publishes nothing before a client asks for one of its
@@ -36,6 +36,9 @@ func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
 	p := &Producer{wake: e.wake, first: Type(len(before.types)), inbox: newInbox(), later: later}
 	infos, parts := make([]world.Info, len(rows)), slices.Clone(before.types)
 	for i, spec := range rows {
+		if _, taken := before.Named(spec.Name); taken {
+			panic("push: the type " + spec.Name + " has a producer already")
+		}
 		infos[i] = world.Info{TypeSpec: spec, Producer: len(e.producers), Row: Row(i)}
 		parts = append(parts, &typeInfo{producer: p, counts: &typeCounters{}, classes: classesOf(p.Type(Row(i)), &spec)})
 	}

@@ -1,0 +1,132 @@
+package secrets
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// retry is the wait after an issuer has failed.
+const retry = 10 * time.Second
+
+// Keeper has the newest leaf of each identity with a connected client.
+type Keeper struct {
+	issuer Issuer
+	log    *slog.Logger
+	leaves sync.Map      // *Leaf by identity; read without a lock
+	wake   chan struct{} // something may be due earlier than what is waited for
+
+	mu   sync.Mutex
+	uses map[string]*use // by identity
+}
+
+// use is the use of the leaf of an identity. It stays without users until the window ends, so
+// that a client that comes back costs no signature.
+type use struct {
+	users int
+	due   time.Time // when the leaf is made anew, or forgotten
+}
+
+// NewKeeper returns a keeper of leaves by an issuer.
+func NewKeeper(issuer Issuer, log *slog.Logger) *Keeper {
+	return &Keeper{issuer: issuer, log: log, wake: make(chan struct{}, 1), uses: map[string]*use{}}
+}
+
+// Leaf returns the newest leaf of an identity; nil if none is kept.
+func (k *Keeper) Leaf(identity string) *Leaf {
+	leaf, _ := k.leaves.Load(identity)
+	is, _ := leaf.(*Leaf)
+	return is
+}
+
+// Bundle returns the authorities that clients are to trust.
+func (k *Keeper) Bundle() *Bundle { return k.issuer.Bundle() }
+
+// Hold keeps the leaf of an identity until release is called, and makes it unless it is
+// there. If the issuer fails, it is asked again later. An identity of another trust domain has
+// no leaf.
+func (k *Keeper) Hold(identity string) (release func()) {
+	if !k.issuer.Issues(identity) {
+		return func() {}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	u := k.uses[identity]
+	if u == nil {
+		u = &use{}
+		k.uses[identity] = u
+	}
+	if u.users++; k.Leaf(identity) == nil {
+		k.issue(identity, u, time.Now())
+		k.rouse()
+	}
+	return sync.OnceFunc(func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		u.users--
+	})
+}
+
+// rouse lets Run look again at what is due.
+func (k *Keeper) rouse() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// issue makes the leaf of the window of a time, and reports whether there is one.
+func (k *Keeper) issue(identity string, u *use, now time.Time) bool {
+	w := WindowOf(identity, now)
+	leaf, err := k.issuer.Issue(identity, w)
+	if err != nil {
+		k.log.Error("no certificate can be made; the one before stays in use, and it is tried again", "identity", identity, "err", err)
+		u.due = now.Add(retry)
+		return false
+	}
+	u.due = w.Until
+	k.leaves.Store(identity, leaf)
+	return true
+}
+
+// Run makes leaves anew until ctx ends, and calls changed with the identities of those that
+// were made after Hold had returned without them, or in a later window.
+func (k *Keeper) Run(ctx context.Context, changed func(identities []string)) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+		case <-timer.C:
+		}
+		renewed, next := k.renew(time.Now())
+		if len(renewed) > 0 {
+			changed(renewed)
+		}
+		timer.Reset(next)
+	}
+}
+
+// renew makes the leaves that are due, forgets those that nobody uses, and returns the wait
+// for the next.
+func (k *Keeper) renew(now time.Time) (renewed []string, next time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	next = Length
+	for identity, u := range k.uses {
+		switch {
+		case u.due.After(now):
+		case u.users == 0:
+			delete(k.uses, identity)
+			k.leaves.Delete(identity)
+			continue
+		case k.issue(identity, u, now):
+			renewed = append(renewed, identity)
+		}
+		next = min(next, u.due.Sub(now))
+	}
+	return renewed, next
+}

@@ -1,0 +1,157 @@
+package secrets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/secrets"
+)
+
+// counter is an issuer that counts leaves, and fails when asked to.
+type counter struct {
+	mu     sync.Mutex
+	issued map[string]int
+	fails  bool
+}
+
+func (c *counter) Issue(identity string, w secrets.Window) (*secrets.Leaf, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fails {
+		return nil, errors.New("the authority is away")
+	}
+	c.issued[identity]++
+	return &secrets.Leaf{Identity: identity, Key: []byte("PRIVATE"), Window: w}, nil
+}
+
+func (c *counter) Issues(identity string) bool { return identity != elsewhere }
+
+func (c *counter) Bundle() *secrets.Bundle { return &secrets.Bundle{} }
+
+func (c *counter) stop(fails bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fails = fails
+}
+
+// running runs a keeper in the bubble of a test, and notes what it reports as changed.
+func running(t *testing.T) (k *secrets.Keeper, by *counter, changed *[]string) {
+	t.Helper()
+	by, changed = &counter{issued: map[string]int{}}, new([]string)
+	k = secrets.NewKeeper(by, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		k.Run(ctx, func(identities []string) { *changed = append(*changed, identities...) })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return k, by, changed
+}
+
+const (
+	cart      = "spiffe://cluster.local/ns/shop/sa/cart"
+	bank      = "spiffe://cluster.local/ns/bank/sa/till"
+	elsewhere = "spiffe://elsewhere/ns/shop/sa/cart"
+)
+
+// A leaf is made once for each window, whoever comes and goes meanwhile, and the next one long
+// before it expires.
+func TestLeafIsMadeOnceForEachWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, by, changed := running(t)
+		release := k.Hold(cart)
+		first := k.Leaf(cart)
+		for range 100 {
+			k.Hold(cart)()
+		}
+		release()
+		release = k.Hold(cart)
+		if k.Leaf(cart) != first || by.issued[cart] != 1 || first.Window != secrets.WindowOf(cart, time.Now()) {
+			t.Fatalf("%d were made", by.issued[cart])
+		}
+		for day := range 4 {
+			before := k.Leaf(cart)
+			time.Sleep(time.Until(before.Window.Until))
+			synctest.Wait()
+			if now := k.Leaf(cart); now == before || by.issued[cart] != day+2 || len(*changed) != day+1 || time.Until(before.Window.NotAfter()) != secrets.Length {
+				t.Fatalf("%d were made, and reported are %v; the one before is valid for %s more", by.issued[cart], *changed, time.Until(before.Window.NotAfter()))
+			}
+		}
+		release()
+		time.Sleep(secrets.Length)
+		synctest.Wait()
+		if k.Leaf(cart) != nil || by.issued[cart] != 5 {
+			t.Error("a leaf without users is kept")
+		}
+	})
+}
+
+// While the issuer fails the leaf before stays, and the next one comes when it is back.
+func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, by, changed := running(t)
+		defer k.Hold(cart)()
+		before := k.Leaf(cart)
+		by.stop(true)
+		defer k.Hold(bank)()
+		defer k.Hold(elsewhere)()
+		time.Sleep(secrets.Length + time.Minute)
+		synctest.Wait()
+		if k.Leaf(cart) != before || k.Leaf(bank) != nil || len(*changed) > 0 {
+			t.Fatalf("reported as changed: %v", *changed)
+		}
+		by.stop(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if slices.Sort(*changed); !slices.Equal(*changed, []string{bank, cart}) || k.Leaf(cart) == before || k.Leaf(bank) == nil || k.Leaf(elsewhere) != nil {
+			t.Errorf("reported as changed: %v", *changed)
+		}
+	})
+}
+
+// Windows of an identity follow each other without a gap, and contain their time. Those of
+// different identities do not begin together.
+func TestWindowsFollowEachOther(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		identity := rapid.StringMatching(`spiffe://[a-z]{1,5}/ns/[a-z]{1,5}/sa/[a-z]{1,5}`).Draw(rt, "identity")
+		now := time.Unix(rapid.Int64Range(0, 4e9).Draw(rt, "now"), rapid.Int64Range(0, 999_999_999).Draw(rt, "nanoseconds"))
+		w := secrets.WindowOf(identity, now)
+		if now.Before(w.From) || !now.Before(w.Until) || w.Until.Sub(w.From) != secrets.Length {
+			rt.Fatalf("the window of %s is %v", now, w)
+		}
+		if next := secrets.WindowOf(identity, w.Until); next.From != w.Until {
+			rt.Fatalf("behind %v comes %v", w, next)
+		}
+	})
+	begins := map[time.Time]bool{}
+	for n := range 1000 {
+		begins[secrets.WindowOf(fmt.Sprint(n), time.Unix(1e9, 0)).From] = true
+	}
+	if len(begins) < 990 {
+		t.Errorf("1,000 windows begin at %d times", len(begins))
+	}
+}
+
+// No way of printing a leaf shows its key.
+func TestPrintedLeafHasNoKey(t *testing.T) {
+	leaf := &secrets.Leaf{Identity: cart, Key: []byte("PRIVATE")}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		if text := fmt.Sprintf(format, leaf); !strings.Contains(text, cart) || strings.Contains(text, "PRIVATE") || strings.Contains(text, "0x50") {
+			t.Errorf("%s prints %s", format, text)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package secrets
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+)
+
+// Leaf is the certificate of an identity, with its key.
+type Leaf struct {
+	Identity string // spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT
+	// Chain is the certificate and those between it and the root, and Key is its key, both in
+	// PEM form. No text and no error contains the key.
+	Chain, Key []byte
+	// Generation names the authority's key that has signed the certificate.
+	Generation string
+	Window     Window
+}
+
+// String names the leaf without its key.
+func (l *Leaf) String() string { return "the certificate of " + l.Identity }
+
+// GoString is String, so that no format prints the key.
+func (l *Leaf) GoString() string { return l.String() }
+
+// Bundle is the certificates of the authorities of a trust domain.
+type Bundle struct {
+	Authorities []byte // in PEM form
+}
+
+// Issuer makes leaves. Its methods do no I/O, and may be called from any goroutine.
+type Issuer interface {
+	// Issues reports whether an identity is one of its trust domain.
+	Issues(identity string) bool
+	// Issue makes a leaf that is valid in a window, and for as long again.
+	Issue(identity string, w Window) (*Leaf, error)
+	// Bundle returns the authorities that clients are to trust, the same pointer while they
+	// stay the same.
+	Bundle() *Bundle
+}
+
+// Window is the time in which a leaf is the newest one of its identity.
+type Window struct{ From, Until time.Time }
+
+// Length is how long a leaf is the newest. It is valid for twice as long.
+const Length = 12 * time.Hour
+
+// NotAfter is the end of the validity of the window's leaf.
+func (w Window) NotAfter() time.Time { return w.Until.Add(Length) }
+
+// WindowOf returns the window of an identity at a time. The identity decides when in a day its
+// windows begin.
+func WindowOf(identity string, now time.Time) Window {
+	hash := sha256.Sum256([]byte(identity))
+	offset := time.Duration(binary.BigEndian.Uint64(hash[:8]) % uint64(Length))
+	from := now.UTC().Add(-offset).Truncate(Length).Add(offset)
+	return Window{from, from.Add(Length)}
+}
