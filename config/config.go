@@ -1,5 +1,7 @@
 package config
 
+import "github.com/isthmus-mesh/isthmus/identity"
+
 // Config is the whole configuration.
 type Config struct {
 	// Instance is the unique name of this installation. It marks the objects that the
@@ -11,9 +13,11 @@ type Config struct {
 	Sources []Source `json:"sources"`
 	Splits  []Split  `json:"splits"`
 	Outputs Outputs  `json:"outputs"`
-	Store   Store    `json:"store"`
-	Admin   Admin    `json:"admin"`
-	Log     Log      `json:"log"`
+	// Identity defines the proofs of identity that listeners with TLS take beside certificates.
+	Identity identity.Config `json:"identity"`
+	Store    Store           `json:"store"`
+	Admin    Admin           `json:"admin"`
+	Log      Log             `json:"log"`
 }
 
 // Store configures how records are kept.

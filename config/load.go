@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/bounded"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
@@ -96,9 +97,7 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 	d := decoder{kinds: k, lookup: lookup}
 	d.decode(root, "", &c)
 	problems = append(problems, d.problems...)
-	for i := range c.Sources {
-		c.Sources[i].complete()
-	}
+	c.complete()
 	validate := func(c *Config) []Problem { return c.validate(root) }
 	for _, find := range []func(*Config) []Problem{validate, more} {
 		known := slices.Clone(problems)
@@ -111,6 +110,21 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 	labelSubsets(c.Splits, hostSettingsOf(c.Outputs))
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return &c, problems
+}
+
+// complete sets what a part takes from others.
+func (c *Config) complete() {
+	for i := range c.Sources {
+		c.Sources[i].complete()
+	}
+	if !c.Identity.Enabled() {
+		return
+	}
+	for _, o := range c.Outputs {
+		if takes, ok := o.Settings.(output.TokenTaker); ok {
+			takes.TakeTokens()
+		}
+	}
 }
 
 // placed sets the lines of problems by their fields.
@@ -157,6 +171,7 @@ func (c *Config) resolve(dir string) {
 	for _, o := range c.Outputs {
 		o.Settings.Resolve(dir)
 	}
+	c.Identity.Resolve(dir)
 	c.Admin.resolve(dir)
 }
 

@@ -51,6 +51,7 @@ func (c *Config) validate(root *yamlpos.Node) []Problem {
 	c.validateOutputs(&f)
 	c.validateFolders(&f)
 	c.validateAddresses(root, &f)
+	f.addAll("identity", c.Identity.Validate())
 	f.addAll("admin", c.Admin.Validate())
 	if !oneOf(c.Log.Level, "debug", "info", "warn", "error") {
 		f.add("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
@@ -224,6 +225,7 @@ func (c *Config) check() []Problem {
 	for _, o := range c.Outputs {
 		f.addAll("outputs."+o.Kind, o.Settings.Check())
 	}
+	f.addAll("identity", c.Identity.Check())
 	f.addAll("admin", c.Admin.Check())
 	return f
 }

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/secrets"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -68,6 +70,13 @@ type Listener interface {
 	ListenAddress() string
 }
 
+// TokenTaker is the settings of an output that takes tokens as proofs of identity.
+type TokenTaker interface {
+	// TakeTokens says that clients may prove their identity by tokens. It is called before
+	// Validate.
+	TakeTokens()
+}
+
 // Cluster is the settings of an output that knows the DNS domain of a cluster.
 type Cluster interface {
 	// ClusterDomain is such as cluster.local.
@@ -119,6 +128,10 @@ type Env struct {
 	// Sent and ACKed are called with how long after its commit a change had been handed
 	// to a client's connection, and been ACKed or written.
 	Sent, ACKed func(took time.Duration)
+	// Identity proves the identities of clients; nil takes certificates alone.
+	Identity *identity.Verifier
+	// Certificates makes the certificates that clients are sent; nil if none are.
+	Certificates secrets.Issuer
 	// Events takes the events of the output.
 	Events *events.Log
 	// Listen binds what the output listens on.

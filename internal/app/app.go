@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output"
@@ -27,9 +29,10 @@ const OptionalWait = 10 * time.Second
 // App is one Isthmus with its listeners bound. Make one with [New].
 type App struct {
 	parts
-	once     bool     // everything is read once, and nothing is served or written
-	self     string   // the name of this Isthmus in paths
-	leftover []leaver // stored sources that are not configured, and wait for others
+	once     bool               // everything is read once, and nothing is served or written
+	self     string             // the name of this Isthmus in paths
+	leftover []leaver           // stored sources that are not configured, and wait for others
+	identity *identity.Verifier // nil if clients prove nothing but certificates
 	admin    *admin.Server
 	reloader *reloader
 
@@ -84,6 +87,9 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	a.branches = []*branch{newBranch(selection{}, c, nil, m.OptionalWait)}
 	first := a.branches[0]
 	first.merged, first.faults, first.lookout = timed.merged, a.faults, a.lookout
+	if err := a.openIdentity(c); err != nil {
+		return nil, err
+	}
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
 		return nil, err
 	}
@@ -121,6 +127,17 @@ func (a *App) openSources(c *config.Config) {
 	a.fleet.leave(a.leftover)
 }
 
+// openIdentity makes the verifier of clients' tokens, if any are taken.
+func (a *App) openIdentity(c *config.Config) (err error) {
+	if !c.Identity.Enabled() {
+		return nil
+	}
+	if a.identity, err = identity.New(c.Identity, a.log); err != nil {
+		return fmt.Errorf("identity.%w", err)
+	}
+	return nil
+}
+
 // AdminAddr returns the address of the admin API.
 func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 
@@ -131,6 +148,9 @@ func (a *App) Run(ctx context.Context) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	saved := a.save(ctx)
 	a.read(ctx, parts)
+	if a.identity != nil {
+		parts.Go(func() error { return a.identity.Run(ctx) })
+	}
 	var delivering sync.WaitGroup
 	for _, o := range a.outputs {
 		delivering.Add(1)

@@ -17,6 +17,8 @@ type Files struct {
 	// ClientCAFile is optional. With it, clients must show a certificate that
 	// one of the authorities in it has signed.
 	ClientCAFile string
+	// Optional lets clients without a certificate in, too.
+	Optional bool
 }
 
 // FileError is the fault of a file.
@@ -85,6 +87,9 @@ func (f Files) parse(c content) (*tls.Config, error) {
 		return config, nil
 	}
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if f.Optional {
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+	}
 	if !config.ClientCAs.AppendCertsFromPEM(c.clientCA) {
 		return nil, &FileError{"clientCAFile", fmt.Sprintf("%q holds no certificate in PEM form", f.ClientCAFile)}
 	}

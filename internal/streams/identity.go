@@ -2,16 +2,19 @@ package streams
 
 import (
 	"context"
-	"fmt"
+	"crypto/x509"
+	"net"
+	"net/netip"
 	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
-	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
 // Identity is the peer of a connection, by properties that do not depend on its own
@@ -21,7 +24,9 @@ type Identity struct {
 	Namespace string // of the identity
 	Address   string // empty on this machine
 	From      string // its address and port, for people
-	by        *connection
+
+	proof identity.Proof
+	by    *connection
 }
 
 // Key returns the key by which streams are counted; empty if they are not.
@@ -32,32 +37,83 @@ func (who Identity) Key() string {
 	return who.Address
 }
 
-// identify reads the identity that the connection proves. A certificate without a known
-// form of identity grants nothing, not even public access: it was issued for another
-// purpose. Without trust domains, all are accepted.
-func identify(ctx context.Context, trustDomains []string) (Identity, error) {
+// identify returns the identity that a stream proves, by the certificate of its connection, by
+// its token, or by both.
+func (s *Server) identify(ctx context.Context) (Identity, error) {
 	var who Identity
 	other, ok := peer.FromContext(ctx)
 	if !ok {
 		return who, nil
 	}
 	who.Address, who.From = loopback.Remote(other.Addr), other.Addr.String()
-	on, ok := other.AuthInfo.(carried)
-	if !ok {
-		return who, nil
+	shown := identity.Evidence{Peer: addressOf(other.Addr), Authorization: metadata.ValueFromIncomingContext(ctx, "authorization")}
+	if on, ok := other.AuthInfo.(carried); ok {
+		who.by = on.by
+		shown.Certificate, shown.Secure = shownBy(on.AuthInfo)
 	}
-	who.by = on.by
-	info, ok := on.AuthInfo.(credentials.TLSInfo)
-	if !ok || len(info.State.VerifiedChains) == 0 {
-		return who, nil
-	}
-	id, namespace, err := spiffe.Read(info.State.PeerCertificates[0])
-	if err == nil && len(trustDomains) > 0 && !slices.Contains(trustDomains, id.TrustDomain().Name()) {
-		err = fmt.Errorf("the trust domain %q is not served here; add it to tls.trustDomains", id.TrustDomain().Name())
-	}
+	proof, err := s.options.Identity.Prove(ctx, shown)
 	if err != nil {
-		return who, grpcstatus.Errorf(codes.PermissionDenied, "client certificate: %v", err)
+		return who, grpcstatus.Errorf(refusal(shown), "%v", err)
 	}
-	who.Name, who.Namespace = id.String(), namespace
-	return who, nil
+	who.Name, who.Namespace, who.proof = proof.ID, proof.Namespace, proof
+	return who, s.acceptable(proof, shown.Secure)
+}
+
+// refusal is the code of the error about invalid evidence. A token may be replaced on the next
+// stream, and a certificate was issued for another purpose.
+func refusal(shown identity.Evidence) codes.Code {
+	if len(shown.Authorization) > 0 {
+		return codes.Unauthenticated
+	}
+	return codes.PermissionDenied
+}
+
+// acceptable returns why a listener does not serve what a stream proves, or that it proves
+// nothing.
+func (s *Server) acceptable(proof identity.Proof, secure bool) error {
+	domains := s.options.TrustDomains
+	switch {
+	case proof.ID == "" && secure && s.options.Identity.TakesTokens():
+		return grpcstatus.Error(codes.Unauthenticated, "the client proves no identity; give it a client certificate, or a token as 'isthmus ca token' prints it")
+	case proof.ID != "" && len(domains) > 0 && !slices.Contains(domains, proof.TrustDomain):
+		return grpcstatus.Errorf(codes.PermissionDenied, "the trust domain %q is not served here; add it to tls.trustDomains", proof.TrustDomain)
+	}
+	return nil
+}
+
+// shownBy returns the client's certificate, if the handshake verified one, and whether the
+// connection has TLS.
+func shownBy(info credentials.AuthInfo) (cert *x509.Certificate, secure bool) {
+	with, ok := info.(credentials.TLSInfo)
+	if !ok {
+		return nil, false
+	}
+	if len(with.State.VerifiedChains) > 0 {
+		cert = with.State.PeerCertificates[0]
+	}
+	return cert, true
+}
+
+// addressOf returns the address of a peer; invalid on a unix socket.
+func addressOf(addr net.Addr) netip.Addr {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return tcp.AddrPort().Addr().Unmap()
+}
+
+// tenure returns a context that ends, with the reason, when the certificate or the token of a
+// stream's client holds no more. The caller releases it at the end of the stream.
+func (s *Server) tenure(who Identity) (over context.Context, release func()) {
+	over, end := context.WithCancelCause(context.Background())
+	connected := who.by.afterLife(func() { end(who.by.dismissed()) })
+	proven := s.options.Identity.Keep(who.proof, func(why error) {
+		end(grpcstatus.Errorf(codes.Unauthenticated, "%v", why))
+	})
+	return over, func() {
+		connected()
+		proven()
+		end(nil)
+	}
 }

@@ -24,7 +24,7 @@ const (
 	stalled                         // a request was begun and not completed
 	unread                          // a message was not taken in time
 	NotHere                         // a stream asks a service for content that it does not serve
-	untrusted                       // a stream's certificate is no longer valid
+	untrusted                       // a stream's certificate or token holds no more
 	tooManyConnections              // of one address, without a stream
 	tooManyPing                     // on a connection
 	badConnection                   // its handshake failed, or it had no stream

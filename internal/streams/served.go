@@ -35,22 +35,19 @@ func (s *Sender) Send(m any) error {
 
 // Serve runs a stream that no engine feeds to its end. It calls serve, which sends through the
 // sender, and returns when serve does, when a message is not taken within each, when the
-// client's certificate is no longer valid, or when the server stops. ctx ends by then; serve may
+// client's proof holds no more, or when the server stops. ctx ends by then; serve may
 // still be in a call of Send, which ends with the stream.
 func (st *Stream) Serve(each time.Duration, serve func(ctx context.Context, to *Sender) error) error {
 	ctx, cancel := context.WithCancel(st.Context())
 	defer cancel()
-	dismissed := make(chan struct{})
-	release := st.Who.by.afterLife(func() { close(dismissed) })
-	defer release()
 	to := &Sender{wire: st.Wire, each: each, stalled: make(chan struct{})}
 	ended := make(chan error, 1)
 	go func() { ended <- st.server.surviving(func() error { return serve(ctx, to) }) }() // until the stream ends, which is when the caller returns
 	select {
 	case err := <-ended:
 		return err
-	case <-dismissed:
-		return st.server.Reject(untrusted, st.Who.by.dismissed())
+	case <-st.over.Done():
+		return st.server.Reject(untrusted, context.Cause(st.over))
 	case <-to.stalled:
 		return st.server.Reject(unread, grpcstatus.Errorf(codes.ResourceExhausted, "a message was not taken within %s; read faster, or fewer records", each))
 	case <-st.server.stopping:

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/intake"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
@@ -36,14 +37,17 @@ type Options struct {
 	ClientCAs func() *x509.CertPool
 	// TrustDomains are as in [TLS].
 	TrustDomains []string
+	// Identity proves the identities of clients. Nil takes certificates alone.
+	Identity *identity.Verifier
 	// MaxConnectionAge ends connections when they are that old; zero never does.
 	MaxConnectionAge time.Duration
 	Log              *slog.Logger
 }
 
-// Secure serves with the certificates of a keeper; nil serves plaintext.
-func (o *Options) Secure(keeper *certs.Keeper, settings TLS) {
-	o.TrustDomains = settings.TrustDomains
+// Secure serves with the certificates of a keeper; nil serves plaintext. The verifier proves
+// the identities of clients; nil takes certificates alone.
+func (o *Options) Secure(keeper *certs.Keeper, settings TLS, verifier *identity.Verifier) {
+	o.TrustDomains, o.Identity = settings.TrustDomains, verifier
 	if keeper == nil {
 		return
 	}

@@ -21,7 +21,16 @@ type TLS struct {
 	// TrustDomains are the allowed trust domains of client identities; empty means any that
 	// the client's authorities vouch for.
 	TrustDomains []string `json:"trustDomains"`
+
+	tokens bool
 }
+
+// TakeTokens makes client certificates optional: a client may prove its identity by a token
+// instead, and has to prove one in either way.
+func (t *TLS) TakeTokens() { t.tokens = true }
+
+// DemandsProof reports whether clients have to prove an identity.
+func (t TLS) DemandsProof() bool { return t.ClientCAFile != "" || t.Enabled() && t.tokens }
 
 // Enabled reports whether any field is set.
 func (t TLS) Enabled() bool {
@@ -40,8 +49,8 @@ func (t TLS) Validate() error {
 	if t.KeyFile == "" {
 		errs = append(errs, errors.New("tls.keyFile: missing; give the path of the private key"))
 	}
-	if len(t.TrustDomains) > 0 && t.ClientCAFile == "" {
-		errs = append(errs, errors.New("tls.trustDomains: has no effect without clientCAFile; set clientCAFile to the CA certificates of the clients"))
+	if len(t.TrustDomains) > 0 && !t.DemandsProof() {
+		errs = append(errs, errors.New("tls.trustDomains: has no effect if no client proves its identity; set clientCAFile to the CA certificates of the clients, or identity for tokens"))
 	}
 	for i, name := range t.TrustDomains {
 		if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {
@@ -57,7 +66,7 @@ func (t TLS) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	if !t.Enabled() {
 		return nil, nil
 	}
-	keeper, err := certs.New(certs.Files{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}, log)
+	keeper, err := certs.New(certs.Files{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile, Optional: t.tokens}, log)
 	if err != nil {
 		return nil, fmt.Errorf("tls.%w", err)
 	}

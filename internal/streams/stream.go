@@ -27,6 +27,7 @@ type Stream struct {
 	Wire
 	Who Identity
 
+	over   context.Context // ends, with the reason, when the client's proof holds no more
 	server *Server
 	inlet  *intake.Inlet // nil if this process opened the stream
 }
@@ -36,7 +37,7 @@ type Stream struct {
 func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 	return func(_ any, wire grpc.ServerStream) (err error) {
 		defer s.Survive(&err)
-		who, err := identify(wire.Context(), s.options.TrustDomains)
+		who, err := s.identify(wire.Context())
 		if err != nil {
 			return s.Reject(NotWho, err)
 		}
@@ -52,7 +53,9 @@ func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 		if err != nil {
 			return err
 		}
-		if err := serve(&Stream{Wire: wire, Who: who, server: s, inlet: inlet}); !errors.Is(err, io.EOF) {
+		over, release := s.tenure(who)
+		defer release()
+		if err := serve(&Stream{Wire: wire, Who: who, over: over, server: s, inlet: inlet}); !errors.Is(err, io.EOF) {
 			return err
 		}
 		return nil // its client ended it
@@ -62,7 +65,7 @@ func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 // Opened returns a stream that this process has opened, to a configured peer, which need
 // not prove its identity. who is the identity by which it is counted and shown.
 func (s *Server) Opened(wire Wire, who Identity) *Stream {
-	return &Stream{Wire: wire, Who: who, server: s}
+	return &Stream{Wire: wire, Who: who, over: context.Background(), server: s}
 }
 
 // Connect enters a client in the engine, once the engine is primed.
@@ -89,8 +92,7 @@ func (st *Stream) Connect(info push.Info, client push.Client) (*push.Subscriber,
 // also when the subscriber is closed.
 func (st *Stream) Run(subscriber *push.Subscriber, receive, send func() error) error {
 	defer subscriber.Close()
-	by := st.Who.by
-	release := by.afterLife(subscriber.Close)
+	release := context.AfterFunc(st.over, subscriber.Close)
 	defer release()
 	ended := make(chan error, 1) // the first reason counts
 	end := func(err error) {
@@ -105,7 +107,7 @@ func (st *Stream) Run(subscriber *push.Subscriber, receive, send func() error) e
 	}
 	go func() { end(st.server.surviving(receive)) }() // until the stream ends, which is when the caller returns
 	err := send()
-	if why := by.dismissed(); why != nil {
+	if why := context.Cause(st.over); why != nil {
 		return st.server.Reject(untrusted, why)
 	}
 	if subscriber.Failed() {

@@ -57,7 +57,7 @@ func sidecarOf(cluster string) push.Client {
 // it reaches that of another cluster. Requests have no listener of an address.
 func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
 	t.Parallel()
-	u := answeringSettings().Begin()(crossedClusters().Snapshot(), catalog.Change{}, true, "istio-system")
+	u := answeringSettings().Begin(nil)(crossedClusters().Snapshot(), catalog.Change{}, true, "istio-system")
 	east := map[string]string{
 		"10.0.7.1_9000": "db", "10.0.7.2_9000": "mail", "10.0.7.3_9000": "eastern", "10.0.7.4_81": "e-any", "10.0.7.5_9000": "alone",
 		"10.0.7.6_80": "redis", "10.0.7.7_443": "e-tls", "10.0.7.8_81": "e-either",
@@ -98,7 +98,7 @@ func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
 // Requests that name an address, and answers to lookups, are of the client's cluster.
 func TestRoutesAndAnswersAreThoseOfTheClientsCluster(t *testing.T) {
 	t.Parallel()
-	u := answeringSettings().Begin()(crossedClusters().Snapshot(), catalog.Change{}, true, "istio-system")
+	u := answeringSettings().Begin(nil)(crossedClusters().Snapshot(), catalog.Change{}, true, "istio-system")
 	for cluster, want := range map[string]struct {
 		atAny   string // whose requests those for 10.0.7.4 are
 		answers map[string][]string
@@ -320,7 +320,7 @@ func halfHeadless() *catalog.Builder {
 // endpoints are chosen by whoever connects only where it has none.
 func TestServiceIsHeadlessInOneClusterAlone(t *testing.T) {
 	t.Parallel()
-	b, step := halfHeadless(), answeringSettings().Begin()
+	b, step := halfHeadless(), answeringSettings().Begin(nil)
 	step(b.Snapshot(), catalog.Change{}, true, "istio-system")
 	second := inCluster("westward", "db", model.Port{Number: 9000, Name: "main", Protocol: "TCP"}, "10.0.7.9")
 	change := b.Apply(2, []model.Event{second})

@@ -30,7 +30,7 @@ func BenchmarkAggregates(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d-namespaces", of.name, namespaces), func(b *testing.B) {
 				settings := NewTranslator()
 				settings.Edge.Ports = []policy.EdgePort{{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}}
-				builder, step := catalog.NewBuilder([]string{"s"}), settings.Begin()
+				builder, step := catalog.NewBuilder([]string{"s"}), settings.Begin(nil)
 				var events []model.Event
 				for i := range services {
 					events = append(events, model.Upsert{Record: withPort(i, of.port)})

@@ -68,7 +68,7 @@ func TestAnEdgeIsNotLedToItself(t *testing.T) {
 		{Number: 8080, Protocol: policy.EdgeHTTP, LocalAddresses: policy.RejectLocal, Hosts: []string{"local.com", "plain.com", "both.com", "dns.com"}},
 		{Number: 8081, Protocol: policy.EdgeHTTP, LocalAddresses: policy.AllowLocal, Hosts: []string{"allowed.com", "both.com"}},
 	}
-	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
+	u := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	called := func(c push.Client, row push.Row, host string) []string {
 		t.Helper()
 		c.Kind, c.Namespace = reach.KindEnvoy, "a"
@@ -121,7 +121,7 @@ func TestAnEdgeExposesItsHosts(t *testing.T) {
 	})
 	s := NewTranslator()
 	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*.shop.com"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"db.com"}}}
-	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
+	u := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
 	for name, want := range map[push.Row][]string{RouteType: {"outbound|80||B.Shop.com", "outbound|80||a.shop.com"}, ListenerType: {"outbound|9000||db.com"}} {
 		resource := map[push.Row]string{RouteType: "http.8080", ListenerType: "0.0.0.0_9000"}[name]

@@ -66,7 +66,7 @@ func TestAPIServersAreThoseOfTheClientsCluster(t *testing.T) {
 		"one":     {[]string{"east"}, map[string][]string{"east": {"192.0.2.1"}, "west": nil, "": nil}},
 		"unnamed": {[]string{""}, map[string][]string{"": {"192.0.2.1"}, "east": nil}},
 	} {
-		w := answeringSettings().Begin()(apiServers(test.clusters...), catalog.Change{}, true, "istio-system").World
+		w := answeringSettings().Begin(nil)(apiServers(test.clusters...), catalog.Change{}, true, "istio-system").World
 		for cluster, want := range test.want {
 			for _, client := range []push.Client{{Kind: reach.KindGRPC, Cluster: cluster}, {Kind: reach.KindEnvoy, Cluster: cluster}, {Kind: reach.KindEnvoy, Cluster: cluster, Node: "node-1"}} {
 				if got := apiServersOf(t, w, client); !slices.Equal(got, want) {
@@ -90,7 +90,7 @@ func TestSidecarsLeaveCallsOfTheAPIServerToTheirCluster(t *testing.T) {
 		"one":     {[]string{"east"}, map[string]string{"east": "10.96.1.1", "": "10.96.1.1"}},
 		"unnamed": {[]string{""}, map[string]string{"": "10.96.1.1", "east": "10.96.1.1"}},
 	} {
-		w := answeringSettings().Begin()(apiServers(test.clusters...), catalog.Change{}, true, "istio-system").World
+		w := answeringSettings().Begin(nil)(apiServers(test.clusters...), catalog.Change{}, true, "istio-system").World
 		for cluster, address := range test.want {
 			client := sidecarOf(cluster)
 			subject, ok := w.Find(w.View(ClusterType, client), ClusterType, names.Cluster(apiHost, 443))
@@ -126,7 +126,7 @@ func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 	s := NewTranslator()
 	s.Edge.Ports = []policy.EdgePort{{Number: 443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: "AUTO_PASSTHROUGH", Hosts: []string{"*"}}}
 	s.Hosts = []policy.HostPolicy{{Host: "*.cluster.local", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.IstioMutualTLS}}}}
-	w := s.Begin()(apiServers("east"), catalog.Change{}, true, "istio-system").World
+	w := s.Begin(nil)(apiServers("east"), catalog.Change{}, true, "istio-system").World
 	gateway := push.Client{Kind: reach.KindEnvoy, Cluster: "east", Proxy: push.Proxy{Role: "router"}}
 	for _, r := range []push.Row{ListenerType, ClusterType} {
 		v := w.View(r, gateway)

@@ -180,7 +180,7 @@ func combined(events []model.Event) combination {
 
 func (c combination) publish() push.World {
 	settings := NewTranslator()
-	return settings.Begin()(c.builder.Snapshot(), c.change, true, "root").World
+	return settings.Begin(nil)(c.builder.Snapshot(), c.change, true, "root").World
 }
 
 func (c combination) conflicts() (n int) {

@@ -135,7 +135,7 @@ var mergeOrder = []string{"first", "second"}
 func newMirror() *mirror {
 	return &mirror{
 		builder: catalog.NewBuilderIn(ruled), order: ruled, records: map[model.Ref]model.Record{},
-		step: conforming.Begin(), settings: conforming.Prepare(), draw: drawAnyEvent,
+		step: conforming.Begin(nil), settings: conforming.Prepare(), draw: drawAnyEvent,
 	}
 }
 

@@ -99,7 +99,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 		at("db.com", static, nil, on(9200, "MYSQL")),
 		at("web.c.svc.cluster.local", static, nil, on(444, "TLS")), // no handshake for a short name is its own
 	})
-	u := answeringSettings().Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
+	u := answeringSettings().Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	nowhere := []string{names.UnroutableIPv4}
 	redirected := map[string][]string{
 		"vip.com": {"10.1.0.1", "fd00::1"}, "web.com": nowhere, "any.com": nowhere, "tls.com": nowhere, "older.com": nowhere,

@@ -15,7 +15,7 @@ import (
 func TestViewsShareAnswers(t *testing.T) {
 	t.Parallel()
 	const services, namespaces = 400, 20
-	builder, step := catalog.NewBuilder([]string{"s"}), answeringSettings().Begin()
+	builder, step := catalog.NewBuilder([]string{"s"}), answeringSettings().Begin(nil)
 	change := builder.Apply(1, kubernetesServices(services, namespaces))
 	u := step(builder.Snapshot(), change, true, "root")
 	pieces := func(namespace int) map[*byte]bool {
@@ -73,7 +73,7 @@ func benchmarkAnswers(b *testing.B, services []model.Event) {
 	b.Helper()
 	builder := catalog.NewBuilder([]string{"s"})
 	builder.Apply(1, services)
-	u := answeringSettings().Begin()(builder.Snapshot(), catalog.Change{}, true, "root")
+	u := answeringSettings().Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "root")
 	b.ReportAllocs()
 	for b.Loop() {
 		e := answersFrom(b, u.World, 1)

@@ -21,7 +21,7 @@ import (
 // version.
 func TestAnswersFollowFromTheServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		builder, step := catalog.NewBuilderIn(ruled), answeringSettings().Begin()
+		builder, step := catalog.NewBuilderIn(ruled), answeringSettings().Begin(nil)
 		byVersion := map[push.Version]map[string][]string{}
 		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
 			events := rapid.SliceOfN(rapid.Custom(drawCalled), 1, 5).Draw(t, "events")

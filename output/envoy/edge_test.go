@@ -57,7 +57,7 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		{Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"Older.com"}},
 		{Number: 9001, Protocol: policy.EdgeTCP, Hosts: []string{"older.com"}},
 	}
-	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
+	u := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
 	find := func(r push.Row, name string) any {
 		subject, ok := u.World.Find(u.World.View(r, client), r, name)

@@ -41,7 +41,7 @@ func TestSingleHostsOfTheEdgeFoldToItsRoutes(t *testing.T) {
 			{Number: 8443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}},
 			{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"a.com", "*.c.com"}}, // and not b.com
 		}
-		begin, builder := s.Begin(), catalog.NewBuilder([]string{"first", "second"})
+		begin, builder := s.Begin(nil), catalog.NewBuilder([]string{"first", "second"})
 		edges := map[string]map[string]push.Version{"a": {}, "b": {}, "c": {}}
 		var leads string
 		for n := range rapid.IntRange(1, 12).Draw(rt, "steps") {

@@ -25,7 +25,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 	)
 	s := NewTranslator()
 	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"raw"}}}
-	w := s.Begin()(snapshot, catalog.Change{}, true, "root").World.(*World)
+	w := s.Begin(nil)(snapshot, catalog.Change{}, true, "root").World.(*World)
 	tests := map[string]struct {
 		addresses []string
 		role      string

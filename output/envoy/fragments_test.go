@@ -263,7 +263,7 @@ func TestNamesAreShortInTheConfiguredDomain(t *testing.T) {
 			Hosts: model.ListOf("web.n.svc.corp.example"), Resolution: model.ResolutionStatic, Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}),
 		}
 		builder.Apply(1, []model.Event{model.Upsert{Record: service}})
-		w := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
+		w := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
 		subject, ok := w.Find(w.View(RouteType, sidecarIn("n")), RouteType, "80")
 		if !ok {
 			t.Fatal("there are no routes")

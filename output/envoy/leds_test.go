@@ -237,7 +237,7 @@ func TestServicesThatFailOverAreNotSpread(t *testing.T) {
 	s.LEDS.Above = 1
 	s.Hosts = []policy.HostPolicy{{Host: "svc.n", Policy: policy.Policy{OutlierDetection: &policy.OutlierDetection{}}}}
 	r := &largeRig{builder: catalog.NewBuilder(nil)}
-	step := s.Begin()
+	step := s.Begin(nil)
 	change := r.builder.Apply(1, []model.Event{
 		model.Upsert{Record: largeService()},
 		model.Upsert{Record: memberRecord(1, model.Endpoint{Address: "10.0.0.1"})},
@@ -261,7 +261,7 @@ func TestServicesWithSharesAreSpread(t *testing.T) {
 		divided := &split.Split{NearFirst: nearFirst, Backends: []model.Backend{
 			{Labels: model.MapOf(map[string]string{"of": "old"}), Weight: 99}, {Labels: model.MapOf(map[string]string{"of": "new"}), Weight: 1},
 		}}
-		r := &largeRig{builder: catalog.NewBuilderIn(catalog.Order{Splits: map[catalog.ServiceKey]*split.Split{key: divided}}), maker: s.Begin()}
+		r := &largeRig{builder: catalog.NewBuilderIn(catalog.Order{Splits: map[catalog.ServiceKey]*split.Split{key: divided}}), maker: s.Begin(nil)}
 		member := func(n int, weight uint32) model.Record {
 			of := "old"
 			if n >= old {

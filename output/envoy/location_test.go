@@ -242,7 +242,7 @@ func TestAffinityIsByTheSourceOfCalls(t *testing.T) {
 		events[0] = model.Upsert{Record: service}
 		builder := catalog.NewBuilder(nil)
 		change := builder.Apply(1, events)
-		w, _ := test.settings.Begin()(builder.Snapshot(), change, true, "istio-system").World.(*World)
+		w, _ := test.settings.Begin(nil)(builder.Snapshot(), change, true, "istio-system").World.(*World)
 		text := func(role string, r push.Row, resource string) string {
 			c := push.Client{Kind: reach.KindEnvoy, Namespace: "n", Addresses: []string{"10.9.0.1"}, Proxy: push.Proxy{Role: role}}
 			subject, ok := w.Find(w.View(r, c), r, resource)

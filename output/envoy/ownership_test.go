@@ -120,7 +120,7 @@ func TestBlocksLeaveRequestsToWhomTheyName(t *testing.T) {
 	)
 	settings := NewTranslator()
 	settings.Outbound = policy.RegistryOutbound
-	w := settings.Begin()(snapshot, catalog.Change{}, true, "root").World
+	w := settings.Begin(nil)(snapshot, catalog.Change{}, true, "root").World
 	calls := newCaller(t, w, sidecarIn("third"), "0.0.0.0")
 	for is, want := range map[call]string{
 		{"10.1.2.3", 90, "GET", "web.example"}:       "web.example",

@@ -201,7 +201,7 @@ func TestLargeHeadlessServicesShareAListener(t *testing.T) {
 // depends on how many endpoints the other one has.
 func TestAnswersFollowTheSizeOfOthers(t *testing.T) {
 	t.Parallel()
-	builder, step := catalog.NewBuilder([]string{"first", "s"}), answeringSettings().Begin()
+	builder, step := catalog.NewBuilder([]string{"first", "s"}), answeringSettings().Begin(nil)
 	more := headless("zk.example", database, "10.0.0.5")[1].(model.Upsert)
 	for revision, test := range []struct {
 		events []model.Event
@@ -241,7 +241,7 @@ func mustName(t *testing.T, changes []push.Changed, before, after map[string]str
 // A name whose connections go to chosen pods is for the nameservers to answer.
 func TestLookupsOfHeadlessServicesAreLeftToNameservers(t *testing.T) {
 	t.Parallel()
-	builder, step := catalog.NewBuilder([]string{"first"}), answeringSettings().Begin()
+	builder, step := catalog.NewBuilder([]string{"first"}), answeringSettings().Begin(nil)
 	other := requested
 	other.Number = 80
 	change := builder.Apply(1, slices.Concat(

@@ -28,7 +28,7 @@ func underSettings(t *testing.T, s *Translator, c push.Client, r push.Row, name 
 		record("a", "p", model.Service{Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP", TargetPort: 80})}),
 		place1("a", "p", "10.0.0.1"),
 	})
-	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
+	u := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	c.Namespace = "a"
 	subject, ok := u.World.Find(u.World.View(r, c), r, name)
 	if !ok {
@@ -154,7 +154,7 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 	for socket, want := range map[string]bool{"10.0.0.1": true, "unix:///run/x.sock": false} {
 		builder := catalog.NewBuilder(nil)
 		builder.Apply(1, []model.Event{record("a", "p", model.Service{Ports: model.ListOf(ports[3])}), place1("a", "p", socket)})
-		u := everythingSaid().Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
+		u := everythingSaid().Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 		v := u.World.View(ClusterType, push.Client{Kind: reach.KindEnvoy, Namespace: "a"})
 		subject, _ := u.World.Find(v, ClusterType, "outbound|81||h")
 		c := message(t, subject.Encode().Joined().Body).(*clusterv3.Cluster)
@@ -171,7 +171,7 @@ func TestEdgeHasTheConfiguredPortsOnly(t *testing.T) {
 	for _, edge := range [][]policy.EdgePort{nil, {{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}}} {
 		s := NewTranslator()
 		s.Edge.Ports = edge
-		u := s.Begin()(catalog.Empty(), catalog.Change{}, true, "istio-system")
+		u := s.Begin(nil)(catalog.Empty(), catalog.Change{}, true, "istio-system")
 		listeners := slices.Collect(u.World.Names(u.World.View(ListenerType, client), ListenerType))
 		routes := slices.Collect(u.World.Names(u.World.View(RouteType, client), RouteType))
 		if edge == nil && len(listeners)+len(routes) > 0 {

@@ -33,7 +33,7 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 	called.Record.Spec = spec
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, append(events, called))
-	w := settings.Begin()(builder.Snapshot(), catalog.Change{}, true, "root").World
+	w := settings.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "root").World
 	for name, test := range map[string]struct {
 		proxy push.Proxy
 		want  string
@@ -67,7 +67,7 @@ func TestAListenerOfLoopbackIsSharedWhateverElseIsListed(t *testing.T) {
 	t.Parallel()
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, []model.Event{edgeService("web.com", 0, model.ResolutionStatic, model.Port{Number: 80, Name: "http", Protocol: "HTTP"})})
-	w := NewTranslator().Begin()(builder.Snapshot(), catalog.Change{}, true, "root").World
+	w := NewTranslator().Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "root").World
 	client := func(ports push.Ports) push.Client {
 		return push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: ports}}
 	}

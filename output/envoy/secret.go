@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
@@ -74,9 +75,12 @@ func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}
 	}
 }
 
-// findSecret returns a secret that a cluster of the view names. No other client is sent
-// the paths.
+// findSecret returns a secret of the client's own identity, or one that a cluster of the view
+// names. No other client is sent the paths.
 func findSecret(w *state, v View, name string) (push.Subject, bool) {
+	if own, found := findOwnSecret(w, v, name); found {
+		return own, true
+	}
 	if v.Kind != reach.KindEnvoy || w.definitions == nil || w.definitions.secured == nil {
 		return nil, false
 	}
@@ -94,6 +98,11 @@ func findSecret(w *state, v View, name string) (push.Subject, bool) {
 // secretNames yields the names of the secrets of a view.
 func secretNames(w *state, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
+		for _, name := range []string{names.OwnCertificate, names.Authorities} {
+			if _, ok := findOwnSecret(w, v, name); ok && !yield(name) {
+				return
+			}
+		}
 		for _, name := range w.settings.SecretNames {
 			if _, ok := findSecret(w, v, name); ok && !yield(name) {
 				return

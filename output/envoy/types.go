@@ -101,7 +101,7 @@ func resourceTypes() []resourceType {
 			Name:  wire.RuntimeURL,
 			Empty: func(name string) push.Encoded { return encode(name, wire.RuntimeURL, wire.Runtime(name)) },
 		}},
-		SecretType: {TypeSpec: push.TypeSpec{Name: wire.SecretURL}, names: secretNames, find: findSecret},
+		SecretType: {TypeSpec: push.TypeSpec{Name: wire.SecretURL, Audience: secretAudience}, view: viewSecrets, names: secretNames, find: findSecret},
 		MemberType: {
 			TypeSpec: push.TypeSpec{
 				Name:       wire.MemberURL,

@@ -139,7 +139,7 @@ func TestSecretPathsAreSentOnlyWhereClustersNameThem(t *testing.T) {
 		{Host: "*.secured.example", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.SimpleTLS, CAFile: "/ca.crt"}}},
 		{Host: "*.mesh.example", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.IstioMutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}}},
 	}
-	begin, builder, revision := settings.Begin(), catalog.NewBuilder(nil), uint64(0)
+	begin, builder, revision := settings.Begin(nil), catalog.NewBuilder(nil), uint64(0)
 	held := map[string][]string{"a": nil, "b": nil}
 	step := func(what string, want map[string][]string, events ...model.Event) {
 		t.Helper()

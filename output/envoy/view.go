@@ -28,6 +28,7 @@ type View struct {
 	via       *policy.RemoteGateways // of endpoints, if some network has gateways
 	single    bool                   // of listeners and routes for Envoys: hosts of large ports come one by one
 	members   bool                   // of endpoints for Envoys: those of large services come one by one
+	account   string                 // of secrets for Envoys: the identity that the client proves
 }
 
 var _ push.Scoped = View{}

@@ -33,7 +33,7 @@ func TestAnEnvoyTakesAllThatItIsGiven(t *testing.T) {
 		draw := rapid.SampledFrom([]func(*rapid.T) model.Event{drawEvent, drawCalled}).Draw(t, "generator")
 		builder := catalog.NewBuilderIn(ruled)
 		builder.Apply(1, rapid.SliceOfN(rapid.Custom(draw), 1, 12).Draw(t, "events"))
-		w := settings.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
+		w := settings.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
 		c := drawPushClient(t)
 		c.Kind = reach.KindEnvoy
 		c.Proxy.Role = rapid.SampledFrom([]string{"sidecar", "sidecar", "router"}).Draw(t, "role of the Envoy")

@@ -18,6 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
 // state is a catalog snapshot with everything else that resources are made from.
@@ -26,8 +27,9 @@ type state struct {
 	root     string // the namespace of scopes for workloads without a scope
 	settings *policy.Prepared
 
-	definitions *definitions // for the edge, and for secrets
-	spreads     *leds.Set    // nil without LEDS
+	definitions *definitions    // for the edge, and for secrets
+	spreads     *leds.Set       // nil without LEDS
+	secrets     *secrets.Keeper // nil if no certificates are served
 }
 
 // World is a catalog snapshot for xDS clients.
@@ -99,13 +101,17 @@ func (t *Translator) Types(debounce func(typeName string, m push.Mode) push.Debo
 }
 
 // Begin returns the function that makes the steps of one output. The function is [Step] for
-// the settings.
-func (t *Translator) Begin() func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+// the settings. The keeper has the certificates of clients; nil serves none.
+func (t *Translator) Begin(keeper *secrets.Keeper) func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 	prepared := t.Prepare()
 	var known *definitions
 	step := func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 		known = known.after(now, c, prepared)
-		return stepOf(prepared, now, c, complete, root, known)
+		u := stepOf(prepared, now, c, complete, root, known)
+		if world, ok := u.World.(*World); ok {
+			world.secrets = keeper
+		}
+		return u
 	}
 	if t.LEDS.Above > 0 {
 		s := leds.Default(ledsRows, t.LEDS.Above)
@@ -114,6 +120,9 @@ func (t *Translator) Begin() func(now *catalog.Snapshot, c catalog.Change, compl
 	}
 	return step
 }
+
+// Renewed is [Renewed].
+func (t *Translator) Renewed(identities []string) []push.Changed { return Renewed(identities) }
 
 // NotOffered returns a function that lists which services clients of a kind do not get, as
 // [NotOffered] does, and how many endpoints only clients of the same network get.

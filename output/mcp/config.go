@@ -99,14 +99,17 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
+// TakeTokens implements [output.TokenTaker].
+func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
+
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() (list []string) {
 	switch {
 	case c.Listen == "" || streams.IsLocal(c.Listen):
 	case !c.TLS.Enabled():
 		list = append(list, "INSECURE: outputs.mcp is plaintext beyond loopback: whoever reaches it reads the configuration of the mesh, and can be listened to; set outputs.mcp.tls")
-	case c.TLS.ClientCAFile == "":
-		list = append(list, "outputs.mcp demands no certificates of sinks: whoever reaches it reads the configuration of the mesh; set outputs.mcp.tls.clientCAFile")
+	case !c.TLS.DemandsProof():
+		list = append(list, "outputs.mcp demands no certificates of sinks: whoever reaches it reads the configuration of the mesh; set outputs.mcp.tls.clientCAFile, or identity")
 	}
 	for _, s := range c.Sinks {
 		if !s.local() && !s.TLS.Enabled() {

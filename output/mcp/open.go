@@ -22,9 +22,10 @@ import (
 )
 
 var (
-	_ output.Settings = (*Config)(nil)
-	_ output.Listener = (*Config)(nil)
-	_ output.Output   = (*opened)(nil)
+	_ output.Settings   = (*Config)(nil)
+	_ output.Listener   = (*Config)(nil)
+	_ output.TokenTaker = (*Config)(nil)
+	_ output.Output     = (*opened)(nil)
 )
 
 // Translation makes the resources of collections. This package carries them without
@@ -94,7 +95,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	o.engine = push.New(engine)
 	o.resources = o.engine.Produce(c.translation.Types(c.debounce))
 	options := Options{RootNamespace: env.RootNamespace, Options: streams.Options{Log: log}}
-	options.Secure(keeper, c.TLS)
+	options.Secure(keeper, c.TLS, env.Identity)
 	o.server = New(o.engine, options)
 	for _, s := range c.Sinks {
 		o.sinks = append(o.sinks, &dialled{Sink: s})

@@ -46,6 +46,9 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
+// TakeTokens implements [output.TokenTaker].
+func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
+
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() []string {
 	switch {
@@ -53,8 +56,8 @@ func (c *Config) Warnings() []string {
 		return nil
 	case !c.TLS.Enabled():
 		return []string{"INSECURE: outputs.watch is plaintext beyond loopback: whoever reaches it reads every record, and can be listened to; set outputs.watch.tls"}
-	case c.TLS.ClientCAFile == "":
-		return []string{"outputs.watch demands no certificates of readers: whoever reaches it reads every record; set outputs.watch.tls.clientCAFile"}
+	case !c.TLS.DemandsProof():
+		return []string{"outputs.watch demands no certificates of readers: whoever reaches it reads every record; set outputs.watch.tls.clientCAFile, or identity"}
 	}
 	return nil
 }

@@ -15,9 +15,10 @@ import (
 )
 
 var (
-	_ output.Settings = (*Config)(nil)
-	_ output.Listener = (*Config)(nil)
-	_ output.Output   = (*opened)(nil)
+	_ output.Settings   = (*Config)(nil)
+	_ output.Listener   = (*Config)(nil)
+	_ output.TokenTaker = (*Config)(nil)
+	_ output.Output     = (*opened)(nil)
 )
 
 // OutputKind returns the row of this output.
@@ -33,7 +34,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	options := Options{RootNamespace: env.RootNamespace, Options: streams.Options{Log: log}}
-	options.Secure(keeper, c.TLS)
+	options.Secure(keeper, c.TLS, env.Identity)
 	server := New(env, options)
 	listener, err := bind.Listen(ctx, c.Listen, env.Listen)
 	if err != nil {

@@ -91,10 +91,13 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
+// TakeTokens implements [output.TokenTaker].
+func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
+
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() []string {
 	list := c.insecurities()
-	if c.Configuration == Any && !streams.IsLocal(c.Listen) && c.TLS.ClientCAFile == "" {
+	if c.Configuration == Any && !streams.IsLocal(c.Listen) && !c.TLS.DemandsProof() {
 		list = append(list, "outputs.xds.configuration is any: whoever reaches outputs.xds reads the configuration of the whole mesh; set outputs.xds.tls.clientCAFile, or configuration: off if no istiod reads it")
 	}
 	return list
@@ -106,8 +109,8 @@ func (c *Config) insecurities() []string {
 		return nil
 	case !c.TLS.Enabled():
 		return []string{"INSECURE: outputs.xds is plaintext beyond loopback: whoever reaches it reads the catalog, may claim any namespace, and can be listened to; set outputs.xds.tls"}
-	case c.TLS.ClientCAFile == "":
-		return []string{"outputs.xds demands no client certificates: whoever reaches it reads the catalog and may claim any namespace; set outputs.xds.tls.clientCAFile"}
+	case !c.TLS.DemandsProof():
+		return []string{"outputs.xds demands no client certificates: whoever reaches it reads the catalog and may claim any namespace; set outputs.xds.tls.clientCAFile, or identity"}
 	default:
 		return nil
 	}

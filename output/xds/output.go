@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/bind"
@@ -15,13 +18,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
 var (
-	_ output.Settings = (*Config)(nil)
-	_ output.Listener = (*Config)(nil)
-	_ output.Cluster  = (*Config)(nil)
-	_ output.Output   = (*opened)(nil)
+	_ output.Settings   = (*Config)(nil)
+	_ output.Listener   = (*Config)(nil)
+	_ output.TokenTaker = (*Config)(nil)
+	_ output.Cluster    = (*Config)(nil)
+	_ output.Output     = (*opened)(nil)
 )
 
 // OutputKind returns the row of this output.
@@ -63,12 +68,16 @@ func (c *Config) String() string { return "on " + c.Listen }
 // Open implements [output.Settings].
 func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
 	log := env.Log.With("output", "xds")
-	keeper, err := c.Certificates(log)
+	files, err := c.Certificates(log)
 	if err != nil {
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all lines that clients cause
-	step, withheld := c.Envoy.Begin(), c.Envoy.NotOffered()
+	var keeper *secrets.Keeper
+	if env.Certificates != nil {
+		keeper = secrets.NewKeeper(env.Certificates, log)
+	}
+	step, withheld := c.Envoy.Begin(keeper), c.Envoy.NotOffered()
 	engine := push.New(push.Config{
 		Order: Order(), Frame: Frame, Turn: c.Turn, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed),
 		Events: env.Events.Of("xds"), Log: log,
@@ -76,13 +85,13 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	services := engine.Produce(c.Envoy.Types(c.Debounce.Of))
 	configuration := newConfiguration(engine, &c.translation.Configuration, c.Debounce.Of, env, log)
 	options := Options{
-		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
+		Kinds: c.translation.Kinds, Secrets: keeper, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
 		Configuration: Offer{
 			Types: configuration.names, Demand: configuration.demand, Readers: c.Configuration, RootNamespace: env.RootNamespace, Exposed: !streams.IsLocal(c.Listen),
 		},
 		Options: streams.Options{MaxConnectionAge: c.MaxConnectionAge, Log: log},
 	}
-	options.Secure(keeper, c.TLS)
+	options.Secure(files, c.TLS, env.Identity)
 	server := New(engine, options)
 	listener, err := bind.Listen(ctx, c.Listen, env.Listen)
 	if err != nil {
@@ -90,7 +99,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	}
 	return &opened{
 		translation: c.translation, step: step, envoy: c.Envoy, withheld: withheld, root: env.RootNamespace, memory: output.NewMemory(env),
-		engine: engine, services: services, configuration: configuration, server: server, listener: listener, keeper: keeper,
+		engine: engine, services: services, configuration: configuration, server: server, listener: listener, files: files, secrets: keeper,
 	}, nil
 }
 
@@ -108,7 +117,11 @@ type opened struct {
 
 	configuration *configuration
 	listener      net.Listener
-	keeper        *certs.Keeper // nil without TLS
+	files         *certs.Keeper   // nil without TLS
+	secrets       *secrets.Keeper // nil if no certificates are served
+
+	mu   sync.Mutex
+	last push.Update // of the services, without its changes
 }
 
 // Publish implements [output.Output].
@@ -116,19 +129,40 @@ func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	remembers := o.memory.Published(complete)
 	u := o.step(s, change, complete, o.root)
 	u.Remembers, u.Waited = remembers, change.Waited
+	o.mu.Lock()
 	o.services.Publish(u)
+	o.last = push.Update{World: u.World, Remembers: u.Remembers, Waited: u.Waited}
+	o.mu.Unlock()
 	o.configuration.publish(s, change, sources{complete, remembers, change.Waited})
 }
 
 // Run implements [output.Output].
 func (o *opened) Run(ctx context.Context) error {
-	return o.server.Run(ctx, o.listener, output.Drain)
+	if o.secrets == nil {
+		return o.server.Run(ctx, o.listener, output.Drain)
+	}
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return o.server.Run(ctx, o.listener, output.Drain) })
+	parts.Go(func() error { o.secrets.Run(ctx, o.renewed); return nil })
+	return parts.Wait()
+}
+
+// renewed publishes that identities have new certificates.
+func (o *opened) renewed(identities []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last.World == nil { // nothing is published yet, so nobody was sent the one before
+		return
+	}
+	u := o.last
+	u.Changed = o.envoy.Renewed(identities)
+	o.services.Publish(u)
 }
 
 // Report implements [output.Output].
 func (o *opened) Report() output.Report {
 	t := o.translation
-	r := output.Report{Addr: o.listener.Addr(), Certificates: o.keeper, Clients: &output.Clients{
+	r := output.Report{Addr: o.listener.Addr(), Certificates: o.files, Clients: &output.Clients{
 		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts, Losers: o.losers, Explain: o.explain, Named: t.Named, InexactShares: o.envoy.InexactShares(),
 	}}
 	if t.Notices != nil {

@@ -119,7 +119,7 @@ func rigOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Clien
 // rigOf is the same with settings, for any Envoy.
 func rigOf(t xdsclient.TB, settings *envoy.Translator, id string, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
 	r := newRig(t, setup{sources: []string{"s"}})
-	r.step = settings.Begin()
+	r.step = settings.Begin(nil)
 	var events []model.Event
 	for i := range services {
 		events = append(events, model.Upsert{Record: ofMany(i)})

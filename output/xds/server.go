@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds/node"
 	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
 // Kinds names the kinds of resources by the kind of client.
@@ -25,7 +26,9 @@ type Options struct {
 	Name string
 	// Configuration is the served configuration; the zero value serves none.
 	Configuration Offer
-	Limits        Limits
+	// Secrets has the certificates of clients; nil serves none.
+	Secrets *secrets.Keeper
+	Limits  Limits
 }
 
 // Server serves one engine. Make one with [New].
@@ -34,6 +37,7 @@ type Server struct {
 	engine        *push.Engine
 	kinds         Kinds
 	configuration Offer
+	secrets       *secrets.Keeper
 	limits        Limits
 	controlPlane  []byte
 	seed          maphash.Seed // of digests
@@ -44,7 +48,7 @@ type Server struct {
 func New(engine *push.Engine, o Options) *Server {
 	s := &Server{
 		Server: streams.New(engine, o.Options, o.Limits.Limits, "ask for less on a stream, or for everything by *"),
-		engine: engine, kinds: o.Kinds, configuration: o.Configuration, limits: o.Limits.withDefaults(),
+		engine: engine, kinds: o.Kinds, configuration: o.Configuration, secrets: o.Secrets, limits: o.Limits.withDefaults(),
 		controlPlane: wire.ControlPlane(o.Name), seed: maphash.MakeSeed(),
 	}
 	for _, offered := range services {
@@ -76,6 +80,10 @@ func (s *Server) serve(transport *streams.Stream, mode push.Mode, only push.Type
 	client, info, err := s.client(first, transport.Who, mode, only)
 	if err != nil {
 		return err
+	}
+	if s.secrets != nil && client.Account != "" && client.Kind == s.kinds.Envoy {
+		release := s.secrets.Hold(client.Account)
+		defer release()
 	}
 	subscriber, err := transport.Connect(info, client)
 	if err != nil {
@@ -117,6 +125,7 @@ func (s *Server) client(first *wire.Request, who streams.Identity, mode push.Mod
 	if client.Namespace, err = node.Narrow(who, client.Namespace); err != nil {
 		return client, info, s.Reject(streams.NotWho, err)
 	}
+	client.Account = who.Name
 	info = push.Info{ID: first.Node.GetId(), Protocol: protocols[mode], Identity: streams.Cut(node.Describe(client), streams.ShownBytes)}
 	if ignored != nil {
 		info.Ignored = streams.Cut(ignored.Error(), streams.ShownBytes)

@@ -7,6 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
 // Translation makes the resources of services. This package carries them without knowledge
@@ -38,8 +39,10 @@ type Settings interface {
 	// Types returns the table of types, given the debounce of changes of a type.
 	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns the function that makes the step to a snapshot of the catalog, for one
-	// output.
-	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	// output. The keeper has the certificates of clients; nil serves none.
+	Begin(keeper *secrets.Keeper) func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	// Renewed lists the resources that change when identities have new certificates.
+	Renewed(identities []string) []push.Changed
 	// Conflicts is as in [output.Clients].
 	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// LoopbackConflicts returns further conflicts, at sidecars with INTERCEPTION_MODE NONE.

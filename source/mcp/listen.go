@@ -129,7 +129,7 @@ func (s *Source) server() (*streams.Server, error) {
 		return nil, err
 	}
 	options := streams.Options{Log: s.env.Log}
-	options.Secure(keeper, s.config.TLS.listening())
+	options.Secure(keeper, s.config.TLS.listening(), nil)
 	return streams.New(nil, options, streams.Limits{
 		Message: s.config.largest(s.env.Memory), Handshake: s.config.pace.connect, Ping: 10 * time.Second,
 		StreamsPerConnection: 4, StreamsPerClient: 16, NewStreams: streams.Rate{PerSecond: 100, Burst: 200},

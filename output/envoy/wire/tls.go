@@ -102,6 +102,27 @@ func FileSecret(name string) *tlsv3.Secret {
 	return m
 }
 
+// CertificateSecret returns a secret with a certificate and its key; without the key if that is
+// nil.
+func CertificateSecret(name string, chain, key []byte) *tlsv3.Secret {
+	certificate := &tlsv3.TlsCertificate{CertificateChain: inline(chain)}
+	if key != nil {
+		certificate.PrivateKey = inline(key)
+	}
+	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: certificate}}
+}
+
+// AuthoritySecret returns a secret with the authorities that a peer's certificate has to be of.
+func AuthoritySecret(name string, authorities []byte) *tlsv3.Secret {
+	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{
+		ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(authorities)},
+	}}
+}
+
+func inline(text []byte) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: text}}
+}
+
 func file(path string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: path}}
 }
