@@ -57,11 +57,19 @@ func TestFolderBecomesUnreadable(t *testing.T) {
 	r.write("a.yaml", entry("a2", "a.example"))
 	r.next()
 	r.stored("a2@a.yaml", "b@sub/b.yaml")
+
+	r.remove("sub/b.yaml") // which has an event, but cannot be seen
+	for _, name := range []string{"a3", "a4"} {
+		r.write("a.yaml", entry(name, "a.example"))
+		r.next()
+		r.stored(name+"@a.yaml", "b@sub/b.yaml")
+	}
+	r.write("sub/b.yaml", entry("b", "b.example"))
 	r.chmod("sub", 0o755)
 	if l := r.next(); len(l.Rejected) != 0 {
 		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
-	r.stored("a2@a.yaml", "b@sub/b.yaml")
+	r.stored("a4@a.yaml", "b@sub/b.yaml")
 }
 
 // At a start nobody knows what such a folder held, so nothing is listed.

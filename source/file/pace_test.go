@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -197,6 +198,26 @@ func TestFloodOfChangesIsOneReadingOfEverything(t *testing.T) {
 			t.Errorf("%d records are listed", len(d.state))
 		}
 	})
+}
+
+// A file that is removed just before everything is read is gone, although that reading
+// leaves it to its own event.
+func TestFileRemovedBeforeEverythingIsReadIsGone(t *testing.T) {
+	for _, before := range []time.Duration{0, quiet / 2, quiet - time.Millisecond} {
+		t.Run(before.String(), func(t *testing.T) {
+			onDesk(t, []string{"stays", "gone"}, func(d *desk) {
+				d.touched("") // the folder itself, so everything is read
+				time.Sleep(before)
+				must(t, os.Remove(filepath.Join(d.dir, "gone.yaml")))
+				d.touched("gone.yaml")
+				time.Sleep(3 * time.Second)
+				d.has("stays")
+				if len(d.state) != 2 {
+					t.Errorf("%d records are listed, want a service and an endpoint of one file", len(d.state))
+				}
+			})
+		})
+	}
 }
 
 // An object that moves from one file to another is there all the time, and no

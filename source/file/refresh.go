@@ -30,7 +30,7 @@ func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 		known, isKnown := f.tree.files[place]
 		info, err := os.Lstat(real)
 		switch {
-		case err != nil && !isKnown && !f.documents.IsMissing(place):
+		case err != nil && !isKnown && !f.describes(place):
 		case known.linked, f.tree.places[real] != "" && f.tree.places[real] != place:
 			return nil, false // a file with several names
 		case err != nil:
@@ -43,6 +43,12 @@ func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 		}
 	}
 	return files, gone <= 1
+}
+
+// describes reports whether a file in a readable folder has documents, even if the last
+// walk did not find it. Its removal may have been left to an event by [follower.passOver].
+func (f *follower) describes(place string) bool {
+	return f.documents.Version(place) != nil && !f.tree.covers(place)
 }
 
 // reread reads some files that are due and lists their places.
