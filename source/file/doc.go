@@ -16,7 +16,8 @@
 // object of another file. Such a file waits for the files that are being written at
 // that moment. So moving an object from one file to another is one step. If the tree
 // may be incomplete, everything is read again and compared by content. Causes are
-// several files gone at once, a swapped link, and lost events. Besides, the files are
+// several files gone at once, a swapped link, and lost events. After that there is a pause
+// of the same length, in which single files are still read. Besides, the files are
 // compared by content every half minute. This happens a few at a time, so that
 // changes with an event do not wait for it. If a file has changed without an event,
 // everything is read. A missing file's documents stay for 2 s, except for names that

@@ -151,7 +151,7 @@ func (f *follower) process(ctx context.Context, due map[string]window, whole win
 	if files, ok := f.concerned(due); ok {
 		return f.reread(ctx, files, due, observed, now)
 	}
-	if next := f.forced.Add(f.pace.most); now.Before(next) {
+	if next := later(f.forced.Add(f.pace.most), f.pending.calm); now.Before(next) {
 		f.pending.everything(observed, next)
 		return nil
 	}

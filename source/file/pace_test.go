@@ -31,6 +31,7 @@ type desk struct {
 	t        *testing.T
 	dir      string
 	events   chan fsnotify.Event
+	slow     time.Duration // how long the listing of everything takes
 	listings []listed
 	state    map[model.Ref]model.Record
 }
@@ -45,6 +46,9 @@ type listed struct {
 func (d *desk) Replace(_ context.Context, l source.Listing) error {
 	d.listings = append(d.listings, listed{l, time.Now()})
 	apply(d.state, l)
+	if l.Places == nil {
+		time.Sleep(d.slow)
+	}
 	return nil
 }
 
@@ -198,6 +202,41 @@ func TestFloodOfChangesIsOneReadingOfEverything(t *testing.T) {
 			t.Errorf("%d records are listed", len(d.state))
 		}
 	})
+}
+
+// Everything is read for half of the time at most, and single files in the other half.
+func TestFilesAreReadBetweenReadingsOfEverything(t *testing.T) {
+	for name, change := range map[string]func(d *desk, file string){
+		"a folder": func(d *desk, _ string) { d.touched("") },
+		"links": func(d *desk, file string) {
+			must(d.t, os.Symlink("a.yaml", filepath.Join(d.dir, file)))
+			d.touched(file)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onDesk(t, []string{"a", "b"}, func(d *desk) {
+				d.slow = time.Second
+				for _, file := range []string{"1.yaml", "2.yaml"} {
+					d.write("a.yaml", "a")
+					change(d, file) // its event waits for the end of the reading before
+					time.Sleep(quiet + slack)
+				}
+				began := time.Now()
+				d.change("b.yaml", "b")
+				time.Sleep(time.Minute)
+				if after := d.listedAfter("b.yaml", began); after > quiet+slack {
+					t.Errorf("the file was listed %s after it was written", after)
+				}
+				if n := d.wholes(); n != 2 {
+					t.Fatalf("everything was listed %d times", n)
+				}
+				first, last := d.listings[0].at, d.listings[len(d.listings)-1].at
+				if after := last.Sub(first); after < 2*d.slow || after > 2*d.slow+slack {
+					t.Errorf("everything was listed again after %s, when it takes %s", after, d.slow)
+				}
+			})
+		})
+	}
 }
 
 // A file that is removed just before everything is read is gone, although that reading

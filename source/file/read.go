@@ -81,8 +81,11 @@ func read(
 
 // sizeOf returns the bytes that are read of a file, unless more is appended meanwhile.
 func sizeOf(e entry) int64 {
+	if e.err != nil {
+		return 0
+	}
 	info, err := os.Stat(e.path)
-	if e.err != nil || err != nil {
+	if err != nil {
 		return 0
 	}
 	return min(info.Size(), yamlpos.MaxSize)

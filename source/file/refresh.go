@@ -77,7 +77,8 @@ func (f *follower) reread(
 
 // readEverything walks the folder and reads all of it. It lists everything if
 // something changed, or if a relist was requested. Files that are being written stay
-// as they were until they are due.
+// as they were until they are due. The next reading begins no sooner than after a pause as
+// long as this one, so that single files are read in between.
 func (f *follower) readEverything(ctx context.Context, due map[string]window, observed, now time.Time) error {
 	f.scan = nil // reading everything finds as much
 	changes, err := f.readAll(ctx)
@@ -86,5 +87,7 @@ func (f *follower) readEverything(ctx context.Context, due map[string]window, ob
 	}
 	f.passOver(changes)
 	f.putOff(changes, due, now)
-	return f.commit(ctx, changes, true, observed, now)
+	err = f.commit(ctx, changes, true, observed, now)
+	f.pending.calm = time.Now().Add(time.Since(now))
+	return err
 }

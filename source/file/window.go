@@ -35,6 +35,7 @@ type pending struct {
 	files map[string]window // by path
 	next  time.Time         // none of files is due before
 	whole window            // zero first while closed
+	calm  time.Time         // end of the pause after a reading of everything
 }
 
 func newPending(p pace) *pending { return &pending{pace: p, files: map[string]window{}} }
@@ -73,7 +74,10 @@ func (p *pending) has(path string) bool {
 }
 
 // noteWhole records an event about more than files.
-func (p *pending) noteWhole(now time.Time) { p.whole = p.whole.note(now, p.pace) }
+func (p *pending) noteWhole(now time.Time) {
+	p.whole = p.whole.note(now, p.pace)
+	p.whole.due = later(p.whole.due, p.calm)
+}
 
 // everything requests a reading of everything at some time, unless one is due before.
 // Files that are being written then are read by themselves later.
