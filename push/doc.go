@@ -78,7 +78,8 @@
 //   - A resource is sent if its version differs from the one that the subscriber
 //     holds. The version is a hash of the content, or the revision of an [Incremental]
 //     subject. So nothing is sent twice, and a needless mark costs time but never a
-//     message.
+//     message. A full set that takes several turns is compared with the last one: it is not
+//     sent if all that had changed has changed back.
 //
 // Concurrency: a [Subscriber]'s state is guarded by its own lock, held while its requests
 // are taken in and while a worker assembles, never across a send or I/O. Of a producer's

@@ -26,6 +26,8 @@ func (d *draft) gone(name string, p Pending) {
 		// here, where that source has never said anything. A removal that was NACKed with others
 		// was sent because the name is known to be gone.
 		d.unprove(name)
+	case absent != world.Empty && d.takeBack(name, nil, p):
+		// It came and went before the set was sent.
 	case h != nil && d.referred(name, p):
 		// The removal waits: the resources that refer to the name go first.
 	case d.full && (absent != world.Empty || !d.named(name) || d.held.N >= mostEmpty):
@@ -92,6 +94,7 @@ func (d *draft) sendEmpty(name string, p Pending) {
 		delete(d.pending, name)
 	case d.nackedAs(name, res.Own.Member) && !p.again():
 		delete(d.pending, name)
+	case d.takeBack(name, res, p):
 	case d.tooLarge(res.Bytes(d.mode)):
 	default:
 		d.include(res, p, nil)

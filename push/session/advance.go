@@ -193,7 +193,7 @@ func (d *draft) consider(name string) {
 	same := h != nil && h.is(res.Own.Member) && !p.again()
 	// A resource that the client already has waits for nothing. To look up its needs may be
 	// expensive: a listener may need the hosts of thousands of services.
-	if !same && d.heldBack(name, p, f.subject) {
+	if !same && (d.takeBack(name, res, p) || d.heldBack(name, p, f.subject)) {
 		return
 	}
 	switch {
@@ -285,7 +285,9 @@ func (d *draft) include(res *world.Resource, p Pending, subject world.Subject) {
 // none.
 func (d *draft) carry(name string, m world.Member, p Pending) {
 	d.number()
-	d.open.brought++
+	if !d.full || d.alter(name, p) {
+		d.open.brought++
+	}
 	d.open.due = d.open.due || d.full
 	d.open.since = oldest(d.open.since, p.Since)
 	d.send(name)
@@ -362,5 +364,6 @@ func (d *draft) unfit() {
 	}
 	d.withhold("", fmt.Sprintf("the full state has %d bytes, and a message may have %d: it is not sent, and not in pieces; have the client ask for increments",
 		d.out.Bytes, d.stream.limits.Largest), d.look.Now)
+	d.open.asked = d.open.asked || d.answer
 	d.open.due, d.answer = false, false // until the next change
 }

@@ -39,6 +39,7 @@ func (s *State) noteNACK(by uint64, reason string, now time.Time) bool {
 	if by <= s.landed {
 		return false
 	}
+	s.open.firm()
 	at := s.index(by)
 	var r unanswered // stays zero for a response too old to be remembered
 	if at >= 0 {

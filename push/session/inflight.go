@@ -27,6 +27,8 @@ type opening struct {
 	brought int    // number of new names in it
 	since   time.Time
 	due     bool                // sent even without content
+	asked   bool                // a full set is sent even if it equals the last one
+	before  map[string]holding  // names that a full set changes, as the client has them; free if it has none
 	brings  map[string]bringing // new resources of a full set; nil for other types
 	behind  waiters             // names of other types that wait for its answer
 }

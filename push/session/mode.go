@@ -29,7 +29,7 @@ func switchMode(s *State, to world.Mode, nacked bool) {
 func beginWhole(s *State, nacked bool) {
 	s.clearNACKs()
 	s.claim = Unknown()
-	s.open.due = s.open.due || nacked
+	s.open.due, s.open.asked = s.open.due || nacked, s.open.asked || nacked
 }
 
 // beginDelta makes the next responses bring the difference from the held resources.

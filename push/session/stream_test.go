@@ -59,7 +59,7 @@ func newRig(t *testing.T, m world.Mode, r Request) *rig {
 
 // step marks names and expects the next response, as "name=body" and "-name". Nil expects
 // none.
-func (g *rig) step(w content, marked []string, want ...string) *Response {
+func (g *rig) step(w world.World, marked []string, want ...string) *Response {
 	g.Helper()
 	marks := map[string]Pending{}
 	for _, name := range marked {

@@ -131,6 +131,7 @@ func (s *State) forget(name string) {
 	delete(s.removed, name)
 	s.clearNACK(name)
 	s.dismiss(name)
+	s.unalter(name)
 }
 
 // forgetUnsubscribed forgets every unsubscribed name, after the wildcard has ended.
