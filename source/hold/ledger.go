@@ -37,7 +37,9 @@ type Listing struct {
 	Now        time.Time
 }
 
-// Judge decides about the records that a listing lacks.
+// Judge decides about the records that a listing lacks. Workloads count for the services
+// that selected them before the listing, also for the number that comes back: a changed
+// selector is no loss and no gain. It counts from the next listing on.
 func (l *Ledger) Judge(in Listing) Decision {
 	l.begin(in.First, in.Now)
 	var t turnover

@@ -3,6 +3,7 @@ package hold_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,4 +130,45 @@ func TestReplacedEndpointsAreNoLoss(t *testing.T) {
 	j.list(0, serviceOf("a", 0, 20), serviceOf("b", 20, 25))
 	stored, held := j.list(time.Second, serviceOf("a", 100, 120), serviceOf("b", 20, 25))
 	mustBe(t, "after a rollout", stored, held, 27, 0)
+}
+
+// selecting is a service that selects workloads by a label.
+func selecting(host, label, value string) source.Object {
+	o := serviceOf(host, 0, 0)
+	o.Record.Spec = model.Service{Hosts: model.ListOf(host), WorkloadSelector: model.MapOf(map[string]string{label: value})}
+	return o
+}
+
+// workloadsOf are workloads of an app. All apps are of one team.
+func workloadsOf(app string, from, to int) (list []source.Object) {
+	for i := from; i < to; i++ {
+		ref := model.Ref{Kind: model.KindWorkload, Key: model.Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", app, i)}}
+		labels := model.MapOf(map[string]string{"app": app, "team": "blue"})
+		list = append(list, source.Object{Record: model.Record{Ref: ref, Spec: model.Workload{Endpoint: model.Endpoint{Address: app + fmt.Sprint(i), Labels: labels}}}})
+	}
+	return list
+}
+
+// A listing is judged by the selectors before it. Workloads that it has a service select
+// make up for no loss in it, so as much comes back as was judged to be lost. They count from
+// the next listing on.
+func TestChangedSelectorsMakeUpForNothing(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	before, after := selecting("a", "app", "v"), selecting("a", "team", "blue")
+	others := append(workloadsOf("w", 0, 12), serviceOf("b", 0, 30))
+	with := func(a source.Object, more ...source.Object) []source.Object {
+		return slices.Concat(others, []source.Object{a}, more)
+	}
+	j.list(0, with(before, workloadsOf("v", 0, 12)...)...)
+	stored, held := j.list(time.Second, with(before, workloadsOf("v", 5, 12)...)...)
+	mustBe(t, "after the loss of five", stored, held, 51, 0)
+	stored, held = j.list(time.Second, with(after)...)
+	mustBe(t, "after the loss of the other seven, with another selector", stored, held, 56, 12)
+	j.list(30*time.Second, with(after)...)
+	stored, held = j.list(30*time.Second, with(after)...)
+	mustBe(t, "after listings that confirm the loss", stored, held, 44, 0)
+	others = others[12:]
+	stored, held = j.list(time.Hour, with(after)...)
+	mustBe(t, "after the loss of all that the new selector selects", stored, held, 44, 12)
 }

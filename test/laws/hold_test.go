@@ -377,8 +377,10 @@ func (m *mirror) lacks() map[model.Ref]int {
 	return lacks
 }
 
-// lacking is the same for a listing that is judged, which counts workloads for the services
-// that selected them before it.
+// lacking is the same for a listing that is judged. It counts workloads for the services
+// that selected them before it, as the suspicion does: a changed selector is an edit, and
+// neither a loss nor a gain. Else what comes back would be more or less than was judged to
+// be lost.
 func (m *mirror) lacking(has map[model.Ref]int, of map[model.Ref][]model.Ref) map[model.Ref]int {
 	lacks := map[model.Ref]int{}
 	for service := range m.peaks {
