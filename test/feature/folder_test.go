@@ -41,11 +41,11 @@ func TestFileOf100MegabytesSpoilsNothingBesideIt(t *testing.T) {
 	calls.MustNotHaveFailed()
 }
 
-// TestHalfOfAFolderBecomesUnreadable has every second of 10,000 files be a link
+// TestHalfOfAFolderBecomesUnreadable has every second of 2,000 files be a link
 // to itself, which nobody can read, while others change and go.
 func TestHalfOfAFolderBecomesUnreadable(t *testing.T) {
 	t.Parallel()
-	const total = 10_000
+	const total = 2000
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
 	name := func(i int) string { return fmt.Sprintf("%02d/%04d.yaml", i%16, i) }
 	host := func(i int) string { return fmt.Sprintf("s%d.example.com", i) }
