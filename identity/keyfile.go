@@ -21,6 +21,9 @@ type keySource interface {
 
 var _, _ keySource = (*fileKeys)(nil), (*remoteKeys)(nil)
 
+// filesEvery is between two looks at a file without use.
+const filesEvery = 10 * time.Second
+
 // mostAge is for how long keys are used after they could last be read.
 const mostAge = 24 * time.Hour
 
@@ -88,7 +91,7 @@ func (f *fileKeys) follow(ctx context.Context) {
 	for {
 		now := f.file.look(parseKeySet)
 		last = report(f.log, last, now.fault)
-		if !wait.Sleep(ctx, time.Second) {
+		if !wait.Sleep(ctx, filesEvery) {
 			return
 		}
 	}

@@ -1,0 +1,91 @@
+package identity_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/identity"
+)
+
+func TestConfigIsValidated(t *testing.T) {
+	t.Parallel()
+	const issuer = `"issuer":"https://a","keysFile":"keys.json"`
+	for text, want := range map[string]string{
+		`{}`: "", `{"trustDomain":"example.org"}`: "", `{"authority":{"dir":"ca"}}`: "", `{"jwt":[{` + issuer + `}]}`: "",
+		`{"jwt":[{"issuer":"https://a","keysURL":"https://a/keys","caFile":"ca","tokenFile":"t"}]}`: "",
+		`{"jwt":[{"issuer":"https://a","keysURL":"http://127.0.0.1:8001/keys","tokenFile":"t"}]}`:   "",
+		`{"jwt":[{` + issuer + `,"claims":{"namespace":"a","account":"b"},"namespaces":["shop"]}]}`: "",
+		`{"trustDomain":"Example.org"}`:                                                         "trustDomain: ",
+		`{"trustDomain":"spiffe://example.org"}`:                                                "trustDomain: ",
+		`{"jwt":[{"keysFile":"k"}]}`:                                                            "jwt[0].issuer: missing",
+		`{"jwt":[{"issuer":"https://a"}]}`:                                                      "jwt[0].keysURL: missing",
+		`{"jwt":[{` + issuer + `,"keysURL":"https://a"}]}`:                                      "jwt[0].keysURL: keysFile is set as well",
+		`{"jwt":[{` + issuer + `,"caFile":"ca"}]}`:                                              "jwt[0].keysFile: caFile and tokenFile",
+		`{"jwt":[{` + issuer + `,"tokenFile":"t"}]}`:                                            "jwt[0].keysFile: caFile and tokenFile",
+		`{"jwt":[{"issuer":"https://a","keysURL":"http://a/keys"}]}`:                            "jwt[0].keysURL: \"http://a/keys\" is plaintext",
+		`{"jwt":[{"issuer":"https://a","keysURL":"http://127.0.0.1.example/keys"}]}`:            "is plaintext",
+		`{"jwt":[{"issuer":"https://a","keysURL":"http://127.0.0.1/keys","caFile":"c"}]}`:       "jwt[0].caFile: has no effect",
+		`{"jwt":[{"issuer":"https://a","keysURL":"file:///keys"}]}`:                             "jwt[0].keysURL: not a URL such as",
+		`{"jwt":[{"issuer":"https://a","keysURL":"keys.json"}]}`:                                "jwt[0].keysURL: not a URL such as",
+		`{"jwt":[{"issuer":"https://a","keysURL":"https://me:secret@a"}]}`:                      "jwt[0].keysURL: has a user",
+		`{"jwt":[{` + issuer + `},{` + issuer + `}]}`:                                           `jwt[1].issuer: jwt[0] is the issuer "https://a", too`,
+		`{"jwt":[{"issuer":"spiffe://cluster.local","keysFile":"k"}],"authority":{"dir":"ca"}}`: `authority.dir: jwt[0] is the issuer "spiffe://cluster.local", too`,
+		`{"jwt":[{` + issuer + `,"trustDomain":"A"}]}`:                                          "jwt[0].trustDomain: ",
+		`{"jwt":[{` + issuer + `,"claims":{"namespace":"a"}}]}`:                                 "jwt[0].claims.account: missing",
+		`{"jwt":[{` + issuer + `,"claims":{"account":"a"}}]}`:                                   "jwt[0].claims.namespace: missing",
+		`{"jwt":[{` + issuer + `,"namespaces":["shop","*"]}]}`:                                  "jwt[0].namespaces[1]: ",
+	} {
+		var c identity.Config
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
+			t.Fatal(err)
+		}
+		err := c.Validate()
+		switch {
+		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", text, err, want)
+		case err != nil && strings.Contains(err.Error(), "secret"):
+			t.Errorf("%s: the error has the password: %v", text, err)
+		}
+		if enabled := text != `{}`; c.Enabled() != enabled {
+			t.Errorf("%s is enabled: %t", text, c.Enabled())
+		}
+		if _, err := identity.New(c, testLog()); want != "" && err == nil {
+			t.Errorf("%s: New takes it", text)
+		}
+	}
+}
+
+func TestPathsAreRelativeToTheConfiguration(t *testing.T) {
+	t.Parallel()
+	c := identity.Config{Authority: identity.Authority{Dir: "ca"}, JWT: []identity.Issuer{{KeysFile: "a", CAFile: "../b"}, {TokenFile: "/c"}}}
+	c.Resolve("/etc/isthmus")
+	want := identity.Config{
+		Authority: identity.Authority{Dir: "/etc/isthmus/ca"}, JWT: []identity.Issuer{{KeysFile: "/etc/isthmus/a", CAFile: "/etc/b"}, {TokenFile: "/c"}},
+	}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFilesAreChecked(t *testing.T) {
+	t.Parallel()
+	dir := authority(t)
+	good := identity.Config{JWT: []identity.Issuer{issuerOf(t, jwk("k", testKeys().p256)), {Issuer: "b", KeysURL: "https://b"}}, Authority: identity.Authority{Dir: dir}}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	missing, invalid := filepath.Join(dir, "missing"), write(t, filepath.Join(dir, "invalid"), []byte("x"))
+	bad := identity.Config{JWT: []identity.Issuer{
+		{KeysFile: missing}, {KeysFile: invalid}, {KeysURL: "https://a", CAFile: missing}, {KeysURL: "https://a", CAFile: invalid}, {KeysURL: "https://a", TokenFile: missing},
+	}, Authority: identity.Authority{Dir: missing}}
+	err := bad.Check()
+	for _, want := range []string{"jwt[0].keysFile: ", "jwt[1].keysFile: ", "jwt[2].caFile: ", "jwt[3].caFile: ", "jwt[4].tokenFile: ", "authority.dir: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package identity_test
+
+import (
+	"context"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/identity"
+)
+
+// served starts a server with TLS, and returns an issuer with its keys there.
+func served(t *testing.T, handler http.HandlerFunc) (*httptest.Server, identity.Issuer) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = nil
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ca := write(t, t.TempDir()+"/ca.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	return server, identity.Issuer{Issuer: kubernetes, KeysURL: server.URL + "/openid/v1/jwks", CAFile: ca}
+}
+
+// proves runs a verifier and returns the outcome of a token of the key k, and the problem of the issuer.
+func proves(t *testing.T, issuer identity.Issuer) (err error, problem string) { //nolint:revive // both are outcomes
+	t.Helper()
+	v := verifier(t, identity.Config{JWT: []identity.Issuer{issuer}})
+	defer run(t, v)()
+	_, err = v.Prove(t.Context(), by("k", testKeys().p256))
+	return err, strings.Join(v.Problems(), "\n")
+}
+
+func TestKeysOfAnEndpoint(t *testing.T) {
+	t.Parallel()
+	set := keySet(jwk("k", testKeys().p256))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection to another host is followed") }))
+	t.Cleanup(elsewhere.Close)
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		problem string
+	}{
+		"keys": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(set) }, ""},
+		"a redirection on the host": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/keys" {
+				http.Redirect(w, r, "/keys", http.StatusFound)
+				return
+			}
+			_, _ = w.Write(set)
+		}, ""},
+		"a redirection to another host": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }, "redirects to another place"},
+		"a redirection to plaintext": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://"+r.Host+"/keys", http.StatusFound)
+		}, "redirects to another place"},
+		"redirections without end": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "redirects without end"},
+		"a failure":                {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, "500 Internal Server Error"},
+		"no rights":                {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "401 Unauthorized"},
+		"not modified":             {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, "304 Not Modified"},
+		"an answer without end": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := w.Write([]byte(strings.Repeat(" ", 1<<16))); err != nil {
+					return
+				}
+			}
+		}, "larger than 1048576 bytes"},
+		"headers without end": {func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 1000 {
+				w.Header().Add("X", strings.Repeat("x", 1000+i))
+			}
+		}, "cannot be read since"},
+		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100000")
+			_, _ = w.Write(set)
+		}, "cannot be read since"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, issuer := served(t, test.handler)
+			err, problem := proves(t, issuer)
+			switch {
+			case test.problem == "" && (err != nil || problem != ""):
+				t.Errorf("%v, %s", err, problem)
+			case test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem) || !strings.Contains(problem, test.problem)):
+				t.Errorf("%v, %s; want %q", err, problem, test.problem)
+			}
+		})
+	}
+}
+
+func TestEndpointIsAuthenticatedBothWays(t *testing.T) {
+	t.Parallel()
+	set := keySet(jwk("k", testKeys().p256))
+	var asked string
+	_, issuer := served(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("Authorization")
+		_, _ = w.Write(set)
+	})
+	issuer.TokenFile = write(t, t.TempDir()+"/token", []byte("secret\n"))
+	if err, problem := proves(t, issuer); err != nil || problem != "" || asked != "Bearer secret" {
+		t.Errorf("%v, %s, asked with %q", err, problem, asked)
+	}
+	issuer.TokenFile = write(t, t.TempDir()+"/token", []byte("sec\nret"))
+	if err, problem := proves(t, issuer); err == nil || strings.Contains(err.Error()+problem, "sec") {
+		t.Errorf("a token of two lines: %v, %s", err, problem)
+	}
+	for _, change := range []func(*identity.Issuer){
+		func(i *identity.Issuer) { i.TokenFile += ".missing" },
+		func(i *identity.Issuer) { i.CAFile += ".missing" },
+		func(i *identity.Issuer) { i.CAFile = i.TokenFile },
+		func(i *identity.Issuer) { i.CAFile = "" }, // the machine's authorities know nothing of it
+	} {
+		one := issuer
+		change(&one)
+		if err, problem := proves(t, one); err == nil || !strings.Contains(problem, "cannot be read since") {
+			t.Errorf("%+v: %v, %s", one, err, problem)
+		}
+	}
+}
+
+// A stopped verifier waits for no endpoint.
+func TestStopInterruptsARequest(t *testing.T) {
+	t.Parallel()
+	began := make(chan struct{}, 1)
+	_, issuer := served(t, func(_ http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		<-r.Context().Done()
+	})
+	v := verifier(t, identity.Config{JWT: []identity.Issuer{issuer}})
+	stop := run(t, v)
+	<-began
+	stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := v.Prove(ctx, by("k", testKeys().p256)); err == nil {
+		t.Error("proven without keys")
+	}
+}
