@@ -2,6 +2,8 @@ package identity_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"errors"
 	"fmt"
 	"os"
@@ -72,7 +74,7 @@ func remote(t *testing.T, from *answers, test func(t *testing.T, v *identity.Ver
 }
 
 func by(id string, key any) identity.Evidence {
-	return bearer(token(jose.ES256, id, key, kubernetesClaims(), nil))
+	return bearer(token(algorithmOf(key), id, key, kubernetesClaims(), nil))
 }
 
 func local() identity.Evidence {
@@ -300,4 +302,11 @@ func TestMissingKeysAreAProblemOfTheirIssuer(t *testing.T) {
 	if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], bad.Issuer) {
 		t.Errorf("problems: %q", problems)
 	}
+}
+
+func algorithmOf(key any) jose.SignatureAlgorithm {
+	if key, ok := key.(*ecdsa.PrivateKey); ok && key.Curve == elliptic.P521() {
+		return jose.ES512
+	}
+	return jose.ES256
 }
