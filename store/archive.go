@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/lockfile"
 )
 
 // archive holds the saved files of a folder that this process has locked: the newest
@@ -31,7 +33,7 @@ type archive struct {
 }
 
 // release unlocks the folder.
-func (a *archive) release() { a.released.Do(func() { releaseLock(a.lock) }) }
+func (a *archive) release() { a.released.Do(func() { lockfile.Release(a.lock) }) }
 
 // mark returns the time mark of now for a file with synced bytes on disk.
 func (a *archive) mark(synced int64) timeMark {
@@ -166,7 +168,7 @@ func (a *archive) relock() error {
 	if err != nil {
 		return err
 	}
-	releaseLock(a.lock)
+	lockfile.Release(a.lock)
 	a.lock = lock
 	return nil
 }

@@ -3,14 +3,12 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"strconv"
 	"time"
-)
 
-var errLocked = errors.New("another process has the lock")
+	"github.com/isthmus-mesh/isthmus/internal/lockfile"
+)
 
 // InUseError reports that another process keeps its records in a folder.
 type InUseError struct {
@@ -25,19 +23,16 @@ func (e *InUseError) Error() string {
 		text += fmt.Sprintf(", which did not end within %s", e.Waited)
 	}
 	text += ": stop that process, or give each Isthmus a folder of its own"
-	if lockOutlives {
+	if lockfile.Outlives {
 		text += fmt.Sprintf(" (if it is long gone, remove %s)", folder(e.Dir).path(lockName))
 	}
 	return text
 }
 
-// lockRetry is the time between two attempts to take a lock held by another process.
-const lockRetry = 20 * time.Millisecond
-
 // lock takes the folder for this process and writes its process id into the lock. A
 // process that holds the lock may be ending, so lock waits for it.
 func (d folder) lock(patience time.Duration, log *slog.Logger) (*os.File, error) {
-	for began := time.Now(); ; time.Sleep(lockRetry) {
+	for began := time.Now(); ; time.Sleep(lockfile.Retry) {
 		f, err := d.tryLock()
 		inUse, ok := errors.AsType[*InUseError](err)
 		if !ok {
@@ -55,28 +50,9 @@ func (d folder) lock(patience time.Duration, log *slog.Logger) (*os.File, error)
 }
 
 func (d folder) tryLock() (*os.File, error) {
-	f, holder, err := takeLock(d.path(lockName))
-	if err == nil {
-		// The file may have been removed since it was opened.
-		var ours, there os.FileInfo
-		if ours, err = f.Stat(); err == nil {
-			if there, err = os.Lstat(d.path(lockName)); err == nil && os.SameFile(ours, there) {
-				// An id that cannot be written, as on a full disk, leaves the lock valid.
-				_ = f.Truncate(0)
-				_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-				return f, nil
-			}
-		}
-		_ = f.Close()
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = errLocked
-		}
+	f, err := lockfile.Take(d.path(lockName))
+	if held, ok := errors.AsType[*lockfile.HeldError](err); ok {
+		return nil, &InUseError{Dir: string(d), Holder: held.Holder}
 	}
-	if !errors.Is(err, errLocked) {
-		return nil, err
-	}
-	if _, err := strconv.Atoi(holder); err != nil {
-		holder = "unknown"
-	}
-	return nil, &InUseError{Dir: string(d), Holder: holder}
+	return f, err
 }

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
 
-package store
+package lockfile
 
 import (
 	"errors"
@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// lockOutlives reports whether the lock of a killed process remains.
-const lockOutlives = false
+// Outlives reports whether the lock of a killed process remains.
+const Outlives = false
 
-// takeLock locks a file until the file is closed or the process ends, by any cause. It
-// fails with [errLocked] if another process has locked the file, and returns the
+// take locks a file until the file is closed or the process ends, by any cause. It
+// fails with [errHeld] if another process has locked the file, and returns the
 // file's text. It follows no link: the file is emptied.
-func takeLock(path string) (f *os.File, holder string, err error) {
+func take(path string) (f *os.File, holder string, err error) {
 	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, "", fmt.Errorf("%s is a symbolic link, and the lock of a store has to be a file: remove it", path)
+		return nil, "", fmt.Errorf("%s is a symbolic link, and a lock has to be a file: remove it", path)
 	}
 	if err != nil {
 		return nil, "", err
@@ -37,14 +37,14 @@ func takeLock(path string) (f *os.File, holder string, err error) {
 	text, _ := io.ReadAll(io.LimitReader(f, 64))
 	_ = f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = errLocked
+		err = errHeld
 	}
 	return nil, strings.TrimSpace(string(text)), err
 }
 
-// releaseLock unlocks before it closes. A process that is just being forked has the
+// Release unlocks before it closes. A process that is just being forked has the
 // file, too, and would keep the lock until it runs its program.
-func releaseLock(f *os.File) {
+func Release(f *os.File) {
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	_ = f.Close()
 }
