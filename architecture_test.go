@@ -112,6 +112,11 @@ var rooms = []room{
 		"k8s.io/apimachinery/pkg/api/validate/content", // what Kubernetes takes for a name
 	}},
 
+	// The certificate authority in a folder: for the commands that change it, and for whoever
+	// serves its certificates. It speaks no protocol. go-jose signs tokens, and go-spiffe has
+	// the names in them and in certificates.
+	{"authority", 2, []string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2"}},
+
 	// The objects of a registry by key, for the registries that report them one by one.
 	{"source/mirror", 2, nil},
 

@@ -1,5 +1,6 @@
 // Package cli is the command line: one file per command. Commands that look at a running
-// Isthmus are in package inspect, and printing is in package term.
+// Isthmus are in package inspect, commands of the certificate authority in package ca, and
+// printing is in package term.
 //
 // Exit status is 0 on success. It is 1 when the checked object is faulty or the output
 // could not be printed, and 2 when the command was used wrongly. A command that a signal
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/isthmus-mesh/isthmus/internal/cli/ca"
 	"github.com/isthmus-mesh/isthmus/internal/cli/get"
 	"github.com/isthmus-mesh/isthmus/internal/cli/inspect"
 	"github.com/isthmus-mesh/isthmus/internal/cli/term"
@@ -81,7 +83,7 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 		newBootstrap(),
 	)
 	root.AddCommand(inspect.Commands()...)
-	root.AddCommand(get.Command())
+	root.AddCommand(get.Command(), ca.Command())
 	root.InitDefaultCompletionCmd() // the completion command prints to the root's output by now
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // the library's own command accepts any shell's name

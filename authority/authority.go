@@ -1,0 +1,167 @@
+package authority
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/isthmus-mesh/isthmus/identity"
+	"github.com/isthmus-mesh/isthmus/internal/lockfile"
+)
+
+// Folder is an authority without its private keys.
+type Folder struct {
+	dir      folder
+	domain   spiffeid.TrustDomain
+	root     *x509.Certificate
+	tokenKey jose.JSONWebKey
+}
+
+// OpenFolder reads the public files of a folder. Revoking needs no more.
+func OpenFolder(dir string) (*Folder, error) {
+	f := &Folder{dir: folder(dir)}
+	var err error
+	if f.root, f.domain, err = f.dir.readRoot(); err != nil {
+		return nil, err
+	}
+	if f.tokenKey, err = f.dir.readTokenKey(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// TrustDomain returns the trust domain of the authority.
+func (f *Folder) TrustDomain() spiffeid.TrustDomain { return f.domain }
+
+// Root returns the certificate that signs certificates.
+func (f *Folder) Root() *x509.Certificate { return f.root }
+
+// KeyID returns the id of the key that signs tokens.
+func (f *Folder) KeyID() string { return f.tokenKey.KeyID }
+
+// Exposed returns a warning for each private file that other users could read, and for the
+// folder if they could replace its files.
+func (f *Folder) Exposed() []string {
+	warnings := []string{}
+	const others, writers = 0o077, 0o022
+	if info, err := os.Stat(string(f.dir)); err == nil && info.Mode().Perm()&writers != 0 {
+		warnings = append(warnings, fmt.Sprintf("other users can replace the files of %s (mode %04o): chmod 700 %[1]s", f.dir, info.Mode().Perm()))
+	}
+	for _, name := range []string{RootKeyFile, TokenKeyFile, TokensFile, identity.RevokedFile} {
+		path := f.dir.path(name)
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&others != 0 {
+			warnings = append(warnings, fmt.Sprintf("other users have access to %s (mode %04o): chmod 600 %[1]s", path, info.Mode().Perm()))
+		}
+	}
+	return warnings
+}
+
+// Authority is a folder with its private keys.
+type Authority struct {
+	*Folder
+	rootSigner, tokenSigner *ecdsa.PrivateKey
+}
+
+// Open reads an authority, and checks that its keys fit its certificates.
+func Open(dir string) (*Authority, error) {
+	f, err := OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	a := &Authority{Folder: f}
+	if a.rootSigner, err = f.dir.readKey(RootKeyFile); err != nil {
+		return nil, err
+	}
+	if a.tokenSigner, err = f.dir.readKey(TokenKeyFile); err != nil {
+		return nil, err
+	}
+	if !fits(a.rootSigner, f.root.PublicKey) {
+		return nil, fmt.Errorf("%s is not the key of %s: restore both from the same backup", f.dir.path(RootKeyFile), f.dir.path(RootFile))
+	}
+	if !fits(a.tokenSigner, f.tokenKey.Key) {
+		return nil, fmt.Errorf("%s is not the key in %s: restore both from the same backup", f.dir.path(TokenKeyFile), f.dir.path(identity.TokenKeysFile))
+	}
+	return a, nil
+}
+
+// Create makes an authority, or finishes an interrupted one. It changes no file that is
+// there. It needs a folder of its own, which it makes if its parent exists.
+func Create(dir string, domain spiffeid.TrustDomain, now time.Time) (*Authority, error) {
+	d := folder(dir)
+	if err := d.make(); err != nil {
+		return nil, err
+	}
+	lock, err := d.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer lockfile.Release(lock)
+	if err := d.create(domain, now); err != nil {
+		return nil, err
+	}
+	return Open(dir)
+}
+
+// make makes the folder, and checks that it has no files of others.
+func (d folder) make() error {
+	if err := os.Mkdir(string(d), 0o700); err == nil {
+		return folder(d.path("..")).sync()
+	} else if !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("the folder %s cannot be created: %w; create the folder above it, or name another", d, plainCause(err))
+	}
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return fmt.Errorf("%s cannot be read as a folder: %w; name another", d, plainCause(err))
+	}
+	own := []string{RootFile, RootKeyFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile, lockFile}
+	for _, entry := range entries {
+		name := entry.Name()
+		unfinished := strings.TrimSuffix(strings.TrimPrefix(name, "."), ".new") // by an interrupted command
+		if !slices.Contains(own, name) && !slices.Contains(own, unfinished) && name != "lost+found" {
+			return fmt.Errorf("%s has other files, such as %q: give the authority a folder of its own", d, name)
+		}
+	}
+	return nil
+}
+
+// create writes the files that are missing.
+func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
+	if d.has(RootFile) {
+		_, there, err := d.readRoot()
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%s has an authority already, of trust domain %s, and it is unchanged: see 'isthmus ca show --dir %[1]s', or name another folder", d, there.Name())
+	}
+	rootKey, err := d.ensureKey(RootKeyFile)
+	if err != nil {
+		return err
+	}
+	tokenKey, err := d.ensureKey(TokenKeyFile)
+	if err != nil {
+		return err
+	}
+	if !d.has(identity.TokenKeysFile) {
+		text, err := publicKeys(tokenKey)
+		if err != nil {
+			return err
+		}
+		if err := d.replace(identity.TokenKeysFile, public, text); err != nil {
+			return err
+		}
+	}
+	text, err := makeRoot(domain, rootKey, now)
+	if err != nil {
+		return err
+	}
+	return d.replace(RootFile, public, text)
+}
