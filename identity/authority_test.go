@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,9 +76,15 @@ func TestRevocationEndsWhatIsInUse(t *testing.T) {
 		defer run(t, v)()
 		byToken, byCertificate := bearer(authorityToken("one")), identity.Evidence{Certificate: certificate(cart)}
 		other := identity.Evidence{Certificate: certificate("spiffe://cluster.local/ns/shop/sa/other")}
+		var mu sync.Mutex
 		ended := map[string]error{}
 		for name, e := range map[string]identity.Evidence{"token": byToken, "certificate": byCertificate, "other": other, "second": bearer(authorityToken("two"))} {
-			defer v.Keep(must(v.Prove(t.Context(), e)), func(err error) { ended[name] = errors.Join(ended[name], err) })()
+			release := v.Keep(must(v.Prove(t.Context(), e)), func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				ended[name] = errors.Join(ended[name], err)
+			})
+			defer release() //nolint:gocritic // at the end of the test
 		}
 		released := must(v.Prove(t.Context(), byToken))
 		v.Keep(released, func(error) { t.Error("a released proof ends") })()
@@ -103,7 +110,8 @@ func TestRevocationEndsWhatIsInUse(t *testing.T) {
 		}
 		time.Sleep(time.Second + time.Millisecond)
 		try(t, v, []attempt{{"with no revocations", byToken, ""}})
-		time.Sleep(2 * time.Hour) // all of them were released or have ended, once
+		time.Sleep(2 * time.Hour) // each of them was released or has ended, once
+		synctest.Wait()
 		for name, err := range ended {
 			if lines := strings.Count(err.Error(), "\n"); lines > 0 {
 				t.Errorf("%s ended %d times", name, lines+1)
@@ -196,6 +204,7 @@ func TestStreamsEndAGraceAfterTheirToken(t *testing.T) {
 		defer v.Keep(proof, func(err error) { ended, why = time.Since(began), err })()
 		v.Keep(proof, func(error) { t.Error("a released proof ends") })()
 		time.Sleep(2 * time.Hour)
+		synctest.Wait()
 		if ended != time.Hour+identity.Grace || why == nil || !strings.Contains(why.Error(), "expired at 2000-01-01T01:00:00Z") {
 			t.Errorf("it ended after %s: %v", ended, why)
 		}

@@ -172,7 +172,7 @@ func (i *issuer) subject(c claims) (workload, error) {
 		namespace, account, _ := strings.Cut(account, ":")
 		return workload{i.TrustDomain, namespace, account}, nil
 	}
-	_, who, err := parseID(sub)
+	who, err := parseID(sub)
 	if err != nil {
 		err = fmt.Errorf("claim sub: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
@@ -131,12 +132,7 @@ func (i *Issuer) mayVouch(w workload) error {
 	if w.trustDomain != i.TrustDomain {
 		return fmt.Errorf("the issuer %q vouches for the trust domain %q, and not for %s", i.Issuer, i.TrustDomain, clip(w.trustDomain))
 	}
-	for _, namespace := range i.Namespaces {
-		if namespace == w.namespace {
-			return nil
-		}
-	}
-	if len(i.Namespaces) > 0 {
+	if len(i.Namespaces) > 0 && !slices.Contains(i.Namespaces, w.namespace) {
 		return fmt.Errorf("the issuer %q may not vouch for the namespace %s; add it to its namespaces", i.Issuer, clip(w.namespace))
 	}
 	return nil

@@ -24,12 +24,12 @@ func served(t *testing.T, handler http.HandlerFunc) (*httptest.Server, identity.
 }
 
 // proves runs a verifier and returns the outcome of a token of the key k, and the problem of the issuer.
-func proves(t *testing.T, issuer identity.Issuer) (err error, problem string) { //nolint:revive // both are outcomes
+func proves(t *testing.T, issuer identity.Issuer) (problem string, err error) {
 	t.Helper()
 	v := verifier(t, identity.Config{JWT: []identity.Issuer{issuer}})
 	defer run(t, v)()
 	_, err = v.Prove(t.Context(), by("k", testKeys().p256))
-	return err, strings.Join(v.Problems(), "\n")
+	return strings.Join(v.Problems(), "\n"), err
 }
 
 func TestKeysOfAnEndpoint(t *testing.T) {
@@ -77,7 +77,7 @@ func TestKeysOfAnEndpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, issuer := served(t, test.handler)
-			err, problem := proves(t, issuer)
+			problem, err := proves(t, issuer)
 			switch {
 			case test.problem == "" && (err != nil || problem != ""):
 				t.Errorf("%v, %s", err, problem)
@@ -97,11 +97,11 @@ func TestEndpointIsAuthenticatedBothWays(t *testing.T) {
 		_, _ = w.Write(set)
 	})
 	issuer.TokenFile = write(t, t.TempDir()+"/token", []byte("secret\n"))
-	if err, problem := proves(t, issuer); err != nil || problem != "" || asked != "Bearer secret" {
+	if problem, err := proves(t, issuer); err != nil || problem != "" || asked != "Bearer secret" {
 		t.Errorf("%v, %s, asked with %q", err, problem, asked)
 	}
 	issuer.TokenFile = write(t, t.TempDir()+"/token", []byte("sec\nret"))
-	if err, problem := proves(t, issuer); err == nil || strings.Contains(err.Error()+problem, "sec") {
+	if problem, err := proves(t, issuer); err == nil || strings.Contains(err.Error()+problem, "sec") {
 		t.Errorf("a token of two lines: %v, %s", err, problem)
 	}
 	for _, change := range []func(*identity.Issuer){
@@ -112,7 +112,7 @@ func TestEndpointIsAuthenticatedBothWays(t *testing.T) {
 	} {
 		one := issuer
 		change(&one)
-		if err, problem := proves(t, one); err == nil || !strings.Contains(problem, "cannot be read since") {
+		if problem, err := proves(t, one); err == nil || !strings.Contains(problem, "cannot be read since") {
 			t.Errorf("%+v: %v, %s", one, err, problem)
 		}
 	}

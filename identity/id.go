@@ -12,13 +12,13 @@ import (
 type workload struct{ trustDomain, namespace, account string }
 
 // parseID reads the identity of a workload.
-func parseID(text string) (spiffeid.ID, workload, error) {
+func parseID(text string) (workload, error) {
 	id, err := spiffeid.FromString(text)
 	if err != nil {
-		return id, workload{}, fmt.Errorf("%s is not an identity of the form %s: %w", clip(text), spiffe.Form, err)
+		return workload{}, fmt.Errorf("%s is not an identity of the form %s: %w", clip(text), spiffe.Form, err)
 	}
 	namespace, account, err := spiffe.Parts(id)
-	return id, workload{id.TrustDomain().Name(), namespace, account}, err
+	return workload{id.TrustDomain().Name(), namespace, account}, err
 }
 
 // makeID makes the identity of a workload. Its names are those that Kubernetes accepts.

@@ -106,9 +106,9 @@ func (f *fileKeys) problem() string {
 func report(log *slog.Logger, before, now fault) fault {
 	switch {
 	case now.err != nil && before.err == nil:
-		log.Error("cannot be read; the last valid content stays in use", "err", now.err)
+		log.Error("keys or revocations cannot be read; the last valid ones stay in use", "err", now.err)
 	case now.err == nil && before.err != nil:
-		log.Info("can be read again", "since", before.since)
+		log.Info("keys or revocations can be read again", "since", before.since)
 	}
 	return now
 }

@@ -46,7 +46,7 @@ func newRemoteKeys(from fetcher, log *slog.Logger) *remoteKeys {
 var errUnread = errors.New("the keys of the issuer have not been read yet; try again")
 
 func (r *remoteKeys) find(ctx context.Context, id string) (key, error) {
-	one, err, ended := r.known(id)
+	one, ended, err := r.known(id)
 	if err == nil || ended == nil {
 		return one, err
 	}
@@ -59,13 +59,13 @@ func (r *remoteKeys) find(ctx context.Context, id string) (key, error) {
 	case <-ctx.Done():
 		return key{}, context.Cause(ctx)
 	}
-	one, err, _ = r.known(id)
+	one, _, err = r.known(id)
 	return one, err
 }
 
 // known returns the key of an id from the last set. If another request may help, ended is
 // closed at its end.
-func (r *remoteKeys) known(id string) (one key, err error, ended <-chan struct{}) { //nolint:revive // the channel belongs to the error
+func (r *remoteKeys) known(id string) (one key, ended <-chan struct{}, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one, err = r.set.lookup(id, r.valid, r.fault); err == nil {
@@ -75,7 +75,7 @@ func (r *remoteKeys) known(id string) (one key, err error, ended <-chan struct{}
 		r.ended = make(chan struct{})
 		r.asked <- struct{}{} // it has room: nobody asked since the last request
 	}
-	return one, err, r.ended
+	return one, r.ended, err
 }
 
 // follow requests the keys every keysEvery, sooner after a failure, and when a client asks.

@@ -53,7 +53,7 @@ func parseRevocations(text []byte) (read Revocations, err error) {
 		return Revocations{}, fmt.Errorf("it is not a list of revocations: %w; repair it, or restore it from a backup", err)
 	}
 	for i, account := range read.Accounts {
-		if _, _, err := parseID(account.ID); err != nil {
+		if _, err := parseID(account.ID); err != nil {
 			return Revocations{}, fmt.Errorf("accounts[%d].id: %w; repair it", i, err)
 		}
 	}

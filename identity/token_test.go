@@ -5,10 +5,8 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-
 	"net/http"
 	"net/http/httptest"
-
 	"strings"
 	"testing"
 	"time"
@@ -225,12 +223,21 @@ func TestKeysFitTheirUse(t *testing.T) {
 	}
 	const missing = "no usable key with the id"
 	try(t, v, []attempt{
-		{"no use", sign("no use", k.rsa), ""}, {"RS256 only", sign("RS256 only", k.rsa), ""}, {"verifies", sign("verifies", k.rsa), ""},
-		{"encryption", sign("encryption", k.rsa), missing}, {"for encryption", sign("for encryption", k.rsa), missing},
-		{"RS512 only", sign("RS512 only", k.rsa), `the key is for "RS512"`}, {"encrypts", sign("encrypts", k.rsa), missing},
-		{"private", sign("private", k.rsa), missing}, {"symmetric", sign("symmetric", k.rsa), missing}, {"weak", sign("weak", k.weakRSA), missing},
-		{"twice", sign("twice", k.rsa), missing}, {"the other of twice", sign("twice", k.otherRSA), missing}, {"same twice", sign("same twice", k.rsa), missing},
-		{"unknown type", sign("unknown type", k.rsa), missing}, {"no modulus", sign("no modulus", k.rsa), missing},
+		{"no use", sign("no use", k.rsa), ""},
+		{"RS256 only", sign("RS256 only", k.rsa), ""},
+		{"verifies", sign("verifies", k.rsa), ""},
+		{"encryption", sign("encryption", k.rsa), missing},
+		{"for encryption", sign("for encryption", k.rsa), missing},
+		{"RS512 only", sign("RS512 only", k.rsa), `the key is for "RS512"`},
+		{"encrypts", sign("encrypts", k.rsa), missing},
+		{"private", sign("private", k.rsa), missing},
+		{"symmetric", sign("symmetric", k.rsa), missing},
+		{"weak", sign("weak", k.weakRSA), missing},
+		{"twice", sign("twice", k.rsa), missing},
+		{"the other of twice", sign("twice", k.otherRSA), missing},
+		{"same twice", sign("same twice", k.rsa), missing},
+		{"unknown type", sign("unknown type", k.rsa), missing},
+		{"no modulus", sign("no modulus", k.rsa), missing},
 	})
 	if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], `have the id "twice"`) {
 		t.Errorf("problems: %q", problems)

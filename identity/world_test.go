@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"net/url"
 	"os"
@@ -65,9 +66,7 @@ func signed(algorithm jose.SignatureAlgorithm, id string, key any, payload []byt
 	if id != "" {
 		options.ExtraHeaders["kid"] = id
 	}
-	for name, value := range more {
-		options.ExtraHeaders[name] = value
-	}
+	maps.Copy(options.ExtraHeaders, more)
 	signer := must(jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, options))
 	return must(must(signer.Sign(payload)).CompactSerialize())
 }
