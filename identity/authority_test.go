@@ -1,8 +1,10 @@
 package identity_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,6 +118,28 @@ func TestRevocationEndsWhatIsInUse(t *testing.T) {
 			if lines := strings.Count(err.Error(), "\n"); lines > 0 {
 				t.Errorf("%s ended %d times", name, lines+1)
 			}
+		}
+	})
+}
+
+// A verifier forgets the proofs that were released.
+func TestReleasedProofsAreForgotten(t *testing.T) {
+	testKeys()
+	synctest.Test(t, func(t *testing.T) {
+		dir := authority(t)
+		var log bytes.Buffer
+		v, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir}}, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := run(t, v)
+		proof := must(v.Prove(t.Context(), bearer(authorityToken("one"))))
+		v.Keep(proof, func(error) { t.Error("a released proof ends") })()
+		revoke(t, dir, cart, "")
+		time.Sleep(2 * time.Second)
+		stop()
+		if text := log.String(); text != "" {
+			t.Errorf("no stream ended, and the log has %s", text)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func proves(t *testing.T, issuer identity.Issuer) (problem string, err error) {
 func TestKeysOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	set := keySet(jwk("k", testKeys().p256))
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection to another host is followed") }))
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection to another host is followed") }))
 	t.Cleanup(elsewhere.Close)
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc

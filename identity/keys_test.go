@@ -258,8 +258,12 @@ func TestKeysOfAFileAreRotated(t *testing.T) {
 	write(t, issuer.KeysFile, keySet(jwk("new", k.p256)))
 	try(t, v, []attempt{{"the new key", by("new", k.p256), ""}, {"the old key", by("old", k.p256), "no usable key"}})
 	// Overwritten in place, with as many bytes and within a tick of the file system's clock.
-	if err := os.WriteFile(issuer.KeysFile, keySet(jwk("one", k.p256)), 0o600); err != nil {
-		t.Fatal(err)
+	later := time.Now().Add(time.Hour)
+	for _, id := range []string{"two", "one"} {
+		if err := errors.Join(os.WriteFile(issuer.KeysFile, keySet(jwk(id, k.p256)), 0o600), os.Chtimes(issuer.KeysFile, later, later)); err != nil {
+			t.Fatal(err)
+		}
+		try(t, v, []attempt{{"overwritten with " + id, by(id, k.p256), ""}})
 	}
 	try(t, v, []attempt{{"overwritten", by("one", k.p256), ""}})
 	write(t, issuer.KeysFile, []byte("x"))
@@ -277,6 +281,10 @@ func TestFileThatIsGoneIsUsedForADay(t *testing.T) {
 	k := testKeys()
 	synctest.Test(t, func(t *testing.T) {
 		issuer := issuerOf(t, jwk("k", k.p256))
+		settled := time.Now().Add(-time.Hour) // the file's own time is of another clock
+		if err := os.Chtimes(issuer.KeysFile, settled, settled); err != nil {
+			t.Fatal(err)
+		}
 		v := verifier(t, identity.Config{JWT: []identity.Issuer{issuer}})
 		defer run(t, v)()
 		time.Sleep(48 * time.Hour)
