@@ -96,6 +96,8 @@ var rooms = []room{
 	{"output/envoy/conflict", 2, nil},
 	{"output/envoy/leds", 2, nil},
 	{"output/envoy/explain", 2, anything},
+	// The subjects of secrets, apart from who gets them.
+	{"output/envoy/sds", 2, nil},
 	// Objects of other APIs, for whoever reads or writes them. It does no
 	// I/O, so it has the types of an API and nothing that could speak to one.
 	{"convert/istio", 2, []string{
@@ -181,6 +183,7 @@ var neighbours = []struct{ from, to string }{
 	{"output/envoy/leds", "output/envoy/lb"},
 	{"output/envoy/leds", "output/envoy/reach"},
 	{"output/envoy/leds", "output/envoy/wire"},
+	{"output/envoy/sds", "output/envoy/wire"},
 	{"output/envoy/explain", "output"},
 	{"output/envoy/explain", "output/envoy/node"},
 	{"output/envoy/explain", "output/envoy/reach"},

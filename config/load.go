@@ -10,7 +10,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/bounded"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
-	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
@@ -97,7 +96,12 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 	d := decoder{kinds: k, lookup: lookup}
 	d.decode(root, "", &c)
 	problems = append(problems, d.problems...)
-	c.complete()
+	for i := range c.Sources {
+		c.Sources[i].complete()
+	}
+	if c.Identity.Enabled() {
+		c.Outputs.takeTokens()
+	}
 	validate := func(c *Config) []Problem { return c.validate(root) }
 	for _, find := range []func(*Config) []Problem{validate, more} {
 		known := slices.Clone(problems)
@@ -110,21 +114,6 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 	labelSubsets(c.Splits, hostSettingsOf(c.Outputs))
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return &c, problems
-}
-
-// complete sets what a part takes from others.
-func (c *Config) complete() {
-	for i := range c.Sources {
-		c.Sources[i].complete()
-	}
-	if !c.Identity.Enabled() {
-		return
-	}
-	for _, o := range c.Outputs {
-		if takes, ok := o.Settings.(output.TokenTaker); ok {
-			takes.TakeTokens()
-		}
-	}
 }
 
 // placed sets the lines of problems by their fields.

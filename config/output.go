@@ -25,6 +25,15 @@ func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {
 	return settings, true
 }
 
+// takeTokens has the outputs take tokens that can.
+func (o Outputs) takeTokens() {
+	for _, one := range o {
+		if takes, ok := one.Settings.(output.Bearer); ok {
+			takes.TakeTokens()
+		}
+	}
+}
+
 // Of returns the settings of a kind; nil if it is disabled.
 func (o Outputs) Of(kind string) output.Settings {
 	one, _ := find(o, func(o Output) string { return o.Kind }, kind)

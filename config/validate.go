@@ -45,7 +45,7 @@ func (f *findings) addAll(at string, err error) {
 // settings that it contains from defaults.
 func (c *Config) validate(root *yamlpos.Node) []Problem {
 	var f findings
-	c.validateInstance(&f)
+	validateInstance(c.Instance, c.RootNamespace, &f)
 	c.validateSources(&f)
 	validateSplits(c.Splits, names(c.Sources, func(s Source) string { return s.Name }), hostSettingsOf(c.Outputs), &f)
 	c.validateOutputs(&f)
@@ -53,25 +53,29 @@ func (c *Config) validate(root *yamlpos.Node) []Problem {
 	c.validateAddresses(root, &f)
 	f.addAll("identity", c.Identity.Validate())
 	f.addAll("admin", c.Admin.Validate())
-	if !oneOf(c.Log.Level, "debug", "info", "warn", "error") {
-		f.add("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
-	}
-	if !oneOf(c.Log.Format, "text", "json") {
-		f.add("log.format", "%q is none of text, json", c.Log.Format)
-	}
+	c.Log.validate(&f)
 	return f
 }
 
-func (c *Config) validateInstance(f *findings) {
-	switch {
-	case c.Instance == "":
-		f.add("instance", "must not be empty; it marks what this installation owns")
-	case len(validation.IsValidLabelValue(c.Instance)) > 0:
-		f.add("instance", "%q is to be the value of a label: "+
-			"use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", c.Instance)
+func (l Log) validate(f *findings) {
+	if !oneOf(l.Level, "debug", "info", "warn", "error") {
+		f.add("log.level", "%q is none of debug, info, warn, error", l.Level)
 	}
-	if c.RootNamespace != "" && len(validation.IsDNS1123Label(c.RootNamespace)) > 0 {
-		f.add("rootNamespace", "%q is not a namespace; use at most 63 lower-case letters, digits and dashes, such as istio-system", c.RootNamespace)
+	if !oneOf(l.Format, "text", "json") {
+		f.add("log.format", "%q is none of text, json", l.Format)
+	}
+}
+
+func validateInstance(instance, root string, f *findings) {
+	switch {
+	case instance == "":
+		f.add("instance", "must not be empty; it marks what this installation owns")
+	case len(validation.IsValidLabelValue(instance)) > 0:
+		f.add("instance", "%q is to be the value of a label: "+
+			"use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", instance)
+	}
+	if root != "" && len(validation.IsDNS1123Label(root)) > 0 {
+		f.add("rootNamespace", "%q is not a namespace; use at most 63 lower-case letters, digits and dashes, such as istio-system", root)
 	}
 }
 

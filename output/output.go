@@ -70,8 +70,8 @@ type Listener interface {
 	ListenAddress() string
 }
 
-// TokenTaker is the settings of an output that takes tokens as proofs of identity.
-type TokenTaker interface {
+// Bearer is the settings of an output that takes tokens as proofs of identity.
+type Bearer interface {
 	// TakeTokens says that clients may prove their identity by tokens. It is called before
 	// Validate.
 	TakeTokens()

@@ -98,7 +98,7 @@ func (e *Engine) Counts() []Count {
 }
 
 // Read returns the newest version of a resource as a client would be sent it, whether or not
-// it is connected; a [Confidential] one is redacted. It returns nil if no type has the name, if the view of the client has no
+// it is connected, but for what people are not shown. It returns nil if no type has the name, if the view of the client has no
 // such resource, and if the producer has published nothing.
 func (e *Engine) Read(c Client, typeName, name string) *Encoded {
 	table := e.table.Load()
@@ -114,17 +114,9 @@ func (e *Engine) Read(c Client, typeName, name string) *Encoded {
 	row := table.types[t].Row
 	e.reader.Attempt(PanicResource, name, func() {
 		if subject, found := (*latest).Find((*latest).View(row, c), row, name); found {
-			encoded := visible(subject)
+			encoded := subject.Encode().Visible()
 			read = &encoded
 		}
 	})
 	return read
-}
-
-// visible returns the content of a subject for people.
-func visible(subject Subject) Encoded {
-	if confidential, is := subject.(Confidential); is {
-		return confidential.Redacted().Joined()
-	}
-	return subject.Encode().Joined()
 }

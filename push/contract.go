@@ -19,8 +19,6 @@ type (
 	Referrer = world.Referrer
 	// Incremental is a subject that is sent as the difference from a revision.
 	Incremental = world.Incremental
-	// Confidential is a subject with content for its clients alone.
-	Confidential = world.Confidential
 	// Unrepeatable is a subject that is encoded anew for each message.
 	Unrepeatable = world.Unrepeatable
 	// Encoded is the content of a resource.

@@ -15,11 +15,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/secrets"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -33,6 +35,7 @@ type App struct {
 	self     string             // the name of this Isthmus in paths
 	leftover []leaver           // stored sources that are not configured, and wait for others
 	identity *identity.Verifier // nil if clients prove nothing but certificates
+	issuer   secrets.Issuer     // nil if clients are sent no certificates
 	admin    *admin.Server
 	reloader *reloader
 
@@ -127,7 +130,8 @@ func (a *App) openSources(c *config.Config) {
 	a.fleet.leave(a.leftover)
 }
 
-// openIdentity makes the verifier of clients' tokens, if any are taken.
+// openIdentity makes the verifier of clients' tokens and the issuer of their certificates, if
+// they are configured.
 func (a *App) openIdentity(c *config.Config) (err error) {
 	if !c.Identity.Enabled() {
 		return nil
@@ -135,6 +139,18 @@ func (a *App) openIdentity(c *config.Config) (err error) {
 	if a.identity, err = identity.New(c.Identity, a.log); err != nil {
 		return fmt.Errorf("identity.%w", err)
 	}
+	dir := c.Identity.Authority.Dir
+	if dir == "" {
+		return nil
+	}
+	own, err := authority.Open(dir)
+	if err != nil {
+		return fmt.Errorf("identity.authority.dir: %w", err)
+	}
+	for _, warning := range own.Exposed() {
+		a.log.Warn("the authority is exposed", "warning", warning)
+	}
+	a.issuer = own.Issuer()
 	return nil
 }
 

@@ -53,15 +53,15 @@ func (s *Server) identify(ctx context.Context) (Identity, error) {
 	}
 	proof, err := s.options.Identity.Prove(ctx, shown)
 	if err != nil {
-		return who, grpcstatus.Errorf(refusal(shown), "%v", err)
+		return who, grpcstatus.Errorf(rejection(shown), "%v", err)
 	}
 	who.Name, who.Namespace, who.proof = proof.ID, proof.Namespace, proof
 	return who, s.acceptable(proof, shown.Secure)
 }
 
-// refusal is the code of the error about invalid evidence. A token may be replaced on the next
+// rejection is the code of the error about invalid evidence. A token may be replaced on the next
 // stream, and a certificate was issued for another purpose.
-func refusal(shown identity.Evidence) codes.Code {
+func rejection(shown identity.Evidence) codes.Code {
 	if len(shown.Authorization) > 0 {
 		return codes.Unauthenticated
 	}

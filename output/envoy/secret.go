@@ -12,14 +12,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+	"github.com/isthmus-mesh/isthmus/output/envoy/sds"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-// fileSecret tells an Envoy which files a secret is in. As part of a cluster they
-// would be read once; of a secret, an Envoy watches the files' folders, and reads
-// them again when one is moved there, as Kubernetes does with its volumes.
-type fileSecret string
 
 // securedServices are the services with clusters that name secrets, by secret. They are
 // immutable, and made from those before.
@@ -78,7 +73,7 @@ func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}
 // findSecret returns a secret of the client's own identity, or one that a cluster of the view
 // names. No other client is sent the paths.
 func findSecret(w *state, v View, name string) (push.Subject, bool) {
-	if own, found := findOwnSecret(w, v, name); found {
+	if own, found := sds.Own(w.secrets, v.account, name); found {
 		return own, true
 	}
 	if v.Kind != reach.KindEnvoy || w.definitions == nil || w.definitions.secured == nil {
@@ -89,7 +84,7 @@ func findSecret(w *state, v View, name string) (push.Subject, bool) {
 			break
 		}
 		if s, ok := w.snapshot.Resolve(v.viewer(), key.Host); ok && s.Key == key.ServiceKey {
-			return fileSecret(name), true
+			return sds.File(name), true
 		}
 	}
 	return nil, false
@@ -99,7 +94,7 @@ func findSecret(w *state, v View, name string) (push.Subject, bool) {
 func secretNames(w *state, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, name := range []string{names.OwnCertificate, names.Authorities} {
-			if _, ok := findOwnSecret(w, v, name); ok && !yield(name) {
+			if _, ok := sds.Own(w.secrets, v.account, name); ok && !yield(name) {
 				return
 			}
 		}
@@ -119,10 +114,28 @@ func noteSecrets(s *policy.Prepared, noted audiences, host string, namespaces []
 	}
 }
 
-// Slot implements [push.Subject].
-func (s fileSecret) Slot() any { return s }
+// viewSecrets adds the identity to the view of secrets. So no two identities share one.
+func viewSecrets(_ *state, c push.Client, v *View) {
+	if c.Kind == reach.KindEnvoy {
+		v.account = c.Account
+	}
+}
 
-// Encode implements [push.Subject].
-func (s fileSecret) Encode() push.Encoded {
-	return encode(string(s), wire.SecretURL, wire.FileSecret(string(s)))
+// secretAudience returns the keys of a client: secrets of files change for namespaces, and
+// certificates for an identity.
+func secretAudience(c push.Client) []string {
+	if c.Account == "" {
+		return []string{c.Namespace}
+	}
+	return []string{c.Namespace, c.Account}
+}
+
+// Renewed lists the secrets that change when identities have new certificates.
+func Renewed(identities []string) (list []push.Changed) {
+	for _, identity := range identities {
+		for _, name := range []string{names.OwnCertificate, identity} {
+			list = append(list, push.Changed{Row: SecretType, Name: name, Audience: []string{identity}})
+		}
+	}
+	return list
 }

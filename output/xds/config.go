@@ -91,7 +91,7 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
-// TakeTokens implements [output.TokenTaker].
+// TakeTokens implements [output.Bearer].
 func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
 
 // Warnings implements [output.Settings].

@@ -18,12 +18,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/catalog/gate"
 	"github.com/isthmus-mesh/isthmus/catalog/merger"
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/secrets"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
@@ -76,6 +78,8 @@ type setup struct {
 	tls          *tls.Config
 	clientCAs    func() *x509.CertPool
 	trustDomains []string
+	identity     *identity.Verifier
+	secrets      *secrets.Keeper
 	limits       xds.Limits
 	maxAge       time.Duration
 	log          *slog.Logger
@@ -94,14 +98,17 @@ func newRig(t xdsclient.TB, s setup) *rig {
 		builder: catalog.NewBuilder(s.sources), complete: !s.incomplete,
 	}
 	r.producer = r.engine.Produce(envoy.Types(nil))
+	if s.secrets != nil {
+		r.step = envoy.NewTranslator().Begin(s.secrets)
+	}
 	if s.idle != nil {
 		r.engine.Produce(s.idle)
 	}
 	r.server = xds.New(r.engine, xds.Options{
 		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{names.DNSCluster}},
-		Name:  "isthmus/test", Limits: s.limits,
+		Name:  "isthmus/test", Limits: s.limits, Secrets: s.secrets,
 		Options: streams.Options{
-			PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Log: s.log,
+			PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: s.identity, MaxConnectionAge: s.maxAge, Log: s.log,
 		},
 	})
 	r.start(r.listen(s))

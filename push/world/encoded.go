@@ -14,6 +14,15 @@ type Encoded struct {
 	Body    []byte    // in the protocol's encoding; never written again
 	Tail    Fragments // the bytes after Body; nil if there are none
 	Framed  bool      // the body already contains the protocol's frame, of any number of resources
+	Shown   []byte    // the body for people, without secrets; nil if that is Body
+}
+
+// Visible returns the resource for people, in one unshared piece.
+func (e Encoded) Visible() Encoded {
+	if e.Shown == nil {
+		return e.Joined()
+	}
+	return Encoded{Name: e.Name, Version: e.Version, Body: e.Shown}
 }
 
 // Fragments are the end of a resource's content, in pieces that resources share. They are

@@ -72,14 +72,6 @@ type Incremental interface {
 	Since(held Version) Subject
 }
 
-// Confidential is a [Subject] with content for its clients alone. People are shown the redacted
-// one.
-type Confidential interface {
-	Subject
-	// Redacted returns the content without what is confidential, in the version of Encode.
-	Redacted() Encoded
-}
-
 // Unrepeatable is a [Subject] that a client mishandles if two messages bring it with the
 // same bytes. It is encoded for each message, and cannot be shared.
 type Unrepeatable interface {

@@ -1,0 +1,58 @@
+package authority
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/secrets"
+)
+
+// Issuer makes the certificates that clients are sent. It works on keys in memory.
+type Issuer struct {
+	authority  *Authority
+	prefix     string // of the identities of its trust domain
+	generation string
+	bundle     *secrets.Bundle
+}
+
+var _ secrets.Issuer = (*Issuer)(nil)
+
+// Issuer returns the issuer of certificates by the authority.
+func (a *Authority) Issuer() *Issuer {
+	hash := sha256.Sum256(a.root.Raw)
+	return &Issuer{
+		authority: a, prefix: a.domain.IDString() + "/", generation: hex.EncodeToString(hash[:]),
+		bundle: &secrets.Bundle{Authorities: pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: a.root.Raw})},
+	}
+}
+
+// Issues implements [secrets.Issuer].
+func (i *Issuer) Issues(identity string) bool { return strings.HasPrefix(identity, i.prefix) }
+
+// Bundle implements [secrets.Issuer].
+func (i *Issuer) Bundle() *secrets.Bundle { return i.bundle }
+
+// Issue implements [secrets.Issuer]. The key is new.
+func (i *Issuer) Issue(identity string, w secrets.Window) (*secrets.Leaf, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := i.authority.Sign(identity, &key.PublicKey, w.From, w.NotAfter().Sub(w.From))
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return &secrets.Leaf{
+		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: i.generation, Window: w,
+	}, nil
+}

@@ -1,0 +1,65 @@
+package sds
+
+import (
+	"strconv"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
+	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/secrets"
+)
+
+// Own returns a secret of an identity: its certificate, under two names, or the authorities that
+// it is to trust. Without a keeper or an identity there is none.
+func Own(keeper *secrets.Keeper, identity, name string) (push.Subject, bool) {
+	if keeper == nil || identity == "" {
+		return nil, false
+	}
+	switch name {
+	case names.Authorities:
+		return authorities{keeper.Bundle()}, true
+	case names.OwnCertificate, identity:
+		leaf := keeper.Leaf(identity)
+		return certificate{name, leaf, keeper.Bundle()}, leaf != nil
+	default:
+		return nil, false
+	}
+}
+
+// certificate is the certificate of an identity with its key.
+type certificate struct {
+	name   string
+	leaf   *secrets.Leaf
+	bundle *secrets.Bundle
+}
+
+// Slot implements [push.Subject].
+func (s certificate) Slot() any {
+	return struct{ name, identity string }{s.name, s.leaf.Identity}
+}
+
+// Encode implements [push.Subject]. The version is one of everything that decides which
+// certificate a client should have, and not of the key: another replica makes another key, and
+// sends nothing again.
+func (s certificate) Encode() push.Encoded {
+	window := strconv.FormatInt(s.leaf.Window.From.Unix(), 10)
+	body := func(key []byte) []byte {
+		return wire.Any(s.name, wire.SecretURL, wire.CertificateSecret(s.name, s.leaf.Chain, key))
+	}
+	return push.Encoded{
+		Name: s.name, Body: body(s.leaf.Key), Shown: body(nil),
+		Version: push.VersionOf([]byte(s.name), []byte(s.leaf.Identity), s.bundle.Authorities, []byte(s.leaf.Generation), []byte(window)),
+	}
+}
+
+// authorities are the authorities that clients of all identities are to trust.
+type authorities struct{ bundle *secrets.Bundle }
+
+// Slot implements [push.Subject].
+func (s authorities) Slot() any { return authorities{} }
+
+// Encode implements [push.Subject].
+func (s authorities) Encode() push.Encoded {
+	body := wire.Any(names.Authorities, wire.SecretURL, wire.AuthoritySecret(names.Authorities, s.bundle.Authorities))
+	return push.Encoded{Name: names.Authorities, Version: push.VersionOf(body), Body: body}
+}
