@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -54,10 +55,8 @@ type Claims struct {
 // defaultTrustDomain is that of Kubernetes and Istio.
 const defaultTrustDomain = "cluster.local"
 
-// Enabled reports whether any field is set.
-func (c *Config) Enabled() bool {
-	return c.TrustDomain != "" || len(c.JWT) > 0 || c.Authority.Dir != ""
-}
+// Enabled reports whether tokens of any issuer are accepted.
+func (c *Config) Enabled() bool { return len(c.JWT) > 0 || c.Authority.Dir != "" }
 
 // Resolve makes relative paths relative to a folder.
 func (c *Config) Resolve(dir string) {
@@ -73,12 +72,12 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
+// Domain returns the trust domain.
+func (c *Config) Domain() string { return cmp.Or(c.TrustDomain, defaultTrustDomain) }
+
 // issuers returns all issuers with their defaults, that of the authority last.
 func (c *Config) issuers() []Issuer {
-	domain := c.TrustDomain
-	if domain == "" {
-		domain = defaultTrustDomain
-	}
+	domain := c.Domain()
 	all := make([]Issuer, 0, len(c.JWT)+1)
 	for _, one := range c.JWT {
 		if one.Audience == "" {

@@ -15,7 +15,7 @@ func TestConfigIsValidated(t *testing.T) {
 	t.Parallel()
 	const issuer = `"issuer":"https://a","keysFile":"keys.json"`
 	for text, want := range map[string]string{
-		`{}`: "", `{"trustDomain":"example.org"}`: "", `{"authority":{"dir":"ca"}}`: "", `{"jwt":[{` + issuer + `}]}`: "",
+		`{}`: "", `{"trustDomain":"example.org"}`: "trustDomain: has no effect", `{"authority":{"dir":"ca"}}`: "", `{"jwt":[{` + issuer + `}]}`: "",
 		`{"jwt":[{"issuer":"https://a","keysURL":"https://a/keys","caFile":"ca","tokenFile":"t"}]}`: "",
 		`{"jwt":[{"issuer":"https://a","keysURL":"http://127.0.0.1:8001/keys","tokenFile":"t"}]}`:   "",
 		`{"jwt":[{` + issuer + `,"claims":{"namespace":"a","account":"b"},"namespaces":["shop"]}]}`: "",
@@ -50,7 +50,7 @@ func TestConfigIsValidated(t *testing.T) {
 		case err != nil && strings.Contains(err.Error(), "secret"):
 			t.Errorf("%s: the error has the password: %v", text, err)
 		}
-		if enabled := text != `{}`; c.Enabled() != enabled {
+		if enabled := strings.Contains(text, "jwt") || strings.Contains(text, "authority"); c.Enabled() != enabled {
 			t.Errorf("%s is enabled: %t", text, c.Enabled())
 		}
 		if _, err := identity.New(c, testLog()); want != "" && err == nil {

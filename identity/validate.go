@@ -16,6 +16,9 @@ func (c *Config) Validate() error {
 	if err := validTrustDomain(c.TrustDomain); err != nil {
 		errs = append(errs, err)
 	}
+	if c.TrustDomain != "" && !c.Enabled() {
+		errs = append(errs, errors.New("trustDomain: has no effect without an issuer of tokens; set jwt, or authority.dir, or remove it"))
+	}
 	by := map[string]int{}
 	for i, one := range c.issuers() {
 		if first, taken := by[one.Issuer]; taken && one.Issuer != "" {

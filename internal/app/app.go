@@ -147,6 +147,9 @@ func (a *App) openIdentity(c *config.Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("identity.authority.dir: %w", err)
 	}
+	if domain := own.TrustDomain().Name(); domain != c.Identity.Domain() {
+		return fmt.Errorf("identity.trustDomain: the authority in %s is that of %s; set trustDomain to that, or name another folder", dir, domain)
+	}
 	for _, warning := range own.Exposed() {
 		a.log.Warn("the authority is exposed", "warning", warning)
 	}
