@@ -7,6 +7,7 @@ import (
 	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/grpc_credential/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -90,12 +91,13 @@ func mustBeEnvoys(t *testing.T, text []byte) {
 // FuzzEnvoy shows that whatever is asked for, what is printed is a bootstrap, in
 // which every text stands where it belongs.
 func FuzzEnvoy(f *testing.F) {
-	f.Add("web-1", "shop", "10.0.0.7", "127.0.0.1:15010", "/ca.pem", "isthmus", "web")
-	f.Add(`x"}`, "a~b", "::1", "unix:///a: {b}", "/#\n", "spiffe://a/b", "\u2028")
-	f.Fuzz(func(t *testing.T, node, namespace, ip, address, file, server, label string) {
+	f.Add("web-1", "shop", "10.0.0.7", "127.0.0.1:15010", "/ca.pem", "isthmus", "web", "")
+	f.Add("web-1", "shop", "10.0.0.7", "isthmus:15010", "/ca.pem", "", "web", "/token")
+	f.Add(`x"}`, "a~b", "::1", "unix:///a: {b}", "/#\n", "spiffe://a/b", "\u2028", "#")
+	f.Fuzz(func(t *testing.T, node, namespace, ip, address, file, server, label, token string) {
 		text, err := bootstrap.Envoy{
 			Node:      bootstrap.Node{Node: node, Namespace: namespace, IPs: []string{ip}, Labels: map[string]string{"app": label}},
-			Server:    bootstrap.Server{Addresses: []string{address}, CA: file, Name: server},
+			Server:    bootstrap.Server{Addresses: []string{address}, CA: file, Name: server, Token: token},
 			Keepalive: bootstrap.MinKeepalive,
 		}.YAML()
 		if err != nil {

@@ -43,6 +43,7 @@ type page struct {
 	TLS       bool
 	SNI, SAN  string
 	SANType   string
+	Target    string        // URI of the server for google_grpc, if there is a token
 	Answer    time.Duration // timeout of a ping
 }
 
@@ -74,7 +75,7 @@ func (e Envoy) page() (p page, err error) {
 	if e.Keepalive < MinKeepalive {
 		keepalive = fmt.Errorf("--keepalive: %s is shorter than Isthmus allows; give at least %s", e.Keepalive, MinKeepalive)
 	}
-	if err := errors.Join(node, addresses, secured, keepalive, p.intercept(), p.listen(), p.call()); err != nil {
+	if err := errors.Join(node, addresses, secured, e.Server.sockets(), keepalive, p.intercept(), p.listen(), p.call()); err != nil {
 		return p, err
 	}
 	p.Type = "STATIC"
@@ -83,6 +84,9 @@ func (e Envoy) page() (p page, err error) {
 	}
 	if p.TLS {
 		err = p.verify()
+	}
+	if err == nil && p.Server.Token != "" {
+		err = p.dial()
 	}
 	return p, err
 }

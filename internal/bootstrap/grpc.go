@@ -20,7 +20,7 @@ type GRPC struct {
 // python is C-core, which C++, Ruby and others use, too.
 var languages = []string{"go", "python", "java", "node"}
 
-// The JSON form of a gRPC bootstrap, by gRPC's proposals A27 and A65.
+// The JSON form of a gRPC bootstrap, by gRPC's proposals A27, A65 and A97.
 type (
 	// Client is the complete bootstrap; its JSON form is the file that clients read.
 	Client struct {
@@ -30,6 +30,7 @@ type (
 	client struct {
 		URI         string   `json:"server_uri"`
 		Credentials []creds  `json:"channel_creds"`
+		PerCall     []creds  `json:"call_creds,omitempty"`
 		Features    []string `json:"server_features"`
 	}
 	creds struct {
@@ -37,9 +38,10 @@ type (
 		Config *files `json:"config,omitempty"`
 	}
 	files struct {
-		CA   string `json:"ca_certificate_file"`
-		Cert string `json:"certificate_file,omitempty"`
-		Key  string `json:"private_key_file,omitempty"`
+		CA    string `json:"ca_certificate_file,omitempty"`
+		Cert  string `json:"certificate_file,omitempty"`
+		Key   string `json:"private_key_file,omitempty"`
+		Token string `json:"jwt_token_file,omitempty"`
 	}
 	node struct {
 		ID       string         `json:"id"`
@@ -66,12 +68,16 @@ func (g GRPC) Client() (Client, error) {
 		ID: id.ID, Cluster: fmt.Sprintf("%s.%s", id.Name, id.Namespace),
 		Locality: locality{id.Region, id.Zone, id.Sub}, Metadata: id.Metadata,
 	}}
+	by := creds{Type: "insecure"}
+	if secured {
+		by = creds{Type: "tls", Config: &files{CA: g.Server.CA, Cert: g.Server.Cert, Key: g.Server.Key}}
+	}
+	var perCall []creds
+	if g.Server.Token != "" {
+		perCall = []creds{{Type: "jwt_token_file", Config: &files{Token: g.Server.Token}}}
+	}
 	for _, a := range addresses {
-		by := creds{Type: "insecure"}
-		if secured {
-			by = creds{Type: "tls", Config: &files{g.Server.CA, g.Server.Cert, g.Server.Key}}
-		}
-		c.Servers = append(c.Servers, client{URI: a.String(), Credentials: []creds{by}, Features: []string{"xds_v3"}})
+		c.Servers = append(c.Servers, client{URI: a.String(), Credentials: []creds{by}, PerCall: perCall, Features: []string{"xds_v3"}})
 	}
 	return c, nil
 }
@@ -101,6 +107,8 @@ func (g GRPC) unsupportedBy() error {
 		return fmt.Errorf("--language: %q is not known; use %s", g.Language, strings.Join(languages, ", "))
 	}
 	switch {
+	case g.Language == "java" && g.Server.Token != "":
+		return errors.New("--token-file: grpc-java 1.75 sends no token to xDS servers; remove the flag, and connect to a listener that demands no proof of identity")
 	case g.Language == "java" && g.Server.Cert != "":
 		return errors.New("--cert: grpc-java sends no client certificate to xDS servers; remove --cert and --key, and connect to a listener that demands no certificate")
 	case g.Language == "node" && g.Server.CA != "":

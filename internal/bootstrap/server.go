@@ -20,6 +20,9 @@ type Server struct {
 	// Key are the files of the client's certificate, if the server demands one. The client
 	// reads the files, which are in PEM form.
 	CA, Cert, Key string
+	// Token is the file of the client's bearer token. The client reads it at each new stream,
+	// and sends the token over TLS only.
+	Token string
 	// Name is the expected name in the server's certificate: a DNS name, an IP address or a
 	// SPIFFE ID. The default is the host of the address.
 	Name string
@@ -91,7 +94,7 @@ func parseAddress(text string) (address, error) {
 // tls validates the TLS settings, and reports whether the connection uses TLS.
 func (s Server) tls() (on bool, err error) {
 	var errs []error
-	for _, f := range []struct{ flag, file string }{{"--ca", s.CA}, {"--cert", s.Cert}, {"--key", s.Key}} {
+	for _, f := range []struct{ flag, file string }{{"--ca", s.CA}, {"--cert", s.Cert}, {"--key", s.Key}, {"--token-file", s.Token}} {
 		if !printable(f.file) {
 			errs = append(errs, fmt.Errorf("%s: %q is not a file name", f.flag, f.file))
 		}
@@ -102,7 +105,9 @@ func (s Server) tls() (on bool, err error) {
 	case s.Cert == "" && s.Key != "":
 		errs = append(errs, errors.New("--cert: missing; --key needs the certificate that it belongs to"))
 	}
-	if s.CA == "" && (s.Cert != "" || s.Name != "") {
+	if s.CA == "" && s.Token != "" {
+		errs = append(errs, errors.New("--ca: missing; a token is sent over TLS only, so name the file of the authorities that signed the certificate of Isthmus"))
+	} else if s.CA == "" && (s.Cert != "" || s.Name != "") {
 		errs = append(errs, errors.New("--ca: missing; name the file of the authorities that signed the certificate of Isthmus; without it, the client cannot verify the server"))
 	}
 	return s.CA != "", errors.Join(errs...)

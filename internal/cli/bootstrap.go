@@ -50,13 +50,17 @@ of them. Addresses are best: a name is looked up, which takes 20 s at the start 
 nameserver does not answer.
 
 With --ca the connection is by TLS. Envoy reads the files at its start alone: restart it
-when they have changed. Start it with 'envoy -c FILE --drain-time-s 45'; next,
-'isthmus clients' shows it.
+when they have changed. The file of --token-file, which needs --ca, is read again at each
+new stream: replace it before its token expires. It contains the token alone, without a
+newline at the end, which Envoy cannot send.
+
+Start it with 'envoy -c FILE --drain-time-s 45'; next, 'isthmus clients' shows it.
 
 Exit status: 0 it was printed, 2 wrong usage.`,
 		Example: `  isthmus bootstrap envoy --node web-1 --namespace shop --address 127.0.0.1:15010 > envoy.yaml
   isthmus bootstrap envoy --node web-1 --namespace shop --ip 10.0.0.7 --labels app=web,version=v2 \
     --address isthmus.example.com:15010 --ca ca.pem --cert web.pem --key web.key > envoy.yaml
+  isthmus bootstrap envoy --node web-1 --namespace shop --address isthmus.example.com:15010 --ca ca.pem --token-file /run/isthmus/token > envoy.yaml
   isthmus bootstrap envoy --node web-1 --ip 10.0.0.7 --interception NONE --address 127.0.0.1:15010 > envoy.yaml   listeners on loopback
   isthmus bootstrap envoy --node web-1 --ip 10.0.0.7 --interception NONE --outbound 8000,9000 --inbound 8080,9090=9091 --address 127.0.0.1:15010 > envoy.yaml
   isthmus bootstrap envoy --node edge-1 --type router --namespace edge --ip 10.0.0.9 --address 10.0.0.1:15010 > envoy.yaml
@@ -105,12 +109,17 @@ the first that answers.
 With --ca the connection is by TLS, and the server's certificate has to be for the host
 of --address. Not every language can: with --language an error says what it cannot.
 Java does not read the files: the JVM has to trust the authorities, as with
--Djavax.net.ssl.trustStore. Next, 'isthmus clients' shows the client.
+-Djavax.net.ssl.trustStore.
+
+With --token-file, which needs --ca, start the client with the variable
+GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true: without it, gRPC sends no token. The file
+is read again shortly before its token expires. Next, 'isthmus clients' shows the client.
 
 Exit status: 0 it was printed, 2 wrong usage.`,
 		Example: `  isthmus bootstrap grpc --node web-1 --namespace shop --address 127.0.0.1:15010 > bootstrap.json
   isthmus bootstrap grpc --node web-1 --namespace shop --labels app=web --locality eu/west/a \
     --address isthmus.example.com:15010 --ca ca.pem --cert web.pem --key web.key > bootstrap.json
+  isthmus bootstrap grpc --language go --node web-1 --address isthmus.example.com:15010 --ca ca.pem --token-file /run/isthmus/token > bootstrap.json
   isthmus bootstrap grpc --language java --node web-1 --address isthmus.example.com:15010 --ca ca.pem > bootstrap.json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -150,6 +159,7 @@ func serverFlags(c *cobra.Command, s *bootstrap.Server) {
 	flags.StringVar(&s.CA, "ca", "", "use TLS: the file of the authorities of the server's certificate, in PEM form")
 	flags.StringVar(&s.Cert, "cert", "", "the file of the client's own certificate, in PEM form")
 	flags.StringVar(&s.Key, "key", "", "the file of the key of --cert, in PEM form")
+	flags.StringVar(&s.Token, "token-file", "", "the file of the token that proves the client's identity, such as of a Kubernetes service account; needs --ca")
 }
 
 // printJSON prints a document of YAML as JSON.

@@ -32,6 +32,7 @@ func TestEnvoyTakesEveryPrintedBootstrap(t *testing.T) {
 		"name":     append([]string{"--node", "web-1", "--address", "localhost:15010"}, secured...),
 		"address":  append([]string{"--node", "web-1", "--address", "127.0.0.1:15010"}, secured...),
 		"identity": append([]string{"--node", "web-1", "--address", "127.0.0.1:15010", "--server-name", isthmusIdentity}, secured...),
+		"token":    append([]string{"--node", "web-1", "--address", "127.0.0.1:15010", "--address", "127.0.0.2:15010", "--server-name", "localhost", "--token-file", "/token"}, secured...),
 	} {
 		for _, form := range []string{"yaml", "json"} {
 			text, err := proxy.Print(t.Context(), programs.isthmus, append([]string{"bootstrap", "envoy", "-o", form}, flags...)...)
