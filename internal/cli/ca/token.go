@@ -1,7 +1,8 @@
 package ca
 
 import (
-	"fmt"
+	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,10 @@ written, or the account is revoked; 2 wrong usage.`,
 			}
 			term.Say(c.ErrOrStderr(), "token %s expires at %s; to revoke it: isthmus ca revoke --dir %s --token %s\n",
 				entry.ID, entry.Expires.Format(time.RFC3339), dir, entry.ID)
-			_, err = fmt.Fprintln(c.OutOrStdout(), text)
+			if onTerminal(c.OutOrStdout()) {
+				text += "\n" // not into a file: Envoy sends the file as it is, and rejects a newline
+			}
+			_, err = io.WriteString(c.OutOrStdout(), text)
 			return err
 		},
 	}
@@ -53,6 +57,16 @@ written, or the account is revoked; 2 wrong usage.`,
 	c.Flags().StringSliceVar(&grant.Addresses, "address", nil, "accept the token only from this block of addresses, such as 10.0.0.0/24; may be repeated")
 	c.Flags().DurationVar(&grant.TTL, "ttl", authority.DefaultTTL, "how long the token is valid, from 1m to 8760h")
 	return c
+}
+
+// onTerminal reports whether an output is a terminal.
+func onTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // accountFlags adds the flags that name an account.
