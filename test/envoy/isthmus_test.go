@@ -44,10 +44,11 @@ sources:
 %s
 outputs:
   xds: {listen: "%s", tls: {%s}, envoy: {%s}}
+identity: {%s}
 store: {dataDir: %q}
 admin: {listen: "%s"}
 log: {level: debug}
-`, m.Folder.path, m.Hold, others, m.Sources, i.XDS, tls, m.Envoy, i.DataDir, i.Admin)
+`, m.Folder.path, m.Hold, others, m.Sources, i.XDS, tls, m.Envoy, m.Identity, i.DataDir, i.Admin)
 	if err := os.WriteFile(i.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

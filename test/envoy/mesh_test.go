@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,10 +27,12 @@ type mesh struct {
 	Sources   string  // more of them, as the configuration lists them
 	Isthmuses []*isthmus
 	Proxies   []*proxy.Proxy
-	Secrets   string // a folder for mutual TLS; plaintext if empty
-	Hold      string // when a drop is suspicious; the default if empty
-	Envoy     string // the keys of outputs.xds.envoy
-	Subset    subset // that Envoy says some hosts have
+	Secrets   string   // a folder for mutual TLS; plaintext if empty
+	Hold      string   // when a drop is suspicious; the default if empty
+	Envoy     string   // the keys of outputs.xds.envoy
+	Identity  string   // the keys of identity
+	Flags     []string // more of them for the bootstraps of all Envoys
+	Subset    subset   // that Envoy says some hosts have
 }
 
 // newMesh makes a mesh in which nothing runs yet.
@@ -71,6 +74,7 @@ func (m *mesh) connectTo(isthmuses []*isthmus, c proxy.Config) *proxy.Proxy {
 		c.ControlPlanes = append(c.ControlPlanes, i.XDS)
 	}
 	c.Program, c.Isthmus, c.Dir, c.Namespace, c.Secrets = programs.envoy, programs.isthmus, m.Dir, cmp.Or(c.Namespace, shop), m.Secrets
+	c.Flags = slices.Concat(m.Flags, c.Flags)
 	c.Workload = cmp.Or(c.Workload, map[bool]string{true: "delta", false: "sotw"}[c.Delta])
 	ctx, cancel := context.WithTimeout(m.Context(), patience)
 	defer cancel()
