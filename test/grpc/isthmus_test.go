@@ -25,6 +25,7 @@ type isthmus struct {
 	config    string // file
 	manifests string // folder
 	envoy     string // the keys of outputs.xds.envoy
+	identity  string // the keys of identity
 	splits    string // a list
 	sources   string // more of them, after the folder
 }
@@ -55,12 +56,13 @@ sources:
   file: {path: %q}
 %s
 splits: [%s]
+identity: {%s}
 outputs:
   xds: {listen: %q, tls: {%s}, envoy: {%s}}
   %s
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
-`, i.manifests, i.sources, i.splits, i.XDS, tls, i.envoy, watch), 0o600))
+`, i.manifests, i.sources, i.splits, i.identity, i.XDS, tls, i.envoy, watch), 0o600))
 }
 
 // Start starts it, again if it was killed, and waits until it serves.
