@@ -111,7 +111,7 @@ func BenchmarkIdentities(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				identitiesFor(&policy.UpstreamTLS{Mode: policy.SimpleTLS}, s, s.Endpoints(80), "cluster.local")
+				reach.Identities(&policy.UpstreamTLS{Mode: policy.SimpleTLS}, s, s.Endpoints(80), "cluster.local")
 			}
 		})
 	}

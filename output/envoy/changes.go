@@ -73,7 +73,7 @@ func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, ho
 		}
 	}
 	if c.Old != nil && c.New != nil && reach.SameOffer(c.Old, c.New) {
-		noteEndpoints(c, p, all, note)
+		noteEndpoints(s, c, p, all, note)
 		return list
 	}
 	for _, port := range concernedPorts(hosts, host, c) {
@@ -103,11 +103,12 @@ func namesAt(s *policy.Prepared, t serviceType, host string, port uint32, subset
 
 // noteEndpoints notes the resources that a change of only endpoints concerns: those of the
 // subsets with changed endpoints, or of all subsets if the whole port is concerned.
-func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Selector, note func(uint32, []*policy.Selector, ...serviceType)) {
+func noteEndpoints(s *policy.Prepared, c catalog.ServiceChange, p *policy.Policy, all []*policy.Selector, note func(uint32, []*policy.Selector, ...serviceType)) {
 	some := touched(all, c)
 	for _, port := range c.New.Ports {
 		old, now := c.Old.Endpoints(port.Number), c.New.Endpoints(port.Number)
-		if p.TLS.FollowsAccounts() && otherIdentities(c, port.Number) {
+		follows := p.TLS.FollowsAccounts() || p.TLS == nil && s.Mesh.In(c.New.Key.Namespace) != nil
+		if follows && reach.OtherIdentities(c, port.Number) {
 			note(port.Number, all, clustersOfServices)
 		}
 		if old == now {

@@ -99,7 +99,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
 		Address: rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "FD00::1", "unix:///run/s", "name.com"}).Draw(t, "address"),
 		Also:    rapid.SampledFrom([]model.List[string]{{}, {}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1"), model.ListOf("FD01::1", "10.0.0.9")}).Draw(t, "also"),
-		Labels:  model.MapOf(map[string]string{"app": "it", "version": rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version"), lb.ClusterLabel: rapid.SampledFrom([]string{"", "east", "west"}).Draw(t, "of cluster")}),
+		Labels:  model.MapOf(map[string]string{"app": "it", "version": rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version"), lb.ClusterLabel: rapid.SampledFrom([]string{"", "east", "west"}).Draw(t, "of cluster"), "security.istio.io/tlsMode": rapid.SampledFrom([]string{"", "istio"}).Draw(t, "TLS mode")}),
 		Locality: model.Locality{
 			Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"),
 		},

@@ -1,10 +1,9 @@
 package envoy
 
 import (
+	"cmp"
 	"iter"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -30,6 +29,7 @@ type cluster struct {
 	order     lb.Order // of strictDNS
 	affinity  model.Affinity
 	shares    bool // the weights of endpoints are shares of a split
+	matched   bool // TLS is only for the endpoints that are called by mutual TLS
 
 	tls        *policy.UpstreamTLS // nil for none
 	identities string              // of which a certificate must have one, one a line
@@ -99,8 +99,13 @@ func (c cluster) upstreamTLS() *wire.TLS {
 	if c.tls == nil {
 		return nil
 	}
-	identities := strings.FieldsFunc(c.identities, func(r rune) bool { return r == '\n' })
-	return &wire.TLS{UpstreamTLS: c.tls, ServerName: serverName(c.slot, c.tls), Identities: identities}
+	t := &wire.TLS{UpstreamTLS: c.tls, ServerName: serverName(c.slot, c.tls), Matched: c.matched}
+	if within, all := strings.CutSuffix(c.identities, reach.AnyIdentity); all && c.tls.Served() {
+		t.Within = within
+	} else {
+		t.Identities = strings.FieldsFunc(c.identities, func(r rune) bool { return r == '\n' })
+	}
+	return t
 }
 
 func discoveryOf(f reach.Form) wire.Discovery {
@@ -114,64 +119,6 @@ func discoveryOf(f reach.Form) wire.Discovery {
 	default:
 		return wire.EDS
 	}
-}
-
-// tlsFor is the TLS of connections to a service; nil for none. An API server, which
-// each cluster has for itself, takes no TLS of the mesh.
-func tlsFor(u *policy.UpstreamTLS, s catalog.ServiceDefinition) *policy.UpstreamTLS {
-	if !u.On() || s.Traffic.ClusterLocal && u.OfMesh() {
-		return nil
-	}
-	return u
-}
-
-// identitiesFor are the names of which a certificate must have one: those that are
-// configured, or those of the service and the accounts of its endpoints, or the host.
-// They are one text, by which subjects can be compared.
-func identitiesFor(u *policy.UpstreamTLS, s *catalog.Service, endpoints *catalog.Endpoints, trustDomain string) string {
-	accounts := slices.Clone(u.SubjectAltNames)
-	if len(accounts) == 0 {
-		accounts = s.SubjectAltNames.Slice()
-		for account := range endpoints.Accounts() {
-			accounts = append(accounts, accountName(account, s.Key.Namespace, trustDomain))
-		}
-	}
-	slices.Sort(accounts)
-	return strings.ToValidUTF8(strings.Join(slices.Compact(accounts), "\n"), string(utf8.RuneError))
-}
-
-// otherIdentities reports whether a change may be one of identities: the service has
-// others, or an endpoint of the port came, went or changed with its account.
-func otherIdentities(c catalog.ServiceChange, port uint32) bool {
-	if !c.Old.SubjectAltNames.Equal(c.New.SubjectAltNames) {
-		return true
-	}
-	for id := range c.Endpoints {
-		if id.ServicePort != port {
-			continue
-		}
-		before, was := c.Old.Endpoints(port).Get(id.Address, id.Port)
-		after, is := c.New.Endpoints(port).Get(id.Address, id.Port)
-		var old, now string
-		if was {
-			old = before.ServiceAccount
-		}
-		if is {
-			now = after.ServiceAccount
-		}
-		if old != now {
-			return true
-		}
-	}
-	return false
-}
-
-// accountName is the name of a workload that runs under an account.
-func accountName(account, namespace, trustDomain string) string {
-	if strings.Contains(account, "://") {
-		return account
-	}
-	return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
 }
 
 // serverName is the server name in a handshake. A host with a wildcard has none.
@@ -191,10 +138,26 @@ func serverName(s slot, u *policy.UpstreamTLS) string {
 
 // securedBy sets the TLS of a cluster by the policy of its host.
 func securedBy(c cluster, u *policy.UpstreamTLS, s *catalog.Service, trustDomain string) cluster {
-	if u = tlsFor(u, s.ServiceDefinition); u != nil {
-		c.tls, c.identities = u, identitiesFor(u, s, s.Endpoints(c.port), trustDomain)
+	if u = reach.TLSFor(u, s.ServiceDefinition); u != nil {
+		c.tls, c.identities = u, reach.Identities(u, s, s.Endpoints(c.port), trustDomain)
 	}
 	return c
+}
+
+// mutuallySecured sets the TLS of a cluster whose endpoints may take mutual TLS. The TLS of a
+// cluster does not depend on which endpoints take it, so that an endpoint with a sidecar changes
+// only assignments. Of a headless service no endpoint is known, so all are called alike.
+func mutuallySecured(c cluster, settings *policy.Prepared, s *catalog.Service, port model.Port) cluster {
+	modes := settings.Mesh.In(s.Key.Namespace)
+	switch {
+	case modes == nil || s.Location == model.MeshExternal || s.Traffic.ClusterLocal:
+		return c
+	case c.form == reach.EDS:
+		c.matched = true
+	case c.form != reach.OriginalDST || modes.Of(cmp.Or(port.TargetPort, port.Number)) != policy.Strict:
+		return c
+	}
+	return securedBy(c, settings.Mesh.Upstream, s, settings.TrustDomain)
 }
 
 // choice is how the clients of a view choose among the endpoints of a service port.
@@ -270,6 +233,7 @@ type assignmentSlot struct {
 	from     lb.Location            // of the clients, as far as it matters in the order
 	via      *policy.RemoteGateways // to endpoints of other networks; nil if there are none
 	avoids   lb.Avoided             // by the client, which is an edge
+	mutual   *policy.MutualPorts    // of the service's namespace, for Envoys
 }
 
 // Slot implements [push.Subject].
@@ -277,7 +241,7 @@ func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (a assignment) Encode() push.Encoded {
-	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids}
+	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids, Mutual: a.mutual}
 	d.Name = a.clusterName()
 	if a.byWeight {
 		d.GroupByWeight(a.endpoints)

@@ -46,6 +46,7 @@ var conforming = &Translator{policy.Settings{
 		{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}, {Number: 8443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: policy.EdgeAutoPassthrough, Hosts: []string{"*"}},
 	}},
 	Networks: []policy.Network{{Name: "n", Gateways: []policy.Gateway{{Address: "192.0.2.1", Port: 15443}}}, {Name: "o", Gateways: []policy.Gateway{{Address: "192.0.2.2", Port: 15443}, {Address: "192.0.2.3", Port: 15443}}}},
+	MTLS:     policy.MTLS{Mode: policy.PermissiveMTLS, Namespaces: map[string]string{"b": policy.StrictMTLS}, Ports: []policy.MTLSPort{{Namespace: "a", Port: 81, Mode: policy.StrictMTLS}, {Namespace: "a", Port: 8081, Mode: policy.DisableMTLS}}},
 	DNS:      &policy.DNS{Port: 15053, TTL: policy.LeastTTL},
 	Defaults: policy.Policy{OutlierDetection: &policy.OutlierDetection{}},
 	Hosts: []policy.HostPolicy{{
@@ -69,6 +70,7 @@ func drawPushClient(t *rapid.T) push.Client {
 		Network:   rapid.SampledFrom([]string{"", "n"}).Draw(t, "network"),
 		Node:      rapid.SampledFrom([]string{"", "node-1", "node-3"}).Draw(t, "node of client"),
 		Cluster:   rapid.SampledFrom([]string{"", "east", "west", "north"}).Draw(t, "cluster of client"),
+		Account:   rapid.SampledFrom([]string{"", "spiffe://cluster.local/ns/a/sa/web"}).Draw(t, "account"),
 		Proxy: push.Proxy{
 			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),
@@ -252,7 +254,11 @@ func refersIn(r push.Row, body []byte, to string) []string {
 // secretsIn lists the secrets that a cluster's connections need.
 func secretsIn(m *clusterv3.Cluster) (names []string) {
 	var tls tlsv3.UpstreamTlsContext
-	if m.GetTransportSocket().GetTypedConfig().UnmarshalTo(&tls) != nil {
+	socket := m.GetTransportSocket()
+	for _, match := range m.GetTransportSocketMatches() {
+		socket = match.GetTransportSocket()
+	}
+	if socket.GetTypedConfig().UnmarshalTo(&tls) != nil {
 		return nil
 	}
 	for _, c := range tls.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {

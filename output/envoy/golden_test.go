@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
@@ -24,6 +25,8 @@ import (
 //
 //	sources     names in merge order; optional
 //	records     model records, one JSON object per line
+//	mtls        the setting of that name; optional
+//	proven      the addresses of the sidecars of the views, which prove an account; optional
 //	KIND@NAMESPACE/TYPE   the resources a view is given; a view is asked for by naming any part of it
 //	KIND@NAMESPACE/left-out   what of that it is not given, and why
 func TestResources(t *testing.T) {
@@ -38,6 +41,8 @@ func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	var sources []string
 	var events []model.Event
 	var views []View
+	settings := policy.New()
+	var proven []string
 	for _, f := range in.Files {
 		switch f.Name {
 		case "sources":
@@ -46,14 +51,23 @@ func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
 		case "records":
 			events = upserts(t, f.Data)
 			out.Files = append(out.Files, f)
+		case "mtls":
+			if err := json.Unmarshal(f.Data, &settings.MTLS); err != nil {
+				t.Fatal(err)
+			}
+			out.Files = append(out.Files, f)
+		case "proven":
+			proven = strings.Fields(string(f.Data))
+			out.Files = append(out.Files, f)
 		default:
 			views = appendView(t, views, f.Name)
 		}
 	}
 	builder := catalog.NewBuilder(sources)
 	builder.Apply(1, events)
+	world := worldUnder(settings.Prepare(), builder.Snapshot(), true, "istio-system", nil)
 	for _, v := range views {
-		out.Files = append(out.Files, viewed(t, builder.Snapshot(), v)...)
+		out.Files = append(out.Files, viewed(t, world, v, proven)...)
 	}
 	return out
 }
@@ -99,12 +113,17 @@ func appendView(t *testing.T, views []View, part string) []View {
 
 // viewed returns everything a view is given. Types of which it gets nothing
 // are absent.
-func viewed(t *testing.T, snapshot *catalog.Snapshot, v View) []txtar.File {
+func viewed(t *testing.T, world *World, like View, proven []string) []txtar.File {
 	t.Helper()
 	var files []txtar.File
-	world := NewWorld(snapshot, true, "istio-system")
+	v := like
 	for typ, label := range []string{"clusters", "assignments", "listeners", "routes"} {
 		var data []byte
+		if proven != nil {
+			c := provenAt(proven...)
+			c.Kind, c.Namespace = like.Kind, like.Namespace
+			v = of(world.View(push.Row(typ), c))
+		}
 		for name := range world.Names(v, push.Row(typ)) {
 			subject, ok := world.Find(v, push.Row(typ), name)
 			if !ok {
@@ -116,7 +135,7 @@ func viewed(t *testing.T, snapshot *catalog.Snapshot, v View) []txtar.File {
 			files = append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/" + label, Data: data})
 		}
 	}
-	return append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/left-out", Data: leftOut(snapshot, v)})
+	return append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/left-out", Data: leftOut(world.snapshot, like)})
 }
 
 func leftOut(snapshot *catalog.Snapshot, v View) []byte {

@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -22,45 +23,70 @@ import (
 type inbound struct {
 	taken bool // false for Envoys without redirected inbound connections
 	both  bool // with redirection: the workload has addresses of both families
-	ports inboundPorts
-	binds explicitBinds // without redirection
+	// others is the mode of mutual TLS of all ports but the listed ones, with redirection.
+	others policy.Mutual
+	ports  inboundPorts
+	binds  explicitBinds // without redirection
 }
 
-// inboundPorts are the ports of a workload, each once, in order, with their kind of traffic, as
-// "80h,3306t,9000s".
+// inboundPorts are the ports of a workload, each once, in order, with their kind of traffic and
+// their mode of mutual TLS if they take it, as "80h,3306t,9000s,9001sp".
 type inboundPorts string
+
+// carried is the traffic of a port of a workload.
+type carried struct {
+	kind   reach.Traffic
+	mutual policy.Mutual
+}
 
 // marks are the letters of the kinds of inbound traffic in inboundPorts.
 var marks = [...]byte{reach.HTTP: 'h', reach.TCP: 't', reach.Detected: 's'}
 
-func writePorts(kinds map[uint32]reach.Traffic) inboundPorts {
+// modeMarks are the letters of the modes of mutual TLS.
+var modeMarks = [...]byte{policy.Plaintext: 0, policy.Permissive: 'p', policy.Strict: 's'}
+
+// appendMarks appends the letters of the traffic of a port.
+func (c carried) appendMarks(b []byte) []byte {
+	b = append(b, marks[c.kind])
+	if c.mutual != policy.Plaintext {
+		b = append(b, modeMarks[c.mutual])
+	}
+	return b
+}
+
+// markedBy returns the traffic of one or two letters.
+func markedBy(letters string) (c carried) {
+	c.kind = reach.Traffic(slices.Index(marks[:], letters[0])) //nolint:gosec // one of three
+	if len(letters) > 1 {
+		c.mutual = policy.Mutual(slices.Index(modeMarks[:], letters[1])) //nolint:gosec // likewise
+	}
+	return c
+}
+
+func writePorts(kinds map[uint32]carried) inboundPorts {
 	var b []byte
 	for _, number := range slices.Sorted(maps.Keys(kinds)) {
 		if len(b) > 0 {
 			b = append(b, ',')
 		}
-		b = append(strconv.AppendUint(b, uint64(number), 10), marks[kinds[number]])
+		b = kinds[number].appendMarks(strconv.AppendUint(b, uint64(number), 10))
 	}
 	return inboundPorts(b)
 }
 
-func (p inboundPorts) all() iter.Seq2[uint32, reach.Traffic] {
-	return func(yield func(uint32, reach.Traffic) bool) {
+func (p inboundPorts) all() iter.Seq2[uint32, carried] {
+	return func(yield func(uint32, carried) bool) {
 		for item := range strings.SplitSeq(string(p), ",") {
 			if item == "" {
 				return
 			}
-			last := len(item) - 1
-			number, _ := names.ParsePort(item[:last])
-			if !yield(number, markedBy(item[last])) {
+			digits := strings.IndexFunc(item, func(r rune) bool { return r < '0' || r > '9' })
+			number, _ := names.ParsePort(item[:digits])
+			if !yield(number, markedBy(item[digits:])) {
 				return
 			}
 		}
 	}
-}
-
-func markedBy(mark byte) reach.Traffic {
-	return reach.Traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of three
 }
 
 // inboundOf finds the ports at which a client's workload is an endpoint of services of the
@@ -74,7 +100,7 @@ func inboundOf(w *state, c push.Client) inbound {
 	case p.Role != node.Sidecar:
 		return inbound{}
 	case p.Mode != node.None:
-		return inbound{taken: true, both: p.Family == node.DualStack, ports: writePorts(servedBy(w, c, p))}
+		return redirected(w, c, p)
 	case len(c.Proxy.Binds) == 0:
 		return inbound{}
 	default:
@@ -82,10 +108,31 @@ func inboundOf(w *state, c push.Client) inbound {
 	}
 }
 
-// servedBy finds the ports of a client's workload and their kind of traffic.
-func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]reach.Traffic {
-	if c.Namespace == "" {
+// redirected is the inbound part of an Envoy to which connections are redirected. Ports of no
+// service are listed where their mode of mutual TLS is configured.
+func redirected(w *state, c push.Client, p node.Proxy) inbound {
+	mutual, ports := mutualAt(w, c), servedBy(w, c, p)
+	for number, mode := range mutual.Exceptions() {
+		if _, served := ports[number]; !served && !p.Reserved(number) {
+			ports[number] = carried{reach.TCP, mode}
+		}
+	}
+	return inbound{taken: true, both: p.Family == node.DualStack, ports: writePorts(ports), others: mutual.Of(0)}
+}
+
+// mutualAt returns the modes of mutual TLS of a client's workload. A client that proves no
+// identity has no certificate, and takes plaintext.
+func mutualAt(w *state, c push.Client) *policy.MutualPorts {
+	if c.Account == "" {
 		return nil
+	}
+	return w.settings.Mesh.In(c.Namespace)
+}
+
+// servedBy finds the ports of a client's workload and their traffic.
+func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]carried {
+	if c.Namespace == "" {
+		return map[uint32]carried{}
 	}
 	by := map[uint32]catalog.InboundPort{}
 	for _, address := range c.Addresses {
@@ -98,9 +145,9 @@ func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]reach.Traffic {
 			}
 		}
 	}
-	kinds := make(map[uint32]reach.Traffic, len(by))
+	kinds, mutual := make(map[uint32]carried, len(by)), mutualAt(w, c)
 	for number, s := range by {
-		kinds[number] = reach.InboundTraffic(s)
+		kinds[number] = carried{reach.InboundTraffic(s), mutual.Of(number)}
 	}
 	return kinds
 }
@@ -187,12 +234,15 @@ func (l inboundListener) Encode() push.Encoded {
 		ports = append(ports, inboundPort(number, kind))
 	}
 	return encode(names.VirtualInbound, wire.ListenerURL,
-		wire.VirtualInbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, ports, reach.ServerFirstPorts[:], s))
+		wire.VirtualInbound(wire.Inbound{
+			Address: p.Everywhere(), BothFamilies: p.AlsoIPv6(p.Everywhere()), Transparent: p.Mode == node.TProxy,
+			Ports: ports, Others: l.view.inbound.others, ServerFirst: reach.ServerFirstPorts[:],
+		}, s))
 }
 
-func inboundPort(number uint32, kind reach.Traffic) wire.InboundPort {
-	p := wire.InboundPort{Number: number}
-	switch kind {
+func inboundPort(number uint32, of carried) wire.InboundPort {
+	p := wire.InboundPort{Number: number, Mutual: of.mutual}
+	switch of.kind {
 	case reach.HTTP:
 		p.Carries = wire.Requests
 	case reach.Detected:

@@ -283,7 +283,7 @@ func TestAnyPortsMakeAListener(t *testing.T) {
 		listener := func() *listenerv3.Listener {
 			var body anypb.Any
 			m := &listenerv3.Listener{}
-			l := inboundListener{View{proxy: node.Proxy{Role: node.Sidecar}, inbound: inbound{taken: true, ports: writePorts(kinds)}}}
+			l := inboundListener{View{proxy: node.Proxy{Role: node.Sidecar}, inbound: inbound{taken: true, ports: writePorts(plaintext(kinds))}}}
 			if err := proto.Unmarshal(l.Encode().Joined().Body, &body); err != nil {
 				rt.Fatal(err)
 			}

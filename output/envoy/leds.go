@@ -74,13 +74,14 @@ func findMembers(w *state, v View, name string) (push.Subject, bool) {
 	if !ok || s.Key != c.ServiceKey {
 		return nil, false
 	}
-	return roster{c, -1}, true
+	return roster{c, -1, w.settings.Mesh.In(c.Namespace)}, true
 }
 
 // roster is the resource of a collection for clients that hold an earlier revision of it.
 type roster struct {
 	*leds.Collection
-	from int // the length of the journal of that revision; -1 if it is unknown
+	from   int                 // the length of the journal of that revision; -1 if it is unknown
+	mutual *policy.MutualPorts // of the service's namespace
 }
 
 var _ push.Incremental = roster{}
@@ -117,7 +118,7 @@ func (m roster) Encode() push.Encoded {
 	if m.from < 0 {
 		for e := range m.Endpoints.All() {
 			if at, ok := m.Member(e); ok {
-				w.Add(at, e.Weight, reach.FurtherAddresses(e))
+				m.add(w, at, e)
 			}
 		}
 	}
@@ -132,10 +133,14 @@ func (m roster) Encode() push.Encoded {
 		case !there || !is:
 			w.Remove(at)
 		case m.from >= 0:
-			w.Add(at, e.Weight, reach.FurtherAddresses(e))
+			m.add(w, at, e)
 		}
 	}
 	return push.Encoded{Name: m.Glob(), Version: m.Revision(), Body: w.Body(m.Glob(), m.from < 0), Framed: true}
+}
+
+func (m roster) add(w *wire.Members, at netip.AddrPort, e catalog.Endpoint) {
+	w.Add(at, e.Weight, reach.FurtherAddresses(e), m.mutual.Reaches(e.Labels, e.Port))
 }
 
 // spreadAssignment is a load assignment that names collections.

@@ -67,7 +67,7 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 		Begin: func() pushtest.World {
 			m := newMirror()
 			m.settings, m.draw = settings.Prepare(), drawSpreadEvent
-			step := withCollections(settings.Begin(nil), leds.New(leds.Settings{Rows: ledsRows, Above: 1, Whole: differUnder(m.settings), Epoch: 1, Limits: leds.Limits{Changes: 6, Weight: 100}}))
+			step := withCollections(settings.Begin(nil), leds.New(leds.Settings{Rows: ledsRows, Above: 1, Whole: differUnder(m.settings), Mesh: m.settings.Mesh, Epoch: 1, Limits: leds.Limits{Changes: 6, Weight: 100}}))
 			m.step = func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 				u := step(now, c, complete, root)
 				if spoil != nil {
@@ -182,7 +182,7 @@ func forgetful(m roster, held push.Version) push.Subject {
 	if sent.from < 0 {
 		own := *sent.Collection
 		own.Journal = nil
-		return sameRevision{roster{&own, -1}, m.Revision()}
+		return sameRevision{roster{&own, -1, nil}, m.Revision()}
 	}
 	return sent
 }

@@ -223,7 +223,7 @@ func BenchmarkMember(b *testing.B) {
 			size := 0
 			for b.Loop() {
 				next.Journal = slices.Concat(subject.Journal, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.7:80")})
-				size = len(roster{&next, len(subject.Journal)}.Encode().Body)
+				size = len(roster{&next, len(subject.Journal), nil}.Encode().Body)
 			}
 			b.ReportMetric(float64(size), "B/member")
 		})

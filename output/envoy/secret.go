@@ -49,7 +49,7 @@ func (d *securedServices) after(c catalog.Change, s *policy.Prepared) *securedSe
 	}
 	all := d.all.Edit()
 	for key, service := range c.Services {
-		for secret := range s.Of(key.Host).TLS.Secrets() {
+		for secret := range s.Of(key.Host).TLS.FileSecrets() {
 			all.Delete(securedKey{secret, key})
 		}
 		if service.New != nil {
@@ -61,11 +61,11 @@ func (d *securedServices) after(c catalog.Change, s *policy.Prepared) *securedSe
 
 // enterSecured enters a service under each secret that a cluster of it names.
 func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}], service catalog.ServiceDefinition) {
-	u := tlsFor(s.Of(service.Key.Host).TLS, service)
+	u := reach.TLSFor(s.Of(service.Key.Host).TLS, service)
 	if !slices.ContainsFunc(service.Ports, func(p model.Port) bool { return reach.HasCluster(service, p.Number) }) {
 		return
 	}
-	for secret := range u.Secrets() {
+	for secret := range u.FileSecrets() {
 		all.Set(securedKey{secret, service.Key}, struct{}{})
 	}
 }
@@ -109,7 +109,7 @@ func secretNames(w *state, v View) iter.Seq[string] {
 // noteSecrets notes the secrets of a host if its service was added or removed, or has changed
 // more than endpoints.
 func noteSecrets(s *policy.Prepared, noted audiences, host string, namespaces []string) {
-	for secret := range s.Of(host).TLS.Secrets() {
+	for secret := range s.Of(host).TLS.FileSecrets() {
 		noted.add(sharedName{SecretType, secret}, namespaces)
 	}
 }

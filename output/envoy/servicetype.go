@@ -174,6 +174,9 @@ func findCluster(w *state, v View, name string) (push.Subject, bool) {
 	if v.Kind == reach.KindEnvoy {
 		c = securedBy(c, p.policy.TLS, p.Service, w.settings.TrustDomain)
 	}
+	if v.proven && p.policy.TLS == nil {
+		c = mutuallySecured(c, w.settings, p.Service, p.port)
+	}
 	return clusterChosen(v, choiceOf(w, v, p), c), true
 }
 
@@ -195,8 +198,12 @@ func findAssignment(w *state, v View, name string) (push.Subject, bool) {
 		return spreadAssignment{slot{row: EndpointType, key: p.Key, port: p.port.Number}, spread.Partition}, true
 	}
 	via := gatewaysTo(v, p.Service, p.port.Number, p.subset, p.policy)
+	var mutual *policy.MutualPorts
+	if v.Kind == reach.KindEnvoy {
+		mutual = w.settings.Mesh.In(p.Key.Namespace)
+	}
 	return assignmentChosen(v.Kind, choiceOf(w, v, p), via, assignment{
-		assignmentSlot: assignmentSlot{slot: p.slot(EndpointType).common()}, endpoints: p.Endpoints(p.port.Number),
+		assignmentSlot: assignmentSlot{slot: p.slot(EndpointType).common(), mutual: mutual}, endpoints: p.Endpoints(p.port.Number),
 	}), true
 }
 

@@ -21,16 +21,17 @@ import (
 // the service defines the protocol.
 
 // explicitBinds are the bind addresses of an Envoy and the addresses of its workload, by port,
-// with the kind of traffic if a service has the port, as "h 10.0.0.1:80 127.0.0.1:8080,- …".
+// with the kind of traffic if a service has the port, and its mode of mutual TLS if it takes
+// that, as "h 10.0.0.1:80 127.0.0.1:8080,ts …,- …".
 type explicitBinds string
 
 // unserved marks a port that no service has.
-const unserved = '-'
+const unserved = "-"
 
 // explicitBind is the bind address of one port, and the workload's own address.
 type explicitBind struct {
-	mark   byte
-	at, to netip.AddrPort
+	carries string // the letters of its traffic
+	at, to  netip.AddrPort
 }
 
 func (b explicitBind) port() uint32 { return uint32(b.at.Port()) }
@@ -38,17 +39,18 @@ func (b explicitBind) port() uint32 { return uint32(b.at.Port()) }
 // name is the name of the listener, as in Istio.
 func (b explicitBind) name() string { return names.Socket(b.at.Addr().String(), b.port()) }
 
-func writeBinds(binds []push.Bind, kinds map[uint32]reach.Traffic) explicitBinds {
+func writeBinds(binds []push.Bind, kinds map[uint32]carried) explicitBinds {
 	var b []byte
 	for _, bind := range binds {
-		mark := byte(unserved)
-		if kind, served := kinds[uint32(bind.At.Port())]; served {
-			mark = marks[kind]
-		}
 		if len(b) > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, mark, ' ')
+		if of, served := kinds[uint32(bind.At.Port())]; served {
+			b = of.appendMarks(b)
+		} else {
+			b = append(b, unserved...)
+		}
+		b = append(b, ' ')
 		b = append(bind.At.AppendTo(b), ' ')
 		b = bind.To.AppendTo(b)
 	}
@@ -61,8 +63,9 @@ func (p explicitBinds) all() iter.Seq[explicitBind] {
 			if item == "" {
 				return
 			}
-			at, to, _ := strings.Cut(item[2:], " ")
-			if !yield(explicitBind{item[0], netip.MustParseAddrPort(at), netip.MustParseAddrPort(to)}) {
+			letters, addresses, _ := strings.Cut(item, " ")
+			at, to, _ := strings.Cut(addresses, " ")
+			if !yield(explicitBind{letters, netip.MustParseAddrPort(at), netip.MustParseAddrPort(to)}) {
 				return
 			}
 		}
@@ -73,7 +76,7 @@ func (p explicitBinds) all() iter.Seq[explicitBind] {
 func (p explicitBinds) served() iter.Seq[explicitBind] {
 	return func(yield func(explicitBind) bool) {
 		for b := range p.all() {
-			if b.mark != unserved && !yield(b) {
+			if b.carries != unserved && !yield(b) {
 				return
 			}
 		}
@@ -129,7 +132,7 @@ func (l bindListener) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (l bindListener) Encode() push.Encoded {
-	p := inboundPort(l.port(), markedBy(l.mark))
+	p := inboundPort(l.port(), markedBy(l.carries))
 	return encode(l.name(), wire.ListenerURL, wire.BindListener(l.name(), l.at.Addr().String(), p, l.view.settings.OrIstio()))
 }
 

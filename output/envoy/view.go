@@ -28,6 +28,7 @@ type View struct {
 	via       *policy.RemoteGateways // of endpoints, if some network has gateways
 	single    bool                   // of listeners and routes for Envoys: hosts of large ports come one by one
 	members   bool                   // of endpoints for Envoys: those of large services come one by one
+	proven    bool                   // of clusters for Envoys: the client has a certificate of ours, and mutual TLS is on
 	account   string                 // of secrets for Envoys: the identity that the client proves
 }
 
@@ -72,6 +73,7 @@ func viewClusters(w *state, c push.Client, v *View) {
 	if c.Kind == reach.KindEnvoy {
 		v.place = locationOf(w, c, true)
 		v.resolver, v.proxy, v.inbound = node.ResolverOf(c), clusterProxy(w, c), inboundOf(w, c)
+		v.proven = w.settings.Mesh != nil && c.Account != ""
 	}
 }
 

@@ -115,7 +115,7 @@ func (t *Translator) Begin(keeper *secrets.Keeper) func(now *catalog.Snapshot, c
 	}
 	if t.LEDS.Above > 0 {
 		s := leds.Default(ledsRows, t.LEDS.Above)
-		s.Whole = differUnder(prepared)
+		s.Whole, s.Mesh = differUnder(prepared), prepared.Mesh
 		return withCollections(step, leds.New(s))
 	}
 	return step

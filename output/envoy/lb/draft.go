@@ -24,6 +24,7 @@ type Draft struct {
 	Order  Order
 	Avoids Avoided
 	Via    *policy.RemoteGateways // to endpoints of other networks; nil if all are reached directly
+	Mutual *policy.MutualPorts    // of the service's namespace; nil if no endpoint is called by mutual TLS
 	zones  []*zone                // by locality and distance
 	// digits are those of weights in each locality, if these are groups of their own; else nil.
 	digits map[model.Locality]int
@@ -68,7 +69,7 @@ func (d *Draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 			continue
 		}
 		rewritten = rewritten || written != e.Address && e.Port != 0
-		d.Endpoints = append(d.Endpoints, wire.Endpoint{Address: written, Port: e.Port, Weight: weight, Group: &last.groupOf(weight).Group, Also: d.alsoAt(e, written)})
+		d.Endpoints = append(d.Endpoints, wire.Endpoint{Address: written, Port: uint16(e.Port), Mutual: d.Mutual.Reaches(e.Labels, e.Port), Weight: weight, Group: &last.groupOf(weight).Group, Also: d.alsoAt(e, written)}) //nolint:gosec // other ports are left out
 	}
 	if rewritten {
 		d.unite()
@@ -94,7 +95,7 @@ func (d *Draft) alsoAt(e catalog.Endpoint, written string) (list []string) {
 func (d *Draft) dropDuplicateAddresses() {
 	type socket struct {
 		address string
-		port    uint32
+		port    uint16
 	}
 	if !slices.ContainsFunc(d.Endpoints, func(e wire.Endpoint) bool { return len(e.Also) > 0 }) {
 		return

@@ -75,7 +75,7 @@ func (d *Draft) scaleFor(total uint64) (scale, gateways uint64) {
 // enter adds the gateways to the places, in order.
 func (d *Draft) enter(scale, divisor uint64) {
 	for _, e := range d.gatewayEndpoints(scale) {
-		p := wire.Endpoint{Address: e.gateway.Addr().String(), Port: uint32(e.gateway.Port()), Weight: uint32(max(e.weight/divisor, 1))} //nolint:gosec // all weights together fit
+		p := wire.Endpoint{Address: e.gateway.Addr().String(), Port: e.gateway.Port(), Weight: uint32(max(e.weight/divisor, 1))} //nolint:gosec // all weights together fit
 		i, taken := slices.BinarySearchFunc(d.Endpoints, p, compareEndpoints)
 		if taken { // an endpoint has the gateway's address
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -27,7 +28,8 @@ type Settings struct {
 	Above  int                                        // the most endpoints of a service port without collections
 	Whole  func(s *catalog.Service, port uint32) bool // reports whether clients differ in their endpoints; nil for never
 	Limits Limits
-	Epoch  uint32 // distinguishes the collections of this process from others
+	Mesh   *policy.Mesh // where endpoints are called by mutual TLS; nil for nowhere
+	Epoch  uint32       // distinguishes the collections of this process from others
 }
 
 // Limits are the changes that a collection takes before it gets another name.
@@ -233,7 +235,7 @@ func (e *edit) next(at ServicePort, was *Spread, c catalog.ServiceChange) *Sprea
 	}
 	follows := was != nil && c.Old != nil && was.endpoints == c.Old.Endpoints(at.Port) && reach.SameOffer(c.Old, c.New)
 	if follows {
-		if next := was.next(at.Port, c.New.Endpoints(at.Port), c.Endpoints, e.Limits); next.Partition != nil || next.unfit > 0 {
+		if next := was.next(at.Port, c.New.Endpoints(at.Port), c.Endpoints, e.Mesh.In(at.Namespace), e.Limits); next.Partition != nil || next.unfit > 0 {
 			return next
 		}
 	}

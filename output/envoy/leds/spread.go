@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
@@ -95,8 +96,8 @@ func weightOf(e catalog.Endpoint) uint64 { return uint64(max(e.Weight, 1)) }
 
 // next returns the collections after a change of endpoints, without a partition if new
 // collections are needed. It reads the changed endpoints only.
-func (s *Spread) next(port uint32, now *catalog.Endpoints, changed map[catalog.EndpointID]struct{}, limits Limits) *Spread {
-	n := &spreadEdit{Spread: &Spread{endpoints: now, unfit: s.unfit, weight: s.weight, Partition: s.Partition}, before: s}
+func (s *Spread) next(port uint32, now *catalog.Endpoints, changed map[catalog.EndpointID]struct{}, mutual *policy.MutualPorts, limits Limits) *Spread {
+	n := &spreadEdit{Spread: &Spread{endpoints: now, unfit: s.unfit, weight: s.weight, Partition: s.Partition}, before: s, mutual: mutual}
 	n.collections = slices.Clone(s.collections)
 	for id := range changed {
 		if id.ServicePort != port {
@@ -120,6 +121,7 @@ func (s *Spread) next(port uint32, now *catalog.Endpoints, changed map[catalog.E
 type spreadEdit struct {
 	*Spread
 	before *Spread
+	mutual *policy.MutualPorts
 	misfit bool // a locality is in no Collection
 }
 
@@ -134,7 +136,7 @@ func (n *spreadEdit) replace(was catalog.Endpoint, had bool, is catalog.Endpoint
 		n.unfit++
 	}
 	had, has = had && was.Health == model.Healthy, has && is.Health == model.Healthy
-	if had && has && was.Locality == is.Locality && was.Weight == is.Weight && was.Also.Equal(is.Also) {
+	if had && has && was.Locality == is.Locality && was.Weight == is.Weight && was.Also.Equal(is.Also) && n.mutual.Reaches(was.Labels, was.Port) == n.mutual.Reaches(is.Labels, is.Port) {
 		return
 	}
 	if had {

@@ -21,7 +21,8 @@ type Prepared struct {
 	FailsOver    bool      // some host has locality failover
 	Gateway      bool      // some Envoy is a gateway to this network
 	Networks     *Networks // nil if no network has gateways
-	// SecretNames are the names of the secrets that some host needs, in order.
+	Mesh         *Mesh     // nil if no port takes mutual TLS
+	// SecretNames are the names of the secrets with files that some host needs, in order.
 	SecretNames []string
 
 	// policies are those of Settings.Hosts, complete. By name and by suffix are the indexes
@@ -39,7 +40,7 @@ type Prepared struct {
 func (s *Settings) Prepare() *Prepared {
 	p := &Prepared{
 		RegistryOnly: s.Outbound == RegistryOutbound, DNS: s.DNS, Defaults: &s.Defaults,
-		TrustDomain: s.TrustDomain, Domain: s.ClusterDomain, LargePort: s.VHDS.large(), Networks: networksOf(s.Networks),
+		TrustDomain: s.TrustDomain, Domain: s.ClusterDomain, LargePort: s.VHDS.large(), Networks: networksOf(s.Networks), Mesh: s.MTLS.mesh(),
 		byName: map[string]int{}, bySuffix: map[string]int{}, subsets: map[*Policy][]*Selector{}, bySource: map[*Policy]*Policy{},
 	}
 	for i := range s.Edge.Ports {
@@ -84,7 +85,7 @@ func (s *Prepared) note(p *Policy, secrets map[string]bool) {
 		bySource.LoadBalancer = &LoadBalancer{ConsistentHash: &ConsistentHash{UseSourceIP: true}}
 		s.bySource[p] = &bySource
 	}
-	for name := range p.TLS.Secrets() {
+	for name := range p.TLS.FileSecrets() {
 		secrets[name] = true
 	}
 }

@@ -20,6 +20,7 @@ type Settings struct {
 	// DNS lets sidecars answer lookups; nil lets them answer none.
 	DNS  *DNS `json:"dns"`
 	VHDS VHDS `json:"vhds"`
+	MTLS MTLS `json:"mtls"`
 	// Defaults hold for every host, and Hosts for some: the first entry that matches.
 	Defaults Policy       `json:"defaults"`
 	Hosts    []HostPolicy `json:"hosts"`
@@ -59,7 +60,7 @@ func (v VHDS) large() int {
 
 // New returns the default settings.
 func New() *Settings {
-	return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local", ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}}
+	return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local", ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}, MTLS: MTLS{Mode: DisableMTLS}}
 }
 
 // Domain is the domain in which services are NAME.NAMESPACE.svc.DOMAIN.
@@ -74,6 +75,7 @@ func (s *Settings) Validate() error {
 	s.Edge.validate(&f)
 	validateNetworks(&f, s.Networks)
 	s.DNS.validate(&f)
+	s.MTLS.validate(&f)
 	f.within("vhds.from", s.VHDS.From, 0, math.MaxInt32, "the number of services from which a port's hosts go one by one, such as 500, or 0 for no port")
 	f.within("leds.above", s.LEDS.Above, 0, math.MaxInt32, "the number of endpoints above which a service's go one by one, such as 1000, or 0 for no service")
 	s.Defaults.validate(&f, "defaults")
@@ -94,4 +96,20 @@ func (s *Settings) Validate() error {
 		}
 	}
 	return errors.Join(f...)
+}
+
+// NeedAuthority lists the fields that need certificates from Isthmus, and so an authority.
+func (s *Settings) NeedAuthority() (fields []string) {
+	if s.MTLS.On() {
+		fields = append(fields, "mtls")
+	}
+	if s.Defaults.TLS.Served() {
+		fields = append(fields, "defaults.tls")
+	}
+	for i, h := range s.Hosts {
+		if h.TLS.Served() {
+			fields = append(fields, fmt.Sprintf("hosts[%d].tls", i))
+		}
+	}
+	return fields
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // UpstreamTLS decides how Envoys secure their connections to the endpoints of a host. The
-// files are on the Envoy's machine: no key passes through Isthmus.
+// files are on the Envoy's machine. TLS of the mesh without files has the certificates that
+// Isthmus serves.
 type UpstreamTLS struct {
 	Mode            string   `json:"mode"`
 	CertificateFile string   `json:"certificateFile"`
@@ -51,11 +52,24 @@ const (
 	fileSeparator     = "~" // between a certificate and its key
 )
 
+// Served reports whether Isthmus serves the certificates, and no file has them.
+func (u *UpstreamTLS) Served() bool {
+	return u.OfMesh() && u.CAFile == "" && u.CertificateFile == "" && u.KeyFile == ""
+}
+
 // AuthoritySecret is the name of the secret with the authorities of the endpoints.
-func (u *UpstreamTLS) AuthoritySecret() string { return authorityPrefix + u.CAFile }
+func (u *UpstreamTLS) AuthoritySecret() string {
+	if u.Served() {
+		return names.Authorities
+	}
+	return authorityPrefix + u.CAFile
+}
 
 // CertificateSecret is the name of the secret with the Envoy's own certificate and key.
 func (u *UpstreamTLS) CertificateSecret() string {
+	if u.Served() {
+		return names.OwnCertificate
+	}
 	return certificatePrefix + u.CertificateFile + fileSeparator + u.KeyFile
 }
 
@@ -66,6 +80,14 @@ func (u *UpstreamTLS) Secrets() iter.Seq[string] {
 			yield(u.CertificateSecret())
 		}
 	}
+}
+
+// FileSecrets is Secrets without the ones that Isthmus serves.
+func (u *UpstreamTLS) FileSecrets() iter.Seq[string] {
+	if u.Served() {
+		return func(func(string) bool) {}
+	}
+	return u.Secrets()
 }
 
 // AuthorityFile is the file of an AuthoritySecret; ok is false for any other secret.
@@ -84,15 +106,15 @@ func (u *UpstreamTLS) validate(f *faults, at string) {
 		f.add(at+"mode", "%q is none of %s", u.Mode, strings.Join(tlsModes, ", "))
 		return
 	}
-	mutual := u.Mutual()
+	mutual, served := u.Mutual(), u.Served()
 	for _, file := range []struct {
 		field, path string
 		needed      bool
 		why         string
 	}{
-		{"caFile", u.CAFile, u.Mode != DisableTLS, "without it any certificate would do; give the Envoy's path to the authorities, such as /etc/ssl/certs/ca-certificates.crt"},
-		{"certificateFile", u.CertificateFile, mutual, u.Mode + " shows a certificate; give the Envoy's path to it, such as /etc/certs/tls.crt"},
-		{"keyFile", u.KeyFile, mutual, u.Mode + " shows a certificate; give the Envoy's path to its key, such as /etc/certs/tls.key"},
+		{"caFile", u.CAFile, u.Mode != DisableTLS && !served, "without it any certificate would do; give the Envoy's path to the authorities, such as /etc/ssl/certs/ca-certificates.crt"},
+		{"certificateFile", u.CertificateFile, mutual && !served, u.Mode + " shows a certificate; give the Envoy's path to it, such as /etc/certs/tls.crt"},
+		{"keyFile", u.KeyFile, mutual && !served, u.Mode + " shows a certificate; give the Envoy's path to its key, such as /etc/certs/tls.key"},
 	} {
 		switch {
 		case file.needed && file.path == "":

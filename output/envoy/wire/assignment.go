@@ -67,7 +67,8 @@ type Group struct {
 // Endpoint is one endpoint of an assignment.
 type Endpoint struct {
 	Address string // an IP address, a name, or the path of a unix socket if Port is 0
-	Port    uint32
+	Port    uint16
+	Mutual  bool // it is called by mutual TLS
 	Weight  uint32
 	Group   *Group
 	Also    []string // further addresses, of the same port
@@ -174,7 +175,13 @@ func (e *Endpoint) endpointSize() int {
 }
 
 // size is the size of the LbEndpoint.
-func (e *Endpoint) size() int { return sizeBytes(e.endpointSize()) + sizeWrapped(uint64(e.Weight)) }
+func (e *Endpoint) size() int {
+	size := sizeBytes(e.endpointSize()) + sizeWrapped(uint64(e.Weight))
+	if e.Mutual {
+		size += len(mutualMetadata)
+	}
+	return size
+}
 
 // appendTo encodes the endpoint as an element of its group.
 func (e *Endpoint) appendTo(b []byte) []byte {
@@ -197,6 +204,9 @@ func (e *Endpoint) appendMember(b []byte) []byte {
 		b = appendHead(b, endpointAlso, sizeBytes(size))
 		b = appendHead(b, alsoAddress, size)
 		b = e.appendSocket(b, address)
+	}
+	if e.Mutual {
+		b = append(b, mutualMetadata...)
 	}
 	return appendWrapped(b, lbWeight, uint64(e.Weight))
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -31,6 +32,18 @@ const (
 type InboundPort struct {
 	Number uint32
 	Carries
+	Mutual policy.Mutual
+}
+
+// Inbound are the connections that are redirected to a sidecar.
+type Inbound struct {
+	Address      string
+	BothFamilies bool
+	Transparent  bool
+	Ports        []InboundPort
+	Others       policy.Mutual // of all other ports
+	// ServerFirst are well-known ports of servers that speak first.
+	ServerFirst []uint32
 }
 
 // tproxyMark marks connections to the workload that keep the client's source address. It is
@@ -38,14 +51,14 @@ type InboundPort struct {
 const tproxyMark = 1337
 
 // VirtualInbound returns the listener that connections to the workload are redirected to.
-// Connections that match no chain of a port go on to the workload by the default chain.
-// ServerFirst are well-known ports of servers that speak first.
-func VirtualInbound(address string, bothFamilies, transparent bool, ports []InboundPort, serverFirst []uint32, settings *policy.Prepared) *listenerv3.Listener {
+// Connections that match no chain of a port go on to the workload by the default chain, or end
+// there in the mode STRICT.
+func VirtualInbound(in Inbound, settings *policy.Prepared) *listenerv3.Listener {
 	m := &listenerv3.Listener{
 		Name:             names.VirtualInbound,
-		Address:          SocketAddress(address, policy.InboundPort),
+		Address:          SocketAddress(in.Address, policy.InboundPort),
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
-		ListenerFilters:  inboundFilters(transparent, serverFirst),
+		ListenerFilters:  inboundFilters(in.Transparent, quiet(in.ServerFirst, in.Ports, in.Others)),
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				// A connection to this very port would be led to itself for ever.
@@ -53,30 +66,49 @@ func VirtualInbound(address string, bothFamilies, transparent bool, ports []Inbo
 				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(policy.InboundPort)},
 				Filters:          toCluster(names.BlackHole, settings),
 			},
-			{
-				Name:             names.VirtualInbound + "-catchall-http",
-				FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
-				Filters:          toWorkload(names.InboundPassthrough, 0, settings),
-			},
 		},
-		DefaultFilterChain: &listenerv3.FilterChain{Name: names.VirtualInbound, Filters: toCluster(names.InboundPassthrough, settings)},
-		// All chains of a port lead to one cluster, so a connection of a silent client may go on
-		// before anything is known of it.
-		ListenerFiltersTimeout:           durationpb.New(firstBytes),
+		// A connection of a silent client may go on before anything is known of it: to the
+		// workload, or nowhere in the mode STRICT.
+		ListenerFiltersTimeout:           durationpb.New(in.firstBytes()),
 		ContinueOnListenerFiltersTimeout: true,
 	}
-	for _, p := range ports {
+	m.FilterChains = append(m.FilterChains, otherChains(in.Others, settings)...)
+	m.DefaultFilterChain = &listenerv3.FilterChain{Name: names.VirtualInbound, Filters: toCluster(otherCluster(in.Others), settings)}
+	for _, p := range in.Ports {
 		name := names.Socket(names.AnyIPv4, p.Number) // Istio's, whatever the address
 		m.FilterChains = append(m.FilterChains, inboundChains(name, p, false, settings)...)
 	}
-	if bothFamilies {
+	if in.BothFamilies {
 		m.AdditionalAddresses = alsoIPv6(policy.InboundPort)
 	}
-	if transparent {
+	if in.Transparent {
 		m.Transparent = wrapperspb.Bool(true)
 	}
 	applySettings(m, settings)
 	return m
+}
+
+// otherChains returns the chains of ports that no service has.
+func otherChains(mode policy.Mutual, settings *policy.Prepared) []*listenerv3.FilterChain {
+	name := names.VirtualInbound
+	chain := func(filters []*listenerv3.Filter, transport string, protocols ...string) *listenerv3.FilterChain {
+		return &listenerv3.FilterChain{Name: name, FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: protocols, TransportProtocol: transport}, Filters: filters}
+	}
+	requests, connections := toWorkload(names.InboundPassthrough, 0, settings), toCluster(names.InboundPassthrough, settings)
+	list := mutualChains(InboundPort{Carries: Either, Mutual: mode}, chain, requests, connections, settings)
+	if mode == policy.Strict {
+		return list
+	}
+	name += "-catchall-http"
+	return append(list, chain(requests, rawBuffer, plaintextHTTP...))
+}
+
+// otherCluster is the cluster of connections that match no chain.
+func otherCluster(mode policy.Mutual) string {
+	if mode == policy.Strict {
+		return names.BlackHole
+	}
+	return names.InboundPassthrough
 }
 
 // BindListener returns the listener of one port of the workload at an explicit bind address, for
@@ -97,6 +129,12 @@ func BindListener(name, address string, p InboundPort, settings *policy.Prepared
 	case Either:
 		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector), inspector(httpInspector)}
 	case Connections: // nothing is read: the server may speak first
+		if p.Mutual != policy.Plaintext {
+			m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
+		}
+	}
+	if p.Mutual == policy.Permissive && p.Carries == Connections { // the server may speak first here, too
+		m.ListenerFiltersTimeout = durationpb.New(firstHandshake)
 	}
 	applySettings(m, settings)
 	return m
@@ -106,7 +144,6 @@ func BindListener(name, address string, p InboundPort, settings *policy.Prepared
 // of only this port. No two chains have the same match.
 func inboundChains(name string, p InboundPort, singlePort bool, settings *policy.Prepared) []*listenerv3.FilterChain {
 	cluster := names.InboundCluster(p.Number)
-	connections := toCluster(cluster, settings)
 	chain := func(filters []*listenerv3.Filter, transport string, protocols ...string) *listenerv3.FilterChain {
 		match := &listenerv3.FilterChainMatch{TransportProtocol: transport, ApplicationProtocols: protocols}
 		if !singlePort {
@@ -114,18 +151,23 @@ func inboundChains(name string, p InboundPort, singlePort bool, settings *policy
 		}
 		return &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: filters}
 	}
-	switch p.Carries {
-	case Requests:
-		return []*listenerv3.FilterChain{
-			chain(toWorkload(cluster, p.Number, settings), rawBuffer),
-			chain(connections, tlsBuffer), // the workload ends it itself
-		}
-	case Either:
-		return []*listenerv3.FilterChain{
-			chain(toWorkload(cluster, p.Number, settings), rawBuffer, plaintextHTTP...),
-			chain(connections, rawBuffer),
-			chain(connections, tlsBuffer),
-		}
+	connections := toCluster(cluster, settings)
+	var requests []*listenerv3.Filter
+	if p.Carries != Connections {
+		requests = toWorkload(cluster, p.Number, settings)
+	}
+	mutual := mutualChains(p, chain, requests, connections, settings)
+	switch {
+	case p.Mutual == policy.Strict && singlePort:
+		return mutual
+	case p.Mutual == policy.Strict: // the default chain is for plaintext, too
+		return append(mutual, chain(toCluster(names.BlackHole, settings), rawBuffer))
+	case p.Carries == Requests:
+		return append(mutual, chain(requests, rawBuffer), chain(connections, tlsBuffer)) // the workload ends TLS itself
+	case p.Carries == Either:
+		return append(mutual, chain(requests, rawBuffer, plaintextHTTP...), chain(connections, rawBuffer), chain(connections, tlsBuffer))
+	case p.Mutual == policy.Permissive: // Envoy does not look at a chain of any transport once one of TLS has the port
+		return append(mutual, chain(connections, rawBuffer), chain(connections, tlsBuffer))
 	default:
 		return []*listenerv3.FilterChain{chain(connections, "")}
 	}
@@ -134,6 +176,18 @@ func inboundChains(name string, p InboundPort, singlePort bool, settings *policy
 // firstBytes is how long inspectors wait for a client to speak. Where the server speaks
 // first, each new connection waits as long.
 const firstBytes = 100 * time.Millisecond
+
+// firstHandshake is firstBytes where mutual TLS is taken. A handshake that comes later would be
+// taken for plaintext.
+const firstHandshake = time.Second
+
+func (in Inbound) firstBytes() time.Duration {
+	takes := func(p InboundPort) bool { return p.Mutual != policy.Plaintext }
+	if in.Others != policy.Plaintext || slices.ContainsFunc(in.Ports, takes) {
+		return firstHandshake
+	}
+	return firstBytes
+}
 
 // inboundFilters returns the filters that find the destination and the protocol of a
 // connection. They belong to the listener and not to a chain. Envoy drains all connections if they change, so they do not
@@ -155,7 +209,7 @@ func inboundFilters(transparent bool, serverFirst []uint32) []*listenerv3.Listen
 	return list
 }
 
-// anyPort matches connections to any of at least two ports.
+// anyPort matches connections to any of the ports; nil without ports.
 func anyPort(numbers []uint32) *listenerv3.ListenerFilterChainMatchPredicate {
 	set := &listenerv3.ListenerFilterChainMatchPredicate_MatchSet{}
 	for _, n := range numbers {
@@ -165,7 +219,14 @@ func anyPort(numbers []uint32) *listenerv3.ListenerFilterChainMatchPredicate {
 			},
 		})
 	}
-	return &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_OrMatch{OrMatch: set}}
+	switch len(set.GetRules()) {
+	case 0:
+		return nil
+	case 1: // Envoy rejects a choice from one
+		return set.GetRules()[0]
+	default:
+		return &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_OrMatch{OrMatch: set}}
+	}
 }
 
 // toWorkload returns the filters that send requests to a cluster of the workload. Port 0 is

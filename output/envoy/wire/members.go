@@ -58,9 +58,10 @@ func (w *Members) Remove(at netip.AddrPort) {
 	w.body = appendString(w.body, removedResource, w.named(at))
 }
 
-// Add adds a member. Of the endpoint it needs only the weight, and further IP addresses.
-func (w *Members) Add(at netip.AddrPort, weight uint32, also []netip.Addr) {
-	e := Endpoint{Address: at.Addr().String(), Port: uint32(at.Port()), Weight: max(weight, 1)}
+// Add adds a member. Of the endpoint it needs only the weight, further IP addresses, and
+// whether it is called by mutual TLS.
+func (w *Members) Add(at netip.AddrPort, weight uint32, also []netip.Addr, mutual bool) {
+	e := Endpoint{Address: at.Addr().String(), Port: at.Port(), Weight: max(weight, 1), Mutual: mutual}
 	for _, ip := range also {
 		if ip != at.Addr() {
 			e.Also = append(e.Also, ip.String())

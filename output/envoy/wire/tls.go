@@ -8,7 +8,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
@@ -17,6 +19,9 @@ type TLS struct {
 	*policy.UpstreamTLS
 	ServerName string
 	Identities []string // of which a certificate must have one; none for the server name
+	Within     string   // prefix of the accepted identities of the mesh without Identities; empty for any
+	// Matched secures only the endpoints with mutualMetadata. Others are called in plaintext.
+	Matched bool
 }
 
 // meshProtocols returns the ALPN protocols by which Istio's gateways and workloads recognize
@@ -33,18 +38,25 @@ func (t *TLS) secure(m *clusterv3.Cluster, http HTTPVersion) {
 	if t == nil {
 		return
 	}
-	u, sni, identities := t.UpstreamTLS, t.ServerName, t.Identities
-	if len(identities) == 0 && sni != "" && !u.OfMesh() {
-		identities = []string{sni}
+	socket := t.socket(http)
+	if !t.Matched {
+		m.TransportSocket = socket
+		return
 	}
+	m.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
+		Name: "tlsMode-istio", TransportSocket: socket,
+		Match: fields(map[string]*structpb.Value{"tlsMode": structpb.NewStringValue("istio")}),
+	}}
+}
+
+// socket returns the TLS as a transport socket.
+func (t *TLS) socket(http HTTPVersion) *corev3.TransportSocket {
+	u := t.UpstreamTLS
 	common := &tlsv3.CommonTlsContext{
-		TlsParams: &tlsv3.TlsParameters{ // Envoy's default maximum is 1.2, and some servers require 1.3
-			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
-			TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
-		},
+		TlsParams: tlsParameters(),
 		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
 			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
-				DefaultValidationContext:         &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: matching(identities)},
+				DefaultValidationContext:         &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: t.accepted()},
 				ValidationContextSdsSecretConfig: secretOverADS(u.AuthoritySecret()),
 			},
 		},
@@ -58,9 +70,23 @@ func (t *TLS) secure(m *clusterv3.Cluster, http HTTPVersion) {
 	case http == HTTP2:
 		common.AlpnProtocols = []string{"h2"}
 	}
-	m.TransportSocket = &corev3.TransportSocket{
-		Name:       "envoy.transport_sockets.tls",
-		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: sni})},
+	return &corev3.TransportSocket{
+		Name:       tlsSocket,
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.ServerName})},
+	}
+}
+
+// accepted returns the matchers of the identities of a server.
+func (t *TLS) accepted() []*tlsv3.SubjectAltNameMatcher {
+	switch {
+	case len(t.Identities) > 0:
+		return matching(t.Identities)
+	case t.OfMesh() && t.Within != "":
+		return within(t.Within)
+	case t.OfMesh() || t.ServerName == "":
+		return nil
+	default:
+		return matching([]string{t.ServerName})
 	}
 }
 
@@ -83,8 +109,13 @@ func matching(identities []string) (list []*tlsv3.SubjectAltNameMatcher) {
 	return list
 }
 
-// secretOverADS returns the source of a secret. Every secret that a cluster names exists.
+// secretOverADS returns the source of a secret. Every secret with files that a cluster names
+// exists. A certificate exists only for a client that proves its identity, so an Envoy waits
+// for it with Envoy's time limit.
 func secretOverADS(name string) *tlsv3.SdsSecretConfig {
+	if name == names.OwnCertificate || name == names.Authorities {
+		return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: fromADS()}
+	}
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: awaited()}
 }
 
