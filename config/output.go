@@ -1,6 +1,9 @@
 package config
 
-import "github.com/isthmus-mesh/isthmus/output"
+import (
+	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+)
 
 // Outputs are the destinations of the catalog, at most one of each kind. A missing one is
 // disabled.
@@ -30,6 +33,23 @@ func (o Outputs) takeTokens() {
 	for _, one := range o {
 		if takes, ok := one.Settings.(output.Bearer); ok {
 			takes.TakeTokens()
+		}
+	}
+}
+
+// validateAuthority finds settings of Envoys that need certificates, which only clients with a
+// proven identity are sent.
+func validateAuthority(clients output.Settings, dir string, f *findings) {
+	served, ok := clients.(*xds.Config)
+	if !ok || served.Envoy == nil {
+		return
+	}
+	for _, field := range served.Envoy.NeedAuthority() {
+		at := "outputs.xds.envoy." + field
+		if dir == "" {
+			f.add(at, "needs certificates from Isthmus; set identity.authority.dir to the folder of an authority, which 'isthmus ca init' makes")
+		} else if !served.TLS.Enabled() {
+			f.add(at, "needs clients that prove their identity, which they do over TLS; set outputs.xds.tls")
 		}
 	}
 }

@@ -52,6 +52,7 @@ func (c *Config) validate(root *yamlpos.Node) []Problem {
 	c.validateFolders(&f)
 	c.validateAddresses(root, &f)
 	f.addAll("identity", c.Identity.Validate())
+	validateAuthority(c.Outputs.Of("xds"), c.Identity.Authority.Dir, &f)
 	f.addAll("admin", c.Admin.Validate())
 	c.Log.validate(&f)
 	return f

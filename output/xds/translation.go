@@ -36,6 +36,8 @@ type Settings interface {
 	Subsets(host string) map[string]map[string]string
 	// FailsOver reports whether clients use the endpoints of a host by distance.
 	FailsOver(host string) bool
+	// NeedAuthority lists the fields that need certificates from Isthmus.
+	NeedAuthority() []string
 	// Types returns the table of types, given the debounce of changes of a type.
 	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns the function that makes the step to a snapshot of the catalog, for one
