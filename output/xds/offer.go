@@ -57,7 +57,7 @@ func (o *Offer) denied(who streams.Identity) error {
 		return deny("configuration needs a client certificate of the namespace %q on a listener beyond loopback; set outputs.xds.tls.clientCAFile, or outputs.xds.configuration: any if the network is trusted",
 			o.RootNamespace)
 	case who.Name != "" && who.Namespace != o.RootNamespace:
-		return deny("configuration is for identities of the namespace %q, and the certificate is that of %s; give the client one of that namespace, or have it ask for the types of a proxy",
+		return deny("configuration is for identities of the namespace %q, and the client is %s; give it one of that namespace, or have it ask for the types of a proxy",
 			o.RootNamespace, who.Name)
 	}
 	return nil

@@ -64,6 +64,6 @@ func Narrow(who streams.Identity, declared string) (string, error) {
 		return who.Namespace, nil
 	default:
 		return "", grpcstatus.Errorf(codes.PermissionDenied,
-			"the node says it is in namespace %q, but its certificate is that of %s; correct NAMESPACE in the node's metadata, or its id", declared, who.Name)
+			"the node says it is in namespace %q, but it proves that it is %s; correct NAMESPACE in the node's metadata, or its id", declared, who.Name)
 	}
 }
