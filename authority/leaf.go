@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"strings"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
@@ -18,22 +19,26 @@ type Issuer struct {
 	authority  *Authority
 	prefix     string // of the identities of its trust domain
 	generation string
+	ttl        time.Duration
 	bundle     *secrets.Bundle
 }
 
 var _ secrets.Issuer = (*Issuer)(nil)
 
-// Issuer returns the issuer of certificates by the authority.
-func (a *Authority) Issuer() *Issuer {
+// Issuer returns the issuer of certificates by the authority, which are valid for ttl.
+func (a *Authority) Issuer(ttl time.Duration) *Issuer {
 	hash := sha256.Sum256(a.root.Raw)
 	return &Issuer{
-		authority: a, prefix: a.domain.IDString() + "/", generation: hex.EncodeToString(hash[:]),
+		authority: a, ttl: ttl, prefix: a.domain.IDString() + "/", generation: hex.EncodeToString(hash[:]),
 		bundle: &secrets.Bundle{Authorities: pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: a.root.Raw})},
 	}
 }
 
 // Issues implements [secrets.Issuer].
 func (i *Issuer) Issues(identity string) bool { return strings.HasPrefix(identity, i.prefix) }
+
+// Length implements [secrets.Issuer].
+func (i *Issuer) Length() time.Duration { return i.ttl / 2 }
 
 // Bundle implements [secrets.Issuer].
 func (i *Issuer) Bundle() *secrets.Bundle { return i.bundle }

@@ -43,6 +43,7 @@ func defaults() Config {
 	return Config{
 		Instance:      DefaultInstance,
 		RootNamespace: "istio-system",
+		Identity:      identity.Config{Authority: identity.Authority{TTL: identity.DefaultTTL}},
 		Admin:         Admin{Listen: DefaultAdminListen},
 		Log:           Log{Level: "info", Format: "text"},
 	}

@@ -47,7 +47,7 @@ func revoke(t *testing.T, dir, accounts, tokens string) {
 
 func TestAuthorityIsAnIssuer(t *testing.T) {
 	t.Parallel()
-	v := verifier(t, identity.Config{Authority: identity.Authority{Dir: authority(t)}})
+	v := verifier(t, identity.Config{Authority: identity.Authority{Dir: authority(t), TTL: identity.DefaultTTL}})
 	kubernetes := with(kubernetesClaims(), "iss", "spiffe://cluster.local")
 	try(t, v, []attempt{
 		{"a token", bearer(authorityToken("one")), ""},
@@ -74,7 +74,7 @@ func TestRevocationEndsWhatIsInUse(t *testing.T) {
 	testKeys()
 	synctest.Test(t, func(t *testing.T) {
 		dir := authority(t)
-		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir}})
+		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
 		defer run(t, v)()
 		byToken, byCertificate := bearer(authorityToken("one")), identity.Evidence{Certificate: certificate(cart)}
 		other := identity.Evidence{Certificate: certificate("spiffe://cluster.local/ns/shop/sa/other")}
@@ -128,7 +128,7 @@ func TestReleasedProofsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := authority(t)
 		var log bytes.Buffer
-		v, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir}}, slog.New(slog.NewTextHandler(&log, nil)))
+		v, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestRevokedProofIsNotKept(t *testing.T) {
 	testKeys()
 	synctest.Test(t, func(t *testing.T) {
 		dir := authority(t)
-		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir}})
+		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
 		defer run(t, v)()
 		proof := must(v.Prove(t.Context(), bearer(authorityToken("one"))))
 		revoke(t, dir, cart, "")
@@ -172,7 +172,7 @@ func TestUnreadableRevocationsStayInEffect(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			dir := authority(t)
 			revoke(t, dir, cart, "")
-			config := identity.Config{Authority: identity.Authority{Dir: dir}}
+			config := identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}
 			v := verifier(t, config)
 			defer run(t, v)()
 			path := filepath.Join(dir, identity.RevokedFile)
@@ -204,7 +204,7 @@ func TestMissingFolderIsNotAnEmptyOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := authority(t)
 		revoke(t, dir, cart, "")
-		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir}})
+		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
 		defer run(t, v)()
 		if err := os.Rename(dir, dir+".away"); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
@@ -23,7 +24,17 @@ type Config struct {
 // Authority is the folder of an authority.
 type Authority struct {
 	Dir string `json:"dir"` // as made by isthmus ca init
+	// TTL is how long the certificates are valid that Envoys are sent. They are renewed when half
+	// of it is over.
+	TTL time.Duration `json:"ttl"`
 }
+
+// The default of Authority.TTL, and its bounds.
+const (
+	DefaultTTL  = 24 * time.Hour
+	shortestTTL = time.Minute
+	longestTTL  = 90 * 24 * time.Hour
+)
 
 // Issuer is an issuer of tokens and its rights.
 type Issuer struct {

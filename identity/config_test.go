@@ -15,7 +15,7 @@ func TestConfigIsValidated(t *testing.T) {
 	t.Parallel()
 	const issuer = `"issuer":"https://a","keysFile":"keys.json"`
 	for text, want := range map[string]string{
-		`{}`: "", `{"trustDomain":"example.org"}`: "trustDomain: has no effect", `{"authority":{"dir":"ca"}}`: "", `{"jwt":[{` + issuer + `}]}`: "",
+		`{}`: "", `{"trustDomain":"example.org"}`: "trustDomain: has no effect", `{"authority":{"dir":"ca","ttl":86400000000000}}`: "", `{"authority":{"dir":"ca"}}`: "authority.ttl: 0s is out of range", `{"jwt":[{` + issuer + `}]}`: "",
 		`{"jwt":[{"issuer":"https://a","keysURL":"https://a/keys","caFile":"ca","tokenFile":"t"}]}`: "",
 		`{"jwt":[{"issuer":"https://a","keysURL":"http://127.0.0.1:8001/keys","tokenFile":"t"}]}`:   "",
 		`{"jwt":[{` + issuer + `,"claims":{"namespace":"a","account":"b"},"namespaces":["shop"]}]}`: "",
@@ -74,7 +74,7 @@ func TestPathsAreRelativeToTheConfiguration(t *testing.T) {
 func TestFilesAreChecked(t *testing.T) {
 	t.Parallel()
 	dir := authority(t)
-	good := identity.Config{JWT: []identity.Issuer{issuerOf(t, jwk("k", testKeys().p256)), {Issuer: "b", KeysURL: "https://b"}}, Authority: identity.Authority{Dir: dir}}
+	good := identity.Config{JWT: []identity.Issuer{issuerOf(t, jwk("k", testKeys().p256)), {Issuer: "b", KeysURL: "https://b"}}, Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}
 	if err := good.Check(); err != nil {
 		t.Error(err)
 	}

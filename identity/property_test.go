@@ -165,7 +165,7 @@ func TestProveEqualsAnObviousEvaluation(t *testing.T) {
 	a.Issuer, b.Issuer, b.Namespaces = "https://a", "https://b", []string{"shop"}
 	dir := authority(t)
 	revoke(t, dir, "spiffe://cluster.local/ns/bank/sa/vault", "revoked")
-	v := verifier(t, identity.Config{JWT: []identity.Issuer{a, b}, Authority: identity.Authority{Dir: dir}})
+	v := verifier(t, identity.Config{JWT: []identity.Issuer{a, b}, Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
 	var proven, rejected int
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw(t)

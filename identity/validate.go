@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
@@ -18,6 +19,9 @@ func (c *Config) Validate() error {
 	}
 	if c.TrustDomain != "" && !c.Enabled() {
 		errs = append(errs, errors.New("trustDomain: has no effect without an issuer of tokens; set jwt, or authority.dir, or remove it"))
+	}
+	if ttl := c.Authority.TTL; c.Authority.Dir != "" && (ttl < shortestTTL || ttl > longestTTL) {
+		errs = append(errs, fmt.Errorf("authority.ttl: %s is out of range; use from 1m to %dh, such as 24h", ttl, longestTTL/time.Hour))
 	}
 	by := map[string]int{}
 	for i, one := range c.issuers() {

@@ -78,7 +78,7 @@ func (k *Keeper) rouse() {
 
 // issue makes the leaf of the window of a time, and reports whether there is one.
 func (k *Keeper) issue(identity string, u *use, now time.Time) bool {
-	w := WindowOf(identity, now)
+	w := WindowOf(identity, k.issuer.Length(), now)
 	leaf, err := k.issuer.Issue(identity, w)
 	if err != nil {
 		k.log.Error("no certificate can be made; the one before stays in use, and it is tried again", "identity", identity, "err", err)
@@ -115,7 +115,7 @@ func (k *Keeper) Run(ctx context.Context, changed func(identities []string)) {
 func (k *Keeper) renew(now time.Time) (renewed []string, next time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	next = Length
+	next = k.issuer.Length()
 	for identity, u := range k.uses {
 		switch {
 		case u.due.After(now):

@@ -36,6 +36,8 @@ func (c *counter) Issue(identity string, w secrets.Window) (*secrets.Leaf, error
 
 func (c *counter) Issues(identity string) bool { return identity != elsewhere }
 
+func (c *counter) Length() time.Duration { return length }
+
 func (c *counter) Bundle() *secrets.Bundle { return &secrets.Bundle{} }
 
 func (c *counter) stop(fails bool) {
@@ -63,6 +65,7 @@ func running(t *testing.T) (k *secrets.Keeper, by *counter, changed *[]string) {
 }
 
 const (
+	length    = 12 * time.Hour
 	cart      = "spiffe://cluster.local/ns/shop/sa/cart"
 	bank      = "spiffe://cluster.local/ns/bank/sa/till"
 	elsewhere = "spiffe://elsewhere/ns/shop/sa/cart"
@@ -80,19 +83,19 @@ func TestLeafIsMadeOnceForEachWindow(t *testing.T) {
 		}
 		release()
 		release = k.Hold(cart)
-		if k.Leaf(cart) != first || by.issued[cart] != 1 || first.Window != secrets.WindowOf(cart, time.Now()) {
+		if k.Leaf(cart) != first || by.issued[cart] != 1 || first.Window != secrets.WindowOf(cart, length, time.Now()) {
 			t.Fatalf("%d were made", by.issued[cart])
 		}
 		for day := range 4 {
 			before := k.Leaf(cart)
 			time.Sleep(time.Until(before.Window.Until))
 			synctest.Wait()
-			if now := k.Leaf(cart); now == before || by.issued[cart] != day+2 || len(*changed) != day+1 || time.Until(before.Window.NotAfter()) != secrets.Length {
+			if now := k.Leaf(cart); now == before || by.issued[cart] != day+2 || len(*changed) != day+1 || time.Until(before.Window.NotAfter()) != length {
 				t.Fatalf("%d were made, and reported are %v; the one before is valid for %s more", by.issued[cart], *changed, time.Until(before.Window.NotAfter()))
 			}
 		}
 		release()
-		time.Sleep(secrets.Length)
+		time.Sleep(length)
 		synctest.Wait()
 		if k.Leaf(cart) != nil || by.issued[cart] != 5 {
 			t.Error("a leaf without users is kept")
@@ -109,7 +112,7 @@ func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
 		by.stop(true)
 		defer k.Hold(bank)()
 		defer k.Hold(elsewhere)()
-		time.Sleep(secrets.Length + time.Minute)
+		time.Sleep(length + time.Minute)
 		synctest.Wait()
 		if k.Leaf(cart) != before || k.Leaf(bank) != nil || len(*changed) > 0 {
 			t.Fatalf("reported as changed: %v", *changed)
@@ -129,17 +132,17 @@ func TestWindowsFollowEachOther(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		identity := rapid.StringMatching(`spiffe://[a-z]{1,5}/ns/[a-z]{1,5}/sa/[a-z]{1,5}`).Draw(rt, "identity")
 		now := time.Unix(rapid.Int64Range(0, 4e9).Draw(rt, "now"), rapid.Int64Range(0, 999_999_999).Draw(rt, "nanoseconds"))
-		w := secrets.WindowOf(identity, now)
-		if now.Before(w.From) || !now.Before(w.Until) || w.Until.Sub(w.From) != secrets.Length {
+		w := secrets.WindowOf(identity, length, now)
+		if now.Before(w.From) || !now.Before(w.Until) || w.Until.Sub(w.From) != length {
 			rt.Fatalf("the window of %s is %v", now, w)
 		}
-		if next := secrets.WindowOf(identity, w.Until); next.From != w.Until {
+		if next := secrets.WindowOf(identity, length, w.Until); next.From != w.Until {
 			rt.Fatalf("behind %v comes %v", w, next)
 		}
 	})
 	begins := map[time.Time]bool{}
 	for n := range 1000 {
-		begins[secrets.WindowOf(fmt.Sprint(n), time.Unix(1e9, 0)).From] = true
+		begins[secrets.WindowOf(fmt.Sprint(n), length, time.Unix(1e9, 0)).From] = true
 	}
 	if len(begins) < 990 {
 		t.Errorf("1,000 windows begin at %d times", len(begins))

@@ -34,6 +34,8 @@ type Issuer interface {
 	Issues(identity string) bool
 	// Issue makes a leaf that is valid in a window, and for as long again.
 	Issue(identity string, w Window) (*Leaf, error)
+	// Length is how long a leaf is the newest one of its identity. It is valid for twice as long.
+	Length() time.Duration
 	// Bundle returns the authorities that clients are to trust, the same pointer while they
 	// stay the same.
 	Bundle() *Bundle
@@ -42,17 +44,14 @@ type Issuer interface {
 // Window is the time in which a leaf is the newest one of its identity.
 type Window struct{ From, Until time.Time }
 
-// Length is how long a leaf is the newest. It is valid for twice as long.
-const Length = 12 * time.Hour
-
 // NotAfter is the end of the validity of the window's leaf.
-func (w Window) NotAfter() time.Time { return w.Until.Add(Length) }
+func (w Window) NotAfter() time.Time { return w.Until.Add(w.Until.Sub(w.From)) }
 
-// WindowOf returns the window of an identity at a time. The identity decides when in a day its
-// windows begin.
-func WindowOf(identity string, now time.Time) Window {
+// WindowOf returns the window of an identity at a time, given the length of windows. The identity
+// decides when they begin.
+func WindowOf(identity string, length time.Duration, now time.Time) Window {
 	hash := sha256.Sum256([]byte(identity))
-	offset := time.Duration(binary.BigEndian.Uint64(hash[:8]) % uint64(Length))
-	from := now.UTC().Add(-offset).Truncate(Length).Add(offset)
-	return Window{from, from.Add(Length)}
+	offset := time.Duration(binary.BigEndian.Uint64(hash[:8]) % uint64(length)) //nolint:gosec // less than length
+	from := now.UTC().Add(-offset).Truncate(length).Add(offset)
+	return Window{from, from.Add(length)}
 }

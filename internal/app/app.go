@@ -153,7 +153,7 @@ func (a *App) openIdentity(c *config.Config) (err error) {
 	for _, warning := range own.Exposed() {
 		a.log.Warn("the authority is exposed", "warning", warning)
 	}
-	a.issuer = own.Issuer()
+	a.issuer = own.Issuer(c.Identity.Authority.TTL)
 	return nil
 }
 

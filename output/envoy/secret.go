@@ -73,7 +73,7 @@ func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}
 // findSecret returns a secret of the client's own identity, or one that a cluster of the view
 // names. No other client is sent the paths.
 func findSecret(w *state, v View, name string) (push.Subject, bool) {
-	if own, found := sds.Own(w.secrets, v.account, name); found {
+	if own, found := sds.Own(w.secrets, w.renewals, v.account, name); found {
 		return own, true
 	}
 	if v.Kind != reach.KindEnvoy || w.definitions == nil || w.definitions.secured == nil {
@@ -94,7 +94,7 @@ func findSecret(w *state, v View, name string) (push.Subject, bool) {
 func secretNames(w *state, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, name := range []string{names.OwnCertificate, names.Authorities} {
-			if _, ok := sds.Own(w.secrets, v.account, name); ok && !yield(name) {
+			if _, ok := sds.Own(w.secrets, w.renewals, v.account, name); ok && !yield(name) {
 				return
 			}
 		}
@@ -130,12 +130,19 @@ func secretAudience(c push.Client) []string {
 	return []string{c.Namespace, c.Account}
 }
 
-// Renewed lists the secrets that change when identities have new certificates.
-func Renewed(identities []string) (list []push.Changed) {
+// Renewed returns the step from a world to one in which identities have new certificates.
+func Renewed(w push.World, identities []string) push.Update {
+	before, ok := w.(*World)
+	if !ok {
+		return push.Update{World: w}
+	}
+	after := *before
+	after.renewals++
+	u := push.Update{World: &after}
 	for _, identity := range identities {
 		for _, name := range []string{names.OwnCertificate, identity} {
-			list = append(list, push.Changed{Row: SecretType, Name: name, Audience: []string{identity}})
+			u.Changed = append(u.Changed, push.Changed{Row: SecretType, Name: name, Audience: []string{identity}})
 		}
 	}
-	return list
+	return u
 }

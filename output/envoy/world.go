@@ -30,6 +30,7 @@ type state struct {
 	definitions *definitions    // for the edge, and for secrets
 	spreads     *leds.Set       // nil without LEDS
 	secrets     *secrets.Keeper // nil if no certificates are served
+	renewals    uint64          // tells worlds apart between which certificates were made
 }
 
 // World is a catalog snapshot for xDS clients.
@@ -122,7 +123,9 @@ func (t *Translator) Begin(keeper *secrets.Keeper) func(now *catalog.Snapshot, c
 }
 
 // Renewed is [Renewed].
-func (t *Translator) Renewed(identities []string) []push.Changed { return Renewed(identities) }
+func (t *Translator) Renewed(w push.World, identities []string) push.Update {
+	return Renewed(w, identities)
+}
 
 // NotOffered returns a function that lists which services clients of a kind do not get, as
 // [NotOffered] does, and how many endpoints only clients of the same network get.

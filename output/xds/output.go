@@ -154,8 +154,9 @@ func (o *opened) renewed(identities []string) {
 	if o.last.World == nil { // nothing is published yet, so nobody was sent the one before
 		return
 	}
-	u := o.last
-	u.Changed = o.envoy.Renewed(identities)
+	u := o.envoy.Renewed(o.last.World, identities)
+	u.Remembers, u.Waited = o.last.Remembers, o.last.Waited
+	o.last.World = u.World
 	o.services.Publish(u)
 }
 

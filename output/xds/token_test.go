@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,10 +18,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/secrets"
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
@@ -48,7 +52,7 @@ func newVouched(t *testing.T) vouched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir}}, slog.New(slog.DiscardHandler))
+	verifier, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +64,7 @@ func newVouched(t *testing.T) vouched {
 		<-ended
 	})
 	r.rig = newRig(t, setup{
-		tls: files.TLS(), clientCAs: files.ClientCAs, identity: verifier, secrets: secrets.NewKeeper(r.own.Issuer(), slog.New(slog.DiscardHandler)),
+		tls: files.TLS(), clientCAs: files.ClientCAs, identity: verifier, secrets: secrets.NewKeeper(r.own.Issuer(24*time.Hour), slog.New(slog.DiscardHandler)),
 	})
 	r.put(only(service("shop", "own.example"), "."), service("shop", probe))
 	return r
@@ -199,7 +203,7 @@ func TestSecretsAreForTheirIdentityAlone(t *testing.T) {
 			}
 		}
 	}
-	unproven := newRig(t, setup{secrets: secrets.NewKeeper(r.own.Issuer(), slog.New(slog.DiscardHandler))})
+	unproven := newRig(t, setup{secrets: secrets.NewKeeper(r.own.Issuer(24*time.Hour), slog.New(slog.DiscardHandler))})
 	unproven.put(service("shop", probe))
 	c := xdsclient.NewDelta(t, unproven.dial(), xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: unproven.ledger, Deadline: patience})
 	c.Subscribe(sds, "default", "ROOTCA", inShop)
@@ -211,19 +215,79 @@ func TestSecretsAreForTheirIdentityAlone(t *testing.T) {
 // identityIn returns the identity in a certificate that a client holds.
 func identityIn(t *testing.T, c *xdsclient.Client, name string) string {
 	t.Helper()
-	var secret *tlsv3.Secret
+	var identity string
 	c.Read(func(s *xdsclient.State) {
 		held, _ := s.Get(sds, name)
-		secret, _ = held.Content.(*tlsv3.Secret)
+		identity = leafIn(t, held.Content).URIs[0].String()
 	})
+	return identity
+}
+
+// quick is an issuer with windows of a second.
+type quick struct{ *authority.Issuer }
+
+func (quick) Length() time.Duration { return time.Second }
+
+func (q quick) Issue(identity string, w secrets.Window) (*secrets.Leaf, error) {
+	leaf, err := q.Issuer.Issue(identity, secrets.Window{From: w.From, Until: w.From.Add(time.Hour)})
+	if err == nil {
+		leaf.Window = w
+	}
+	return leaf, err
+}
+
+// A client is sent the certificate of each window, whether or not the catalog changes meanwhile.
+func TestRenewedCertificateIsSent(t *testing.T) {
+	t.Parallel()
+	own, err := authority.Create(filepath.Join(t.TempDir(), "authority"), spiffeid.RequireTrustDomainFromString("cluster.local"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openSiteWith(t, output.Env{Certificates: quick{own.Issuer(24 * time.Hour)}}, true, nil)
+	s.put()
+	conn, err := grpc.NewClient("passthrough:///"+s.out.Report().Addr.String(),
+		grpc.WithTransportCredentials(credentials.NewTLS(s.ca.Client(s.ca.Issue("client", inShop)))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	c := xdsclient.NewDelta(t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: patience})
+	c.Subscribe(sds, "default", "ROOTCA")
+	c.AwaitHeld(sds, "default", "ROOTCA")
+	var serials []string
+	for round := range 4 {
+		if round%2 == 1 {
+			s.put(upserts(service("shop", fmt.Sprintf("s%d.example", round)))...)
+		}
+		c.Await("another certificate", func(state *xdsclient.State) bool {
+			held, _ := state.Get(sds, "default")
+			serial := leafIn(t, held.Content).SerialNumber.String()
+			if slices.Contains(serials, serial) {
+				return false
+			}
+			serials = append(serials, serial)
+			return true
+		})
+	}
+	c.Read(func(state *xdsclient.State) {
+		if n := state.Received(sds, "ROOTCA"); n != 1 {
+			t.Errorf("the authorities came %d times", n)
+		}
+	})
+}
+
+// leafIn returns the certificate in a secret.
+func leafIn(t *testing.T, content proto.Message) *x509.Certificate {
+	t.Helper()
+	secret, _ := content.(*tlsv3.Secret)
 	certificate := secret.GetTlsCertificate()
 	if !strings.Contains(string(certificate.GetPrivateKey().GetInlineBytes()), "PRIVATE KEY") {
-		t.Errorf("%s has no key", name)
+		t.Error("the certificate has no key")
 	}
 	block, _ := pem.Decode(certificate.GetCertificateChain().GetInlineBytes())
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return leaf.URIs[0].String()
+	return leaf
 }

@@ -1,16 +1,22 @@
 package envoy_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 // behindSidecar is a service whose endpoint is the sidecar of its workload.
@@ -35,14 +41,15 @@ type mutual struct {
 	server, client   *proxy.Proxy
 }
 
-func newMutual(t *testing.T, delta bool) *mutual {
+// newMutual starts them. Certificates are valid for ttl.
+func newMutual(t *testing.T, delta bool, ttl time.Duration) *mutual {
 	t.Helper()
 	m := &mutual{mesh: newMesh(t), service: freePort(t), inbound: freePort(t)}
 	ca, trusted := newIssuer(t, m.Dir), authority.New(t, "authority")
 	control := newIdentity(t, filepath.Join(m.Dir, "control"), isthmusIdentity)
 	control.issue(trusted)
 	control.replace(trusted)
-	m.Identity = fmt.Sprintf("trustDomain: mesh.example, authority: {dir: %q}", ca.dir)
+	m.Identity = fmt.Sprintf("trustDomain: mesh.example, authority: {dir: %q, ttl: %s}", ca.dir, ttl)
 	m.Envoy = "trustDomain: mesh.example, mtls: {mode: PERMISSIVE}"
 	control.must(os.WriteFile(m.Folder.at("api"), fmt.Appendf(nil, behindSidecar, m.service, m.inbound), 0o600))
 	m.Serve(fmt.Sprintf("certFile: %q, keyFile: %q", control.file("tls.crt"), control.file("tls.key")))
@@ -114,7 +121,7 @@ func (m *mutual) callAlways() (stop func()) {
 // served until the mode is STRICT. The change of the mode fails no call between them.
 func TestSidecarsUseMutualTLS(t *testing.T) {
 	inEachMode(t, func(t *testing.T, delta bool) {
-		m := newMutual(t, delta)
+		m := newMutual(t, delta, 24*time.Hour)
 		await(t, "the service to answer", func() error { return m.call(&http.Transport{DisableKeepAlives: true}) })
 		if m.handshakes() == 0 {
 			t.Error("the call was plaintext")
@@ -141,5 +148,78 @@ func TestSidecarsUseMutualTLS(t *testing.T) {
 		if m.plaintext() == nil {
 			t.Error("a plaintext client is served in mode STRICT")
 		}
+		m.mustHideKeys()
 	})
+}
+
+// mustHideKeys expects no private key in anything that Isthmus says or keeps, but for the
+// folder of its authority.
+func (m *mutual) mustHideKeys() {
+	m.Helper()
+	control := m.Isthmuses[0]
+	said := map[string][]byte{}
+	files, err := filepath.Glob(filepath.Join(m.Dir, "isthmus*"))
+	if err != nil || len(files) == 0 {
+		m.Fatalf("%q: %v", files, err)
+	}
+	for _, root := range files {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			said[path], err = os.ReadFile(path)
+			return err
+		})
+		if err != nil {
+			m.Fatal(err)
+		}
+	}
+	clients, err := control.clients()
+	if err != nil || len(clients) != 2 {
+		m.Fatalf("%d clients: %v", len(clients), err)
+	}
+	for _, c := range clients {
+		path := "/api/v1/clients/" + url.PathEscape(c.ID) + "/resources?content"
+		if said[path] = probe.Get(control.url(path)); !bytes.Contains(said[path], []byte(`"default"`)) {
+			m.Errorf("%s has no certificate: %s", path, said[path])
+		}
+	}
+	for from, text := range said {
+		for _, form := range []string{"PRIVATE KEY", base64.StdEncoding.EncodeToString([]byte("-----BEGIN PRIVATE KEY-----"))[:36]} {
+			if bytes.Contains(text, []byte(form)) {
+				m.Errorf("%s has a private key", from)
+			}
+		}
+	}
+}
+
+// TestRenewedCertificatesFailNoCall has certificates of two minutes, so that each Envoy is sent
+// another one every minute while it is called.
+func TestRenewedCertificatesFailNoCall(t *testing.T) {
+	t.Parallel()
+	m := newMutual(t, true, 2*time.Minute)
+	await(t, "the service to answer", func() error { return m.call(&http.Transport{DisableKeepAlives: true}) })
+	stop := m.callAlways()
+	for _, p := range []*proxy.Proxy{m.server, m.client} {
+		first, err := p.Certificates(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, "another certificate", func() error {
+			now, err := p.Certificates(t.Context())
+			if err == nil && now == first {
+				err = errors.New("it is the same")
+			}
+			return err
+		})
+	}
+	before := m.handshakes()
+	await(t, "a handshake with it", func() error {
+		err := m.call(&http.Transport{DisableKeepAlives: true})
+		if err == nil && m.handshakes() == before {
+			err = errors.New("a connection is used that is open")
+		}
+		return err
+	})
+	stop()
 }

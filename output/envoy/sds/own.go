@@ -10,8 +10,10 @@ import (
 )
 
 // Own returns a secret of an identity: its certificate, under two names, or the authorities that
-// it is to trust. Without a keeper or an identity there is none.
-func Own(keeper *secrets.Keeper, identity, name string) (push.Subject, bool) {
+// it is to trust. Without a keeper or an identity there is none. The keeper has the newest
+// certificates, so subjects differ by the renewal at which they were looked up: otherwise the
+// worlds before and after a renewal would seem equal.
+func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (push.Subject, bool) {
 	if keeper == nil || identity == "" {
 		return nil, false
 	}
@@ -20,7 +22,7 @@ func Own(keeper *secrets.Keeper, identity, name string) (push.Subject, bool) {
 		return authorities{keeper.Bundle()}, true
 	case names.OwnCertificate, identity:
 		leaf := keeper.Leaf(identity)
-		return certificate{name, leaf, keeper.Bundle()}, leaf != nil
+		return certificate{name, leaf, keeper.Bundle(), renewal}, leaf != nil
 	default:
 		return nil, false
 	}
@@ -31,6 +33,7 @@ type certificate struct {
 	name   string
 	leaf   *secrets.Leaf
 	bundle *secrets.Bundle
+	at     uint64 // the renewal
 }
 
 // Slot implements [push.Subject].
