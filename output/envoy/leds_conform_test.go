@@ -62,6 +62,9 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 	settings.Defaults = policy.Policy{} // without outlier detection, so that endpoints have no priorities
 	settings.Networks = nil             // services with endpoints behind gateways are never in collections
 	settings.Edge, settings.DNS, settings.Hosts = policy.Edge{}, nil, nil
+	if spoil != nil || wrap != nil {
+		settings.MTLS = policy.MTLS{} // so that fewer histories are about something else
+	}
 	return pushtest.Addition{
 		Rows: settings.Types(nil),
 		Begin: func() pushtest.World {

@@ -48,7 +48,7 @@ func (p *play) connect(n nature) {
 	}
 	c := p.join(n, "", nil)
 	if n.Secrets {
-		c.Subscribe(xdsclient.SDS, secretNames...)
+		c.Subscribe(lawSecret, secretNames...)
 		for _, typeURL := range []string{lawWhole, lawSilent, lawUnknown} {
 			c.Subscribe(typeURL, "nothing")
 		}

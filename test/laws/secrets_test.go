@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -15,8 +14,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// vault is a second producer beside the one of services. It makes secrets, of a
-// namespace or of all. Nothing is served before its first world is there.
+// vault is a second producer beside the one of services. It makes resources of a type of its
+// own with secrets in them, of a namespace or of all. Nothing is served before its first world
+// is there.
 type vault struct {
 	secrets   secrets
 	producer  *push.Producer // of the process there is
@@ -58,14 +58,9 @@ func (s secret) Slot() any { return s.name }
 func (s secret) Encode() push.Encoded { return encodeSecret(s.name, s.text) }
 
 func encodeSecret(name, text string) push.Encoded {
-	content := &tlsv3.Secret{Name: name}
-	switch text {
-	case "":
-	case "0":
-		content.Type = &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{}}
-	default:
-		key := &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}
-		content.Type = &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKey: key}}
+	content := &corev3.TypedExtensionConfig{Name: name}
+	if text != "" {
+		content.TypedConfig = &anypb.Any{TypeUrl: "type.googleapis.com/google.protobuf.StringValue", Value: []byte(text)}
 	}
 	carried, err := anypb.New(content)
 	body, failed := proto.MarshalOptions{Deterministic: true}.Marshal(carried)
@@ -74,6 +69,9 @@ func encodeSecret(name, text string) push.Encoded {
 	}
 	return push.Encoded{Name: name, Version: push.VersionOf(body), Body: body}
 }
+
+// lawSecret is the type of the vault. Services have none of it.
+const lawSecret = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 
 // Types that nobody makes anything of: one that is answered with an empty set,
 // one that is not, and one that the engine has never seen.
@@ -86,7 +84,7 @@ const (
 // join enters the vault into the engine of a process that does not run yet.
 func (v *vault) join(p *play, engine *push.Engine) {
 	v.producer = engine.Produce([]push.TypeSpec{{
-		Name: xdsclient.SDS, Empty: func(name string) push.Encoded { return encodeSecret(name, "") },
+		Name: lawSecret, Empty: func(name string) push.Encoded { return encodeSecret(name, "") },
 		Debounce: [...]push.Debounce{p.script.Debounce.Endpoints.StateOfTheWorld, p.script.Debounce.Endpoints.Delta},
 	}})
 	engine.Admit(push.TypeSpec{Name: lawWhole, Whole: true}, 2)
@@ -153,7 +151,7 @@ func (p *play) lookAtSecrets() {
 func (v *vault) difference(c *client, s *xdsclient.State) (wrong string) {
 	for _, name := range secretNames {
 		subject, there := v.secrets.Find(c.Namespace, 0, name)
-		r, held := s.Get(xdsclient.SDS, name)
+		r, held := s.Get(lawSecret, name)
 		switch {
 		case there && (!held || !r.IsEncodedAs(subject.Encode().Body)):
 			wrong += fmt.Sprintf("it holds another %s than %v: %v; ", name, subject, r.Content)

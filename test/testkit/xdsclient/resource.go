@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -77,6 +78,8 @@ func newResource(typeURL string, body *anypb.Any) (Resource, error) {
 func nameOf(m proto.Message) string {
 	switch m := m.(type) {
 	case *clusterv3.Cluster:
+		return m.GetName()
+	case *corev3.TypedExtensionConfig:
 		return m.GetName()
 	case *endpointv3.ClusterLoadAssignment:
 		return m.GetClusterName()
