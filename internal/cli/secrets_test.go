@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,5 +102,5 @@ func secretsOf(t *testing.T, path string) (texts []string) {
 	texts = texts[1:] // the first characters of the form are the same in every key
 	coded := base64.RawURLEncoding.EncodeToString(scalar)
 	return append(texts, hex.EncodeToString(scalar), strings.ToUpper(hex.EncodeToString(scalar)), base64.RawStdEncoding.EncodeToString(scalar), coded,
-		parsed.(*ecdsa.PrivateKey).D.String())
+		new(big.Int).SetBytes(scalar).String())
 }

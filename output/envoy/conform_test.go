@@ -32,7 +32,7 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 	pushtest.Run(t, pushtest.Addition{
 		Rows:   conforming.Types(nil),
 		Begin:  func() pushtest.World { return newMirror() },
-		Client: drawPushClient,
+		Client: drawProvenClient,
 		Name:   drawResourceName,
 		Refers: refersIn,
 	})
@@ -60,6 +60,13 @@ var conforming = &Translator{policy.Settings{
 	}},
 }}
 
+// drawProvenClient draws a client that may have proven an account.
+func drawProvenClient(t *rapid.T) push.Client {
+	c := drawPushClient(t)
+	c.Account = rapid.SampledFrom([]string{"", "spiffe://cluster.local/ns/a/sa/web"}).Draw(t, "account")
+	return c
+}
+
 func drawPushClient(t *rapid.T) push.Client {
 	return push.Client{
 		Kind:      rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC, reach.KindGRPCNode}).Draw(t, "kind of client"),
@@ -70,7 +77,6 @@ func drawPushClient(t *rapid.T) push.Client {
 		Network:   rapid.SampledFrom([]string{"", "n"}).Draw(t, "network"),
 		Node:      rapid.SampledFrom([]string{"", "node-1", "node-3"}).Draw(t, "node of client"),
 		Cluster:   rapid.SampledFrom([]string{"", "east", "west", "north"}).Draw(t, "cluster of client"),
-		Account:   rapid.SampledFrom([]string{"", "spiffe://cluster.local/ns/a/sa/web"}).Draw(t, "account"),
 		Proxy: push.Proxy{
 			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),

@@ -62,8 +62,9 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 	settings.Defaults = policy.Policy{} // without outlier detection, so that endpoints have no priorities
 	settings.Networks = nil             // services with endpoints behind gateways are never in collections
 	settings.Edge, settings.DNS, settings.Hosts = policy.Edge{}, nil, nil
+	draw := drawProvenClient
 	if spoil != nil || wrap != nil {
-		settings.MTLS = policy.MTLS{} // so that fewer histories are about something else
+		draw, settings.MTLS = drawPushClient, policy.MTLS{} // so that no history is about something else
 	}
 	return pushtest.Addition{
 		Rows: settings.Types(nil),
@@ -81,7 +82,7 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 			return &spreadMirror{m, wrap}
 		},
 		Client: func(t *rapid.T) push.Client {
-			c := drawPushClient(t)
+			c := draw(t)
 			c.Kind = cmp.Or(rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindEnvoy, ""}).Draw(t, "Envoy"), c.Kind)
 			c.Increments = rapid.IntRange(0, 3).Draw(t, "increments") > 0
 			return c

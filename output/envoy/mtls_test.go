@@ -73,10 +73,9 @@ func (a arrival) outcome(l *listenerv3.Listener, port uint32) string {
 	if c == nil {
 		return "rejected"
 	}
-	for _, to := range reachedThrough(&listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{c}}, "type.googleapis.com/envoy.config.cluster.v3.Cluster") {
-		if to == names.BlackHole {
-			return "rejected"
-		}
+	clusters := reachedThrough(&listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{c}}, "type.googleapis.com/envoy.config.cluster.v3.Cluster")
+	if slices.Contains(clusters, names.BlackHole) {
+		return "rejected"
 	}
 	if c.GetTransportSocket() == nil {
 		return "as it is"
@@ -283,8 +282,8 @@ func TestWorkloadsDemandACertificateOfTheTrustDomain(t *testing.T) {
 		for _, n := range validation.GetDefaultValidationContext().GetMatchTypedSubjectAltNames() {
 			accepted = append(accepted, n.GetSanType().String()+" "+n.GetMatcher().GetPrefix())
 		}
-		got := append(accepted, validation.GetValidationContextSdsSecretConfig().GetName(), tls.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs()[0].GetName())
-		if diff := gocmp.Diff([]string{"URI spiffe://cluster.local/", "ROOTCA", "default"}, got); diff != "" || !tls.GetRequireClientCertificate().GetValue() {
+		accepted = append(accepted, validation.GetValidationContextSdsSecretConfig().GetName(), tls.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs()[0].GetName())
+		if diff := gocmp.Diff([]string{"URI spiffe://cluster.local/", "ROOTCA", "default"}, accepted); diff != "" || !tls.GetRequireClientCertificate().GetValue() {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}

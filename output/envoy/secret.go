@@ -138,11 +138,5 @@ func Renewed(w push.World, identities []string) push.Update {
 	}
 	after := *before
 	after.renewals++
-	u := push.Update{World: &after}
-	for _, identity := range identities {
-		for _, name := range []string{names.OwnCertificate, identity} {
-			u.Changed = append(u.Changed, push.Changed{Row: SecretType, Name: name, Audience: []string{identity}})
-		}
-	}
-	return u
+	return push.Update{World: &after, Changed: sds.Renewed(SecretType, identities)}
 }

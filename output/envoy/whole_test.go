@@ -34,7 +34,7 @@ func TestAnEnvoyTakesAllThatItIsGiven(t *testing.T) {
 		builder := catalog.NewBuilderIn(ruled)
 		builder.Apply(1, rapid.SliceOfN(rapid.Custom(draw), 1, 12).Draw(t, "events"))
 		w := settings.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
-		c := drawPushClient(t)
+		c := drawProvenClient(t)
 		c.Kind = reach.KindEnvoy
 		c.Proxy.Role = rapid.SampledFrom([]string{"sidecar", "sidecar", "router"}).Draw(t, "role of the Envoy")
 		c.Proxy.Unprivileged = rapid.Bool().Draw(t, "unprivileged")

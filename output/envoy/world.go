@@ -123,9 +123,7 @@ func (t *Translator) Begin(keeper *secrets.Keeper) func(now *catalog.Snapshot, c
 }
 
 // Renewed is [Renewed].
-func (t *Translator) Renewed(w push.World, identities []string) push.Update {
-	return Renewed(w, identities)
-}
+func (t *Translator) Renewed(w push.World, ids []string) push.Update { return Renewed(w, ids) }
 
 // NotOffered returns a function that lists which services clients of a kind do not get, as
 // [NotOffered] does, and how many endpoints only clients of the same network get.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -27,15 +28,13 @@ func TestTheNarrowestModeCounts(t *testing.T) {
 		if got := mesh.In(test.namespace).Of(test.port); got != test.want {
 			t.Errorf("%s, port %d: %d, want %d", test.namespace, test.port, got, test.want)
 		}
-		if mesh.In(test.namespace) != mesh.In(test.namespace) {
+		if once, again := mesh.In(test.namespace), mesh.In(test.namespace); once != again {
 			t.Errorf("the modes of %s are others each time", test.namespace)
 		}
 	}
 	exceptions := map[uint32]Mutual{}
 	for _, namespace := range []string{"shop", "new"} {
-		for port, mode := range mesh.In(namespace).Exceptions() {
-			exceptions[port] = mode
-		}
+		maps.Insert(exceptions, mesh.In(namespace).Exceptions())
 	}
 	if mode, named := exceptions[8080]; len(exceptions) != 1 || !named || mode != Plaintext {
 		t.Errorf("the exceptions are %v", exceptions)

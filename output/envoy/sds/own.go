@@ -28,6 +28,17 @@ func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (push.Su
 	}
 }
 
+// Renewed lists the changes when identities have new certificates. The audience of one is the
+// identity.
+func Renewed(row push.Row, identities []string) (list []push.Changed) {
+	for _, identity := range identities {
+		for _, name := range []string{names.OwnCertificate, identity} {
+			list = append(list, push.Changed{Row: row, Name: name, Audience: []string{identity}})
+		}
+	}
+	return list
+}
+
 // certificate is the certificate of an identity with its key.
 type certificate struct {
 	name   string
