@@ -22,6 +22,20 @@ type counter struct {
 	mu     sync.Mutex
 	issued map[string]int
 	fails  bool
+	noted  []string // identities that a keeper reported as changed
+}
+
+func (c *counter) note(identities []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noted = append(c.noted, identities...)
+}
+
+// changed returns the identities that were reported, in order of names.
+func (c *counter) changed() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(slices.Values(c.noted))
 }
 
 func (c *counter) Issue(identity string, w secrets.Window) (*secrets.Leaf, error) {
@@ -40,6 +54,13 @@ func (c *counter) Length() time.Duration { return length }
 
 func (c *counter) Bundle() *secrets.Bundle { return &secrets.Bundle{} }
 
+// made returns how many leaves of an identity were made.
+func (c *counter) made(identity string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.issued[identity]
+}
+
 func (c *counter) stop(fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,21 +68,21 @@ func (c *counter) stop(fails bool) {
 }
 
 // running runs a keeper in the bubble of a test, and notes what it reports as changed.
-func running(t *testing.T) (k *secrets.Keeper, by *counter, changed *[]string) {
+func running(t *testing.T) (k *secrets.Keeper, by *counter) {
 	t.Helper()
-	by, changed = &counter{issued: map[string]int{}}, new([]string)
+	by = &counter{issued: map[string]int{}}
 	k = secrets.NewKeeper(by, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		k.Run(ctx, func(identities []string) { *changed = append(*changed, identities...) })
+		k.Run(ctx, by.note)
 	}()
 	t.Cleanup(func() {
 		cancel()
 		<-ended
 	})
-	return k, by, changed
+	return k, by
 }
 
 const (
@@ -75,7 +96,7 @@ const (
 // before it expires.
 func TestLeafIsMadeOnceForEachWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, by, changed := running(t)
+		k, by := running(t)
 		release := k.Hold(cart)
 		first := k.Leaf(cart)
 		for range 100 {
@@ -83,21 +104,21 @@ func TestLeafIsMadeOnceForEachWindow(t *testing.T) {
 		}
 		release()
 		release = k.Hold(cart)
-		if k.Leaf(cart) != first || by.issued[cart] != 1 || first.Window != secrets.WindowOf(cart, length, time.Now()) {
-			t.Fatalf("%d were made", by.issued[cart])
+		if k.Leaf(cart) != first || by.made(cart) != 1 || first.Window != secrets.WindowOf(cart, length, time.Now()) {
+			t.Fatalf("%d were made", by.made(cart))
 		}
 		for day := range 4 {
 			before := k.Leaf(cart)
 			time.Sleep(time.Until(before.Window.Until))
 			synctest.Wait()
-			if now := k.Leaf(cart); now == before || by.issued[cart] != day+2 || len(*changed) != day+1 || time.Until(before.Window.NotAfter()) != length {
-				t.Fatalf("%d were made, and reported are %v; the one before is valid for %s more", by.issued[cart], *changed, time.Until(before.Window.NotAfter()))
+			if now := k.Leaf(cart); now == before || by.made(cart) != day+2 || len(by.changed()) != day+1 || time.Until(before.Window.NotAfter()) != length {
+				t.Fatalf("%d were made, and reported are %v; the one before is valid for %s more", by.made(cart), by.changed(), time.Until(before.Window.NotAfter()))
 			}
 		}
 		release()
 		time.Sleep(length)
 		synctest.Wait()
-		if k.Leaf(cart) != nil || by.issued[cart] != 5 {
+		if k.Leaf(cart) != nil || by.made(cart) != 5 {
 			t.Error("a leaf without users is kept")
 		}
 	})
@@ -106,7 +127,7 @@ func TestLeafIsMadeOnceForEachWindow(t *testing.T) {
 // While the issuer fails the leaf before stays, and the next one comes when it is back.
 func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, by, changed := running(t)
+		k, by := running(t)
 		defer k.Hold(cart)()
 		before := k.Leaf(cart)
 		by.stop(true)
@@ -114,14 +135,14 @@ func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
 		defer k.Hold(elsewhere)()
 		time.Sleep(length + time.Minute)
 		synctest.Wait()
-		if k.Leaf(cart) != before || k.Leaf(bank) != nil || len(*changed) > 0 {
-			t.Fatalf("reported as changed: %v", *changed)
+		if k.Leaf(cart) != before || k.Leaf(bank) != nil || len(by.changed()) > 0 {
+			t.Fatalf("reported as changed: %v", by.changed())
 		}
 		by.stop(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if slices.Sort(*changed); !slices.Equal(*changed, []string{bank, cart}) || k.Leaf(cart) == before || k.Leaf(bank) == nil || k.Leaf(elsewhere) != nil {
-			t.Errorf("reported as changed: %v", *changed)
+		if !slices.Equal(by.changed(), []string{bank, cart}) || k.Leaf(cart) == before || k.Leaf(bank) == nil || k.Leaf(elsewhere) != nil {
+			t.Errorf("reported as changed: %v", by.changed())
 		}
 	})
 }
