@@ -49,7 +49,7 @@ type Issuer struct {
 	TokenFile string `json:"tokenFile"`
 	// TrustDomain is that of its identities; that of Config if empty.
 	TrustDomain string `json:"trustDomain"`
-	// Namespaces are those it may vouch for; any if empty.
+	// Namespaces are the namespaces it may vouch for; any if empty.
 	Namespaces []string `json:"namespaces"`
 	// Claims name the claims of its tokens with the identity.
 	Claims Claims `json:"claims"`

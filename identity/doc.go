@@ -1,7 +1,7 @@
 // Package identity decides who a client is: its trust domain, namespace and account.
 //
 // A client proves its identity by a certificate with a SPIFFE URI, by a bearer token (JWT) of
-// a configured issuer, or by both, which then agree. What counts as evidence is a table of
+// a configured issuer, or by both, which then agree. The kinds of evidence are a table of
 // proofs: each proof is a file and a row of it. Nothing that a client declares about itself
 // is a proof, and no proof is a proof of an address. A claim of a token can only narrow.
 //

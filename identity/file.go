@@ -35,7 +35,7 @@ type watched[T any] struct {
 	now      atomic.Pointer[content[T]]
 }
 
-// content is what a file contained at a moment. It is never changed.
+// content is the content of a file at a moment. It is never changed.
 type content[T any] struct {
 	value T         // the last valid content
 	valid time.Time // when the file was last found readable and valid; zero: never

@@ -21,7 +21,7 @@ func parseID(text string) (workload, error) {
 	return workload{id.TrustDomain().Name(), namespace, account}, err
 }
 
-// makeID makes the identity of a workload. Its names are those that Kubernetes accepts.
+// makeID makes the identity of a workload. Its names are names that Kubernetes accepts.
 func (w workload) makeID() (spiffeid.ID, error) {
 	if !spiffe.IsNamespace(w.namespace) {
 		return spiffeid.ID{}, fmt.Errorf("the namespace %s is not %s", clip(w.namespace), spiffe.NamespaceForm)

@@ -73,7 +73,7 @@ func (r *remoteKeys) known(id string) (one key, ended <-chan struct{}, err error
 	}
 	if r.ended == nil && time.Since(r.began) >= keysPause {
 		r.ended = make(chan struct{})
-		r.asked <- struct{}{} // it has room: nobody asked since the last request
+		r.asked <- struct{}{} // it has room: no stream asked since the last request
 	}
 	return one, r.ended, err
 }

@@ -27,7 +27,7 @@ type Proof struct {
 	Token   string // the claim jti of the token; may be empty
 }
 
-// Evidence is what a stream brings to prove an identity.
+// Evidence is the proofs of identity that a stream brings.
 type Evidence struct {
 	Certificate   *x509.Certificate // the verified client certificate; nil without one
 	Authorization []string          // the values of that header

@@ -7,15 +7,19 @@ import (
 	"time"
 )
 
-// retry is the wait after an issuer has failed.
-const retry = 10 * time.Second
+const (
+	retry = 10 * time.Second // the wait after an issuer has failed
+	// longest bounds a wait. Windows are of the wall clock, which a suspended or corrected
+	// machine moves without the timer.
+	longest = time.Minute
+)
 
 // Keeper has the newest leaf of each identity with a connected client.
 type Keeper struct {
 	issuer Issuer
 	log    *slog.Logger
 	leaves sync.Map      // *Leaf by identity; read without a lock
-	wake   chan struct{} // something may be due earlier than what is waited for
+	wake   chan struct{} // something may be due earlier than the end of the wait
 
 	mu   sync.Mutex
 	uses map[string]*use // by identity
@@ -68,7 +72,7 @@ func (k *Keeper) Hold(identity string) (release func()) {
 	})
 }
 
-// rouse lets Run look again at what is due.
+// rouse lets Run look again for leaves that are due.
 func (k *Keeper) rouse() {
 	select {
 	case k.wake <- struct{}{}:
@@ -90,7 +94,7 @@ func (k *Keeper) issue(identity string, u *use, now time.Time) bool {
 	return true
 }
 
-// Run makes leaves anew until ctx ends, and calls changed with the identities of those that
+// Run makes leaves anew until ctx ends, and calls changed with the identities of leaves that
 // were made after Hold had returned without them, or in a later window.
 func (k *Keeper) Run(ctx context.Context, changed func(identities []string)) {
 	timer := time.NewTimer(0)
@@ -110,12 +114,12 @@ func (k *Keeper) Run(ctx context.Context, changed func(identities []string)) {
 	}
 }
 
-// renew makes the leaves that are due, forgets those that nobody uses, and returns the wait
+// renew makes the leaves that are due, forgets leaves without users, and returns the wait
 // for the next.
 func (k *Keeper) renew(now time.Time) (renewed []string, next time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	next = k.issuer.Length()
+	next = longest
 	for identity, u := range k.uses {
 		switch {
 		case u.due.After(now):

@@ -67,7 +67,7 @@ func (c *counter) stop(fails bool) {
 	c.fails = fails
 }
 
-// running runs a keeper in the bubble of a test, and notes what it reports as changed.
+// running runs a keeper in the bubble of a test, and notes the identities that it reports.
 func running(t *testing.T) (k *secrets.Keeper, by *counter) {
 	t.Helper()
 	by = &counter{issued: map[string]int{}}
@@ -147,7 +147,7 @@ func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
 	})
 }
 
-// Windows of an identity follow each other without a gap, and contain their time. Those of
+// Windows of an identity follow each other without a gap, and contain their time. Windows of
 // different identities do not begin together.
 func TestWindowsFollowEachOther(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -9,7 +9,7 @@ import (
 // Leaf is the certificate of an identity, with its key.
 type Leaf struct {
 	Identity string // spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT
-	// Chain is the certificate and those between it and the root, and Key is its key, both in
+	// Chain is the certificate and the certificates between it and the root, and Key is its key, both in
 	// PEM form. No text and no error contains the key.
 	Chain, Key []byte
 	// Generation names the authority's key that has signed the certificate.

@@ -68,7 +68,7 @@ func rejection(shown identity.Evidence) codes.Code {
 	return codes.PermissionDenied
 }
 
-// acceptable returns why a listener does not serve what a stream proves, or that it proves
+// acceptable returns why a listener does not serve a proven identity, or that a stream proves
 // nothing.
 func (s *Server) acceptable(proof identity.Proof, secure bool) error {
 	domains := s.options.TrustDomains

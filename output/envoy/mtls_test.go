@@ -49,7 +49,7 @@ func provenAt(addresses ...string) push.Client {
 	return c
 }
 
-// arrival is what a caller of a workload sends first, as an Envoy's inspectors find it.
+// arrival is the first bytes of a caller of a workload, as an Envoy's inspectors find it.
 type arrival struct {
 	transport string
 	offers    []string
@@ -66,7 +66,7 @@ var arrivals = map[string]arrival{
 	"connection by Istio": {"tls", []string{"istio-peer-exchange", "istio"}},
 }
 
-// outcome is what becomes of a connection: it ends, or goes to the workload, or does so after
+// outcome is the outcome of a connection: it ends, or goes to the workload, or does so after
 // mutual TLS.
 func (a arrival) outcome(l *listenerv3.Listener, port uint32) string {
 	c := chosenChain(l, port, a)

@@ -151,7 +151,7 @@ func (o *opened) Run(ctx context.Context) error {
 func (o *opened) renewed(identities []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.last.World == nil { // nothing is published yet, so nobody was sent the one before
+	if o.last.World == nil { // nothing is published yet, so no client was sent the one before
 		return
 	}
 	u := o.envoy.Renewed(o.last.World, identities)

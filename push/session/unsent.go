@@ -33,7 +33,7 @@ func (d *draft) alter(name string, p Pending) (anew bool) {
 	return true
 }
 
-// takeBack undoes what the full set in the making does to a name, if the client already has
+// takeBack undoes the change of a name by the full set in the making, if the client already has
 // the resource. Nil means that the name does not exist.
 func (d *draft) takeBack(name string, res *world.Resource, p Pending) bool {
 	was, altered := d.open.before[name]
