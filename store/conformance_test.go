@@ -9,8 +9,8 @@ import (
 
 var _ storetest.Store = (*store.Memory)(nil)
 
+// It is not parallel: a rule is about memory, see storetest.Run.
 func TestMemoryKeepsTheRules(t *testing.T) {
-	t.Parallel()
 	storetest.Run(t, func(*testing.T) storetest.Store {
 		return store.NewMemory(store.Config{History: storetest.History, HistoryBytes: storetest.HistoryBytes})
 	})

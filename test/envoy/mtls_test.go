@@ -174,16 +174,19 @@ func (m *mutual) mustHideKeys() {
 			m.Fatal(err)
 		}
 	}
-	clients, err := control.clients()
-	if err != nil || len(clients) != 2 {
-		m.Fatalf("%d clients: %v", len(clients), err)
-	}
-	for _, c := range clients {
-		path := "/api/v1/clients/" + url.PathEscape(c.ID) + "/resources?content"
-		if said[path] = probe.Get(control.url(path)); !bytes.Contains(said[path], []byte(`"default"`)) {
-			m.Errorf("%s has no certificate: %s", path, said[path])
+	await(m, "both Envoys to have certificates", func() error { // after a restart each connects when it next tries
+		clients, err := control.clients()
+		if err != nil || len(clients) != 2 {
+			return errors.Join(err, fmt.Errorf("%d clients", len(clients)))
 		}
-	}
+		for _, c := range clients {
+			path := "/api/v1/clients/" + url.PathEscape(c.ID) + "/resources?content"
+			if said[path] = probe.Get(control.url(path)); !bytes.Contains(said[path], []byte(`"default"`)) {
+				return fmt.Errorf("%s has no certificate: %s", path, said[path])
+			}
+		}
+		return nil
+	})
 	for from, text := range said {
 		for _, form := range []string{"PRIVATE KEY", base64.StdEncoding.EncodeToString([]byte("-----BEGIN PRIVATE KEY-----"))[:36]} {
 			if bytes.Contains(text, []byte(form)) {

@@ -79,10 +79,19 @@ func (w watched) isDrop(lost int) bool {
 	return lost > 0 && w.hold.Share < 1 && lost >= w.hold.Min && float64(lost) >= w.hold.Share*float64(w.endpoints())
 }
 
+// listedSince reports whether a source was listed at some time or later. Its readers may be
+// about to list it again.
+func (p *play) listedSince(source string, since time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.mirrors[source]
+	return m != nil && !m.at.Before(since)
+}
+
 // mustHaveAll makes sure that every endpoint of a source is stored, if the source was listed
 // since some time.
 func (p *play) mustHaveAll(w watched, since time.Time, why string) {
-	if p.mirrors[w.name] == nil || p.mirrors[w.name].at.Before(since) {
+	if !p.listedSince(w.name, since) {
 		return
 	}
 	stored := map[model.Ref]bool{}
@@ -222,8 +231,7 @@ func (p *play) rollout(s step) {
 	}
 	p.settle()
 	for _, w := range list {
-		m := p.mirrors[w.name]
-		if batch == len(was) || w.isDrop(batch) || m == nil || m.at.Before(last) {
+		if batch == len(was) || w.isDrop(batch) || !p.listedSince(w.name, last) {
 			continue
 		}
 		for r := range p.stored.List(model.Filter{Kind: model.KindHold, Source: w.name}) {
