@@ -37,14 +37,19 @@ func (a *Authority) Issuer(ttl time.Duration) *Issuer {
 // Issues implements [secrets.Issuer].
 func (i *Issuer) Issues(identity string) bool { return strings.HasPrefix(identity, i.prefix) }
 
-// Length implements [secrets.Issuer].
-func (i *Issuer) Length() time.Duration { return i.ttl / 2 }
+// Current implements [secrets.Issuer].
+func (i *Issuer) Current(*secrets.Leaf) bool { return true }
+
+// Changed implements [secrets.Issuer].
+func (i *Issuer) Changed() <-chan struct{} { return nil }
 
 // Bundle implements [secrets.Issuer].
 func (i *Issuer) Bundle() *secrets.Bundle { return i.bundle }
 
-// Issue implements [secrets.Issuer]. The key is new.
-func (i *Issuer) Issue(identity string, w secrets.Window) (*secrets.Leaf, error) {
+// Issue implements [secrets.Issuer]. The key is new. A leaf is the newest one for half of its
+// validity.
+func (i *Issuer) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
+	w := secrets.WindowOf(identity, i.ttl/2, now)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err

@@ -82,35 +82,55 @@ func (k *Keeper) rouse() {
 
 // issue makes the leaf of the window of a time, and reports whether there is one.
 func (k *Keeper) issue(identity string, u *use, now time.Time) bool {
-	w := WindowOf(identity, k.issuer.Length(), now)
-	leaf, err := k.issuer.Issue(identity, w)
+	leaf, err := k.issuer.Issue(identity, now)
 	if err != nil {
 		k.log.Error("no certificate can be made; the one before stays in use, and it is tried again", "identity", identity, "err", err)
 		u.due = now.Add(retry)
 		return false
 	}
-	u.due = w.Until
+	u.due = leaf.Window.Until
 	k.leaves.Store(identity, leaf)
 	return true
 }
 
-// Run makes leaves anew until ctx ends, and calls changed with the identities of leaves that
-// were made after Hold had returned without them, or in a later window.
-func (k *Keeper) Run(ctx context.Context, changed func(identities []string)) {
+// Renewal is what became another: the leaves of identities, and the bundle.
+type Renewal struct {
+	Identities []string
+	Bundle     bool
+}
+
+// Run makes leaves anew until ctx ends. It calls changed for leaves that were made after Hold had
+// returned without them, for leaves that follow others, and when the bundle is another.
+func (k *Keeper) Run(ctx context.Context, changed func(Renewal)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for bundle := k.Bundle(); ; {
+		next := k.issuer.Changed() // before it is asked, so that no change is missed
+		renewed, wait := k.renew(time.Now())
+		r := Renewal{renewed, bundle != k.Bundle()}
+		if bundle = k.Bundle(); r.Bundle || len(renewed) > 0 {
+			changed(r)
+		}
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return
 		case <-k.wake:
+		case <-next:
+			k.outdate(time.Now())
 		case <-timer.C:
 		}
-		renewed, next := k.renew(time.Now())
-		if len(renewed) > 0 {
-			changed(renewed)
+	}
+}
+
+// outdate makes leaves due that may not stay.
+func (k *Keeper) outdate(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for identity, u := range k.uses {
+		if leaf := k.Leaf(identity); leaf == nil || !k.issuer.Current(leaf) {
+			u.due = now
 		}
-		timer.Reset(next)
 	}
 }
 

@@ -23,12 +23,27 @@ type counter struct {
 	issued map[string]int
 	fails  bool
 	noted  []string // identities that a keeper reported as changed
+	turns  int      // changes of the bundle that it reported
+	stale  *secrets.Leaf
+	bundle *secrets.Bundle
+	next   chan struct{}
 }
 
-func (c *counter) note(identities []string) {
+func (c *counter) note(r secrets.Renewal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.noted = append(c.noted, identities...)
+	if c.noted = append(c.noted, r.Identities...); r.Bundle {
+		c.turns++
+	}
+}
+
+// turn makes a leaf outdated, and the bundle another.
+func (c *counter) turn(stale *secrets.Leaf) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale, c.bundle = stale, &secrets.Bundle{Authorities: []byte("another")}
+	close(c.next)
+	c.next = make(chan struct{})
 }
 
 // changed returns the identities that were reported, in order of names.
@@ -38,21 +53,35 @@ func (c *counter) changed() []string {
 	return slices.Sorted(slices.Values(c.noted))
 }
 
-func (c *counter) Issue(identity string, w secrets.Window) (*secrets.Leaf, error) {
+func (c *counter) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fails {
 		return nil, errors.New("the authority is away")
 	}
 	c.issued[identity]++
-	return &secrets.Leaf{Identity: identity, Key: []byte("PRIVATE"), Window: w}, nil
+	return &secrets.Leaf{Identity: identity, Key: []byte("PRIVATE"), Window: secrets.WindowOf(identity, length, now)}, nil
 }
 
 func (c *counter) Issues(identity string) bool { return identity != elsewhere }
 
-func (c *counter) Length() time.Duration { return length }
+func (c *counter) Current(leaf *secrets.Leaf) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return leaf != c.stale
+}
 
-func (c *counter) Bundle() *secrets.Bundle { return &secrets.Bundle{} }
+func (c *counter) Bundle() *secrets.Bundle {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bundle
+}
+
+func (c *counter) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next
+}
 
 // made returns how many leaves of an identity were made.
 func (c *counter) made(identity string) int {
@@ -70,7 +99,7 @@ func (c *counter) stop(fails bool) {
 // running runs a keeper in the bubble of a test, and notes the identities that it reports.
 func running(t *testing.T) (k *secrets.Keeper, by *counter) {
 	t.Helper()
-	by = &counter{issued: map[string]int{}}
+	by = &counter{issued: map[string]int{}, bundle: &secrets.Bundle{}, next: make(chan struct{})}
 	k = secrets.NewKeeper(by, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -143,6 +172,28 @@ func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
 		synctest.Wait()
 		if !slices.Equal(by.changed(), []string{bank, cart}) || k.Leaf(cart) == before || k.Leaf(bank) == nil || k.Leaf(elsewhere) != nil {
 			t.Errorf("reported as changed: %v", by.changed())
+		}
+	})
+}
+
+// When the issuer says so, the bundle is reported, and leaves that may not stay are made anew at
+// once. Others wait for the ends of their windows.
+func TestOutdatedLeafIsMadeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, by := running(t)
+		defer k.Hold(cart)()
+		defer k.Hold(bank)()
+		synctest.Wait()
+		ofCart, ofBank := k.Leaf(cart), k.Leaf(bank)
+		by.turn(ofCart)
+		synctest.Wait()
+		if k.Leaf(cart) == ofCart || k.Leaf(bank) != ofBank || !slices.Equal(by.changed(), []string{cart}) || by.turns != 1 {
+			t.Fatalf("reported as changed: %v, and %d bundles", by.changed(), by.turns)
+		}
+		by.turn(nil)
+		synctest.Wait()
+		if k.Leaf(bank) != ofBank || len(by.changed()) != 1 || by.turns != 2 {
+			t.Errorf("reported as changed: %v, and %d bundles", by.changed(), by.turns)
 		}
 	})
 }

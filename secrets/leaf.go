@@ -32,13 +32,16 @@ type Bundle struct {
 type Issuer interface {
 	// Issues reports whether an identity is one of its trust domain.
 	Issues(identity string) bool
-	// Issue makes a leaf that is valid in a window, and for as long again.
-	Issue(identity string, w Window) (*Leaf, error)
-	// Length is how long a leaf is the newest one of its identity. It is valid for twice as long.
-	Length() time.Duration
+	// Issue returns the leaf of an identity at a time, which is in the leaf's window. It is asked
+	// again when the window ends.
+	Issue(identity string, now time.Time) (*Leaf, error)
+	// Current reports whether a leaf may stay until its window ends.
+	Current(leaf *Leaf) bool
 	// Bundle returns the authorities that clients are to trust, the same pointer while they
 	// stay the same.
 	Bundle() *Bundle
+	// Changed returns a channel that is closed when Current or Bundle next return something else.
+	Changed() <-chan struct{}
 }
 
 // Window is the time in which a leaf is the newest one of its identity.

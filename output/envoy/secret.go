@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/sds"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
 // securedServices are the services with clusters that name secrets, by secret. They are
@@ -130,13 +131,13 @@ func secretAudience(c push.Client) []string {
 	return []string{c.Namespace, c.Account}
 }
 
-// Renewed returns the step from a world to one in which identities have new certificates.
-func Renewed(w push.World, identities []string) push.Update {
+// Renewed returns the step from a world to one after a renewal of certificates.
+func Renewed(w push.World, r secrets.Renewal) push.Update {
 	before, ok := w.(*World)
 	if !ok {
 		return push.Update{World: w}
 	}
 	after := *before
 	after.renewals++
-	return push.Update{World: &after, Changed: sds.Renewed(SecretType, identities)}
+	return push.Update{World: &after, Changed: sds.Renewed(SecretType, r)}
 }

@@ -123,7 +123,7 @@ func (t *Translator) Begin(keeper *secrets.Keeper) func(now *catalog.Snapshot, c
 }
 
 // Renewed is [Renewed].
-func (t *Translator) Renewed(w push.World, ids []string) push.Update { return Renewed(w, ids) }
+func (t *Translator) Renewed(w push.World, r secrets.Renewal) push.Update { return Renewed(w, r) }
 
 // NotOffered returns a function that lists which services clients of a kind do not get, as
 // [NotOffered] does, and how many endpoints only clients of the same network get.

@@ -147,14 +147,14 @@ func (o *opened) Run(ctx context.Context) error {
 	return parts.Wait()
 }
 
-// renewed publishes that identities have new certificates.
-func (o *opened) renewed(identities []string) {
+// renewed publishes a renewal of certificates.
+func (o *opened) renewed(r secrets.Renewal) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.last.World == nil { // nothing is published yet, so no client was sent the one before
 		return
 	}
-	u := o.envoy.Renewed(o.last.World, identities)
+	u := o.envoy.Renewed(o.last.World, r)
 	u.Remembers, u.Waited = o.last.Remembers, o.last.Waited
 	o.last.World = u.World
 	o.services.Publish(u)

@@ -226,12 +226,10 @@ func identityIn(t *testing.T, c *xdsclient.Client, name string) string {
 // quick is an issuer with windows of a second.
 type quick struct{ *authority.Issuer }
 
-func (quick) Length() time.Duration { return time.Second }
-
-func (q quick) Issue(identity string, w secrets.Window) (*secrets.Leaf, error) {
-	leaf, err := q.Issuer.Issue(identity, secrets.Window{From: w.From, Until: w.From.Add(time.Hour)})
+func (q quick) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
+	leaf, err := q.Issuer.Issue(identity, now)
 	if err == nil {
-		leaf.Window = w
+		leaf.Window = secrets.WindowOf(identity, time.Second, now)
 	}
 	return leaf, err
 }

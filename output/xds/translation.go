@@ -43,8 +43,8 @@ type Settings interface {
 	// Begin returns the function that makes the step to a snapshot of the catalog, for one
 	// output. The keeper has the certificates of clients; nil serves none.
 	Begin(keeper *secrets.Keeper) func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
-	// Renewed returns the step from a world to one in which identities have new certificates.
-	Renewed(w push.World, identities []string) push.Update
+	// Renewed returns the step from a world to one after a renewal of certificates.
+	Renewed(w push.World, r secrets.Renewal) push.Update
 	// Conflicts is as in [output.Clients].
 	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// LoopbackConflicts returns further conflicts, at sidecars with INTERCEPTION_MODE NONE.

@@ -19,19 +19,21 @@ func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (push.Su
 	}
 	switch name {
 	case names.Authorities:
-		return authorities{keeper.Bundle()}, true
+		return authorities{keeper.Bundle(), renewal}, true
 	case names.OwnCertificate, identity:
 		leaf := keeper.Leaf(identity)
-		return certificate{name, leaf, keeper.Bundle(), renewal}, leaf != nil
+		return certificate{name, leaf, renewal}, leaf != nil
 	default:
 		return nil, false
 	}
 }
 
-// Renewed lists the changes when identities have new certificates. The audience of one is the
-// identity.
-func Renewed(row push.Row, identities []string) (list []push.Changed) {
-	for _, identity := range identities {
+// Renewed lists the changes of a renewal. The audience of a certificate is its identity.
+func Renewed(row push.Row, r secrets.Renewal) (list []push.Changed) {
+	if r.Bundle {
+		list = append(list, push.Changed{Row: row, Name: names.Authorities})
+	}
+	for _, identity := range r.Identities {
 		for _, name := range []string{names.OwnCertificate, identity} {
 			list = append(list, push.Changed{Row: row, Name: name, Audience: []string{identity}})
 		}
@@ -41,10 +43,9 @@ func Renewed(row push.Row, identities []string) (list []push.Changed) {
 
 // certificate is the certificate of an identity with its key.
 type certificate struct {
-	name   string
-	leaf   *secrets.Leaf
-	bundle *secrets.Bundle
-	at     uint64 // the renewal
+	name string
+	leaf *secrets.Leaf
+	at   uint64 // the renewal
 }
 
 // Slot implements [push.Subject].
@@ -62,12 +63,15 @@ func (s certificate) Encode() push.Encoded {
 	}
 	return push.Encoded{
 		Name: s.name, Body: body(s.leaf.Key), Shown: body(nil),
-		Version: push.VersionOf([]byte(s.name), []byte(s.leaf.Identity), s.bundle.Authorities, []byte(s.leaf.Generation), []byte(window)),
+		Version: push.VersionOf([]byte(s.name), []byte(s.leaf.Identity), []byte(s.leaf.Generation), []byte(window)),
 	}
 }
 
 // authorities are the authorities that clients of all identities are to trust.
-type authorities struct{ bundle *secrets.Bundle }
+type authorities struct {
+	bundle *secrets.Bundle
+	at     uint64 // the renewal
+}
 
 // Slot implements [push.Subject].
 func (s authorities) Slot() any { return authorities{} }
