@@ -241,3 +241,26 @@ func (s *State) Holds(name string, m world.Member) bool {
 	h := s.holding(name)
 	return h != nil && h.is(m)
 }
+
+// unalter records that the full set in the making leaves a name as the client has it. A set
+// that changes no name is not sent, unless the client asked for it.
+func (s *State) unalter(name string) {
+	if _, altered := s.open.before[name]; !altered {
+		return
+	}
+	delete(s.open.before, name)
+	delete(s.open.brings, name)
+	if len(s.open.before) > 0 || s.open.asked || s.answer {
+		return
+	}
+	s.open.behind.rouse(s.roused)
+	s.open, s.record.withheld = opening{}, withheld{}
+}
+
+// firm has the full set in the making sent even if it equals the last one, after a NACK that
+// puts that one in question.
+func (o *opening) firm() {
+	if len(o.before) > 0 {
+		o.asked, o.before = true, nil
+	}
+}
