@@ -65,6 +65,7 @@ func unsend(s *State) {
 	for _, name := range unsent {
 		if s.record.sentAt.IsZero() {
 			s.release(name)
+			s.want(name, Pending{})
 		} else {
 			s.unsettle(s.holding(name)) // the client may have an earlier version
 		}

@@ -181,3 +181,29 @@ func TestNothingWaitsForASetThatIsNotSent(t *testing.T) {
 	g.step(w("1"), nil, "a=1")
 	g.step(w("1"), nil)
 }
+
+// A first set that is too large for a message comes in increments, with all that the client
+// names, or with everything.
+func TestFirstSetThatIsTooLargeComesInIncrements(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*Request{
+		"names":    {Subscribe: []string{"a", "b", "c", "d"}, Either: true},
+		"wildcard": {Wildcard: WildcardOn, Either: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			types := (&world.Types{}).With(nil, world.Info{TypeSpec: world.TypeSpec{Name: "text", Whole: true}})
+			reader := world.NewReader(func(world.Encoded) (heads [world.Modes][]byte) { return heads }, nil)
+			g := &rig{T: t, stream: NewStream(Limits{Budget: 1 << 20, Turn: 100, Largest: 3}, "", reader.Seed())}
+			g.look = Look{Reader: reader, Types: types, Sources: make([]Source, 1), Marked: make([][world.Modes]uint64, 1)}
+			g.of = g.stream.Begin(types, 0, world.WholeState, time.Time{})
+			g.of.SetView(&world.SharedView{})
+			g.of.Subscribe(r.Subscribe, r.Subscribe, true)
+			g.of.SetWildcard(r.Wildcard, false)
+			g.stream.Request(g.of, r, time.Time{})
+			g.of.Begun(r)
+			g.step(four, nil, "a=1", "b=1", "c=1", "d=1")
+			g.step(four, nil)
+		})
+	}
+}
