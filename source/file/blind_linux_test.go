@@ -84,3 +84,19 @@ func TestFolderUnreadableAtFirst(t *testing.T) {
 	}
 	r.chmod("sub", 0o755) // so that it can be removed
 }
+
+// A file that changed and cannot be looked at, since a folder above the registry became
+// unreadable, is not gone.
+func TestFileThatCannotBeLookedAtIsNotGone(t *testing.T) {
+	t.Parallel()
+	dir := open(t)
+	r := launchWith(t, dir, patient(dir), unprivileged)
+	r.next()
+	r.chmod("..", 0)
+	defer r.chmod("..", 0o755)
+	r.write("a.yaml", entry("a2", "a.example"))
+	if err := r.fail(); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("error %v", err)
+	}
+	r.stored("a@a.yaml", "b@sub/b.yaml")
+}

@@ -2,6 +2,8 @@ package file
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -30,6 +32,8 @@ func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 		known, isKnown := f.tree.files[place]
 		info, err := os.Lstat(real)
 		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return nil, false // it may be there
 		case err != nil && !isKnown && !f.describes(place):
 		case known.linked, f.tree.places[real] != "" && f.tree.places[real] != place:
 			return nil, false // a file with several names
