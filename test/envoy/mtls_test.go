@@ -164,10 +164,12 @@ func (m *mutual) mustHideKeys() {
 	}
 	for _, root := range files {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.Type().IsRegular() {
-				return err
+			if err == nil && entry.Type().IsRegular() {
+				said[path], err = os.ReadFile(path)
 			}
-			said[path], err = os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // a file on its way to another name
+			}
 			return err
 		})
 		if err != nil {

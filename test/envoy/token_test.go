@@ -71,9 +71,9 @@ func TestTokenProvesAnEnvoy(t *testing.T) {
 		s.mustBeProven()
 
 		ca.renew()
-		refused := s.refused()
+		rejected := s.rejected()
 		ca.run("revoke", "--token", first)
-		s.awaitRefusals(refused + 1)
+		s.awaitRejections(rejected + 1)
 		s.members[0].grow()
 		s.AwaitActive("a change after the token was replaced")
 		s.mustBeProven()
@@ -82,7 +82,7 @@ func TestTokenProvesAnEnvoy(t *testing.T) {
 		ca.run("revoke", account...)
 		await(t, "the stream to end", s.unconnected)
 		s.members[1].grow()
-		s.awaitRefusals(s.refused() + 2)
+		s.awaitRejections(s.rejected() + 2)
 		if err := s.unconnected(); err != nil {
 			t.Error(err)
 		}
@@ -105,16 +105,16 @@ func (s *store) unconnected() error {
 	return nil
 }
 
-// refused is how many streams were rejected, or ended by Isthmus.
-func (s *store) refused() float64 {
+// rejected is how many streams were rejected, or ended by Isthmus.
+func (s *store) rejected() float64 {
 	return s.Isthmuses[0].Metric("isthmus_streams_rejected_total", `output="xds"`)
 }
 
-// awaitRefusals waits until so many are.
-func (s *store) awaitRefusals(want float64) {
+// awaitRejections waits until so many are.
+func (s *store) awaitRejections(want float64) {
 	s.Helper()
-	await(s, fmt.Sprintf("%.0f streams to be refused", want), func() error {
-		if n := s.refused(); n < want {
+	await(s, fmt.Sprintf("%.0f streams to be rejected", want), func() error {
+		if n := s.rejected(); n < want {
 			return fmt.Errorf("%.0f were", n)
 		}
 		return nil
