@@ -3,12 +3,8 @@ package authority
 import (
 	"crypto/ecdsa"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -47,6 +43,14 @@ func (f *Folder) Root() *x509.Certificate { return f.root }
 
 // KeyID returns the id of the key that signs tokens.
 func (f *Folder) KeyID() string { return f.tokenKey.KeyID }
+
+// AccountID returns the identity of an account in the trust domain of the authority.
+func (f *Folder) AccountID(namespace, account string) (spiffeid.ID, error) {
+	if found := CheckAccount(namespace, account); len(found) > 0 {
+		return spiffeid.ID{}, joined(found)
+	}
+	return spiffeid.FromSegments(f.domain, "ns", namespace, "sa", account)
+}
 
 // Exposed returns a warning for each private file that other users could read, and for the
 // folder if they could replace its files.
@@ -109,59 +113,4 @@ func Create(dir string, domain spiffeid.TrustDomain, now time.Time) (*Authority,
 		return nil, err
 	}
 	return Open(dir)
-}
-
-// make makes the folder, and checks that it has no files of others.
-func (d folder) make() error {
-	if err := os.Mkdir(string(d), 0o700); err == nil {
-		return folder(d.path("..")).sync()
-	} else if !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("the folder %s cannot be created: %w; create the folder above it, or name another", d, plainCause(err))
-	}
-	entries, err := os.ReadDir(string(d))
-	if err != nil {
-		return fmt.Errorf("%s cannot be read as a folder: %w; name another", d, plainCause(err))
-	}
-	own := []string{RootFile, RootKeyFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile, lockFile}
-	for _, entry := range entries {
-		name := entry.Name()
-		unfinished := strings.TrimSuffix(strings.TrimPrefix(name, "."), ".new") // by an interrupted command
-		if !slices.Contains(own, name) && !slices.Contains(own, unfinished) && name != "lost+found" {
-			return fmt.Errorf("%s has other files, such as %q: give the authority a folder of its own", d, name)
-		}
-	}
-	return nil
-}
-
-// create writes the files that are missing.
-func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
-	if d.has(RootFile) {
-		_, there, err := d.readRoot()
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("%s has an authority already, of trust domain %s, and it is unchanged: see 'isthmus ca show --dir %[1]s', or name another folder", d, there.Name())
-	}
-	rootKey, err := d.ensureKey(RootKeyFile)
-	if err != nil {
-		return err
-	}
-	tokenKey, err := d.ensureKey(TokenKeyFile)
-	if err != nil {
-		return err
-	}
-	if !d.has(identity.TokenKeysFile) {
-		text, err := publicKeys(tokenKey)
-		if err != nil {
-			return err
-		}
-		if err := d.replace(identity.TokenKeysFile, public, text); err != nil {
-			return err
-		}
-	}
-	text, err := makeRoot(domain, rootKey, now)
-	if err != nil {
-		return err
-	}
-	return d.replace(RootFile, public, text)
 }

@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/bounded"
 	"github.com/isthmus-mesh/isthmus/internal/lockfile"
 )
@@ -43,6 +46,28 @@ func (d folder) lock() (*os.File, error) {
 		return nil, fmt.Errorf("%s cannot be locked, and nothing was changed: %w", d, plainCause(err))
 	}
 	return f, nil
+}
+
+// make makes the folder, and checks that it has no files of others.
+func (d folder) make() error {
+	if err := os.Mkdir(string(d), 0o700); err == nil {
+		return folder(d.path("..")).sync()
+	} else if !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("the folder %s cannot be created: %w; create the folder above it, or name another", d, plainCause(err))
+	}
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return fmt.Errorf("%s cannot be read as a folder: %w; name another", d, plainCause(err))
+	}
+	own := []string{RootFile, RootKeyFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile, lockFile}
+	for _, entry := range entries {
+		name := entry.Name()
+		unfinished := strings.TrimSuffix(strings.TrimPrefix(name, "."), ".new") // by an interrupted command
+		if !slices.Contains(own, name) && !slices.Contains(own, unfinished) && name != "lost+found" {
+			return fmt.Errorf("%s has other files, such as %q: give the authority a folder of its own", d, name)
+		}
+	}
+	return nil
 }
 
 func (d folder) has(name string) bool {

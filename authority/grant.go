@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spiffe/go-spiffe/v2/spiffeid"
-
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
@@ -96,14 +94,6 @@ func CheckAccount(namespace, account string) (found []*Invalid) {
 		found = append(found, &Invalid{"account", fmt.Sprintf("%q is not %s", account, spiffe.AccountForm)})
 	}
 	return found
-}
-
-// AccountID returns the identity of an account in the trust domain of the authority.
-func (f *Folder) AccountID(namespace, account string) (spiffeid.ID, error) {
-	if found := CheckAccount(namespace, account); len(found) > 0 {
-		return spiffeid.ID{}, joined(found)
-	}
-	return spiffeid.FromSegments(f.domain, "ns", namespace, "sa", account)
 }
 
 func joined(found []*Invalid) error {

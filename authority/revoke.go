@@ -3,7 +3,6 @@ package authority
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
@@ -90,29 +89,6 @@ func (f *Folder) RevokeToken(id string, now time.Time) (identity.Revocation, err
 
 func revocation(id string, now time.Time) identity.Revocation {
 	return identity.Revocation{ID: id, Since: now.UTC().Truncate(time.Second)}
-}
-
-// writeRevocations writes the revocations, sorted, without those of tokens that are surely
-// expired: by the file of tokens, or because no token lives as long.
-func (d folder) writeRevocations(r identity.Revocations, list tokenList, now time.Time) error {
-	kept := identity.Revocations{Accounts: append([]identity.Revocation{}, r.Accounts...), Tokens: []identity.Revocation{}}
-	for _, one := range r.Tokens {
-		t := list.find(one.ID)
-		if t == nil {
-			t = &Token{Expires: one.Since.Add(longestTTL)}
-		}
-		if !t.over(now) {
-			kept.Tokens = append(kept.Tokens, one)
-		}
-	}
-	byID := func(a, b identity.Revocation) int { return strings.Compare(a.ID, b.ID) }
-	slices.SortFunc(kept.Accounts, byID)
-	slices.SortFunc(kept.Tokens, byID)
-	text, err := encoded(kept)
-	if err != nil {
-		return err
-	}
-	return d.replace(identity.RevokedFile, private, text)
 }
 
 // clockSkew is more than the clocks of verifiers differ by.

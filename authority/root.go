@@ -54,19 +54,6 @@ func makeRoot(domain spiffeid.TrustDomain, key *ecdsa.PrivateKey, now time.Time)
 	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der}), nil
 }
 
-// readRoot reads the root and its trust domain.
-func (d folder) readRoot() (*x509.Certificate, spiffeid.TrustDomain, error) {
-	text, err := d.read(RootFile)
-	if err != nil {
-		return nil, spiffeid.TrustDomain{}, err
-	}
-	root, domain, err := parseRoot(text)
-	if err != nil {
-		return nil, domain, fmt.Errorf("%s is not the root of a trust domain: %w; restore it from your backup", d.path(RootFile), err)
-	}
-	return root, domain, nil
-}
-
 func parseRoot(text []byte) (root *x509.Certificate, domain spiffeid.TrustDomain, err error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != certificateBlock {

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/identity"
-	"github.com/isthmus-mesh/isthmus/internal/bounded"
 )
 
 // Token is the entry of an issued token. The text of the token is stored nowhere.
@@ -66,21 +64,6 @@ func parseTokens(text []byte) (list tokenList, err error) {
 			return tokenList{}, fmt.Errorf("tokens[%d].id: %q is there twice", i, t.ID)
 		}
 		seen[t.ID] = true
-	}
-	return list, nil
-}
-
-// readTokens reads the file of tokens. A missing file means none.
-func (d folder) readTokens() (list tokenList, err error) {
-	text, err := bounded.File(d.path(TokensFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return tokenList{}, nil
-	}
-	if err == nil {
-		list, err = parseTokens(text)
-	}
-	if err != nil {
-		return tokenList{}, fmt.Errorf("%s cannot be read: %w; restore it from your backup; without it, revoke accounts instead of tokens", d.path(TokensFile), plainCause(err))
 	}
 	return list, nil
 }
