@@ -18,7 +18,8 @@ import (
 type Folder struct {
 	dir      folder
 	domain   spiffeid.TrustDomain
-	root     *x509.Certificate
+	root     *x509.Certificate   // signs certificates
+	roots    []*x509.Certificate // trusted: root, and the one beside it during a rotation
 	tokenKey jose.JSONWebKey
 }
 
@@ -26,9 +27,10 @@ type Folder struct {
 func OpenFolder(dir string) (*Folder, error) {
 	f := &Folder{dir: folder(dir)}
 	var err error
-	if f.root, f.domain, err = f.dir.readRoot(); err != nil {
+	if f.roots, f.domain, err = f.dir.readRoots(); err != nil {
 		return nil, err
 	}
+	f.root = f.roots[0]
 	if f.tokenKey, err = f.dir.readTokenKey(); err != nil {
 		return nil, err
 	}
@@ -73,6 +75,7 @@ func (f *Folder) Exposed() []string {
 type Authority struct {
 	*Folder
 	rootSigner, tokenSigner *ecdsa.PrivateKey
+	cross                   []byte // PEM
 }
 
 // Open reads an authority, and checks that its keys fit its certificates.
@@ -82,19 +85,21 @@ func Open(dir string) (*Authority, error) {
 		return nil, err
 	}
 	a := &Authority{Folder: f}
-	if a.rootSigner, err = f.dir.readKey(RootKeyFile); err != nil {
+	keys, err := f.dir.readRootKeys()
+	if err != nil {
 		return nil, err
 	}
 	if a.tokenSigner, err = f.dir.readKey(TokenKeyFile); err != nil {
 		return nil, err
 	}
-	if !fits(a.rootSigner, f.root.PublicKey) {
+	if a.rootSigner = keyOf(f.root, keys); a.rootSigner == nil {
 		return nil, fmt.Errorf("%s is not the key of %s: restore both from the same backup", f.dir.path(RootKeyFile), f.dir.path(RootFile))
 	}
 	if !fits(a.tokenSigner, f.tokenKey.Key) {
 		return nil, fmt.Errorf("%s is not the key in %s: restore both from the same backup", f.dir.path(TokenKeyFile), f.dir.path(identity.TokenKeysFile))
 	}
-	return a, nil
+	a.cross, err = f.dir.readCross(f.roots)
+	return a, err
 }
 
 // Create makes an authority, or finishes an interrupted one. It changes no file that is

@@ -24,7 +24,7 @@ import (
 // create writes the files that are missing.
 func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
 	if d.has(RootFile) {
-		_, there, err := d.readRoot()
+		_, there, err := d.readRoots()
 		if err != nil {
 			return err
 		}
@@ -47,24 +47,24 @@ func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
 			return err
 		}
 	}
-	text, err := makeRoot(domain, rootKey, now)
+	root, err := makeRoot(domain, rootKey, now)
 	if err != nil {
 		return err
 	}
-	return d.replace(RootFile, public, text)
+	return d.writeRoots(root)
 }
 
-// readRoot reads the root and its trust domain.
-func (d folder) readRoot() (*x509.Certificate, spiffeid.TrustDomain, error) {
+// readRoots reads the roots and their trust domain. The first one signs.
+func (d folder) readRoots() ([]*x509.Certificate, spiffeid.TrustDomain, error) {
 	text, err := d.read(RootFile)
 	if err != nil {
 		return nil, spiffeid.TrustDomain{}, err
 	}
-	root, domain, err := parseRoot(text)
+	roots, domain, err := parseRoots(text)
 	if err != nil {
 		return nil, domain, fmt.Errorf("%s is not the root of a trust domain: %w; restore it from your backup", d.path(RootFile), err)
 	}
-	return root, domain, nil
+	return roots, domain, nil
 }
 
 // ensureKey returns the key of a file, which it makes unless an interrupted command has
@@ -77,26 +77,100 @@ func (d folder) ensureKey(name string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return key, d.writeKeys(name, key)
+}
+
+// writeKeys writes private keys to a file. The caller has the lock of the folder.
+func (d folder) writeKeys(name string, keys ...*ecdsa.PrivateKey) error {
+	var text []byte
+	for _, key := range keys {
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return err
+		}
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})...)
+	}
+	return d.replace(name, private, text)
+}
+
+// writeRoots writes the roots; the first one signs from then on. The caller has the lock of
+// the folder.
+func (d folder) writeRoots(roots ...*x509.Certificate) error {
+	return d.replace(RootFile, public, encodeCertificates(roots))
+}
+
+// readKey reads the first private key of a file.
+func (d folder) readKey(name string) (*ecdsa.PrivateKey, error) {
+	keys, err := d.readKeys(name)
 	if err != nil {
 		return nil, err
 	}
-	return key, d.replace(name, private, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}))
+	return keys[0], nil
 }
 
-// readKey reads a private key. Its errors contain nothing of the file.
-func (d folder) readKey(name string) (*ecdsa.PrivateKey, error) {
+// readRootKeys reads the keys of the roots.
+func (d folder) readRootKeys() ([]*ecdsa.PrivateKey, error) { return d.readKeys(RootKeyFile) }
+
+// readKeys reads the private keys of a file. Its errors contain nothing of the file.
+func (d folder) readKeys(name string) (keys []*ecdsa.PrivateKey, err error) {
 	text, err := d.read(name)
 	if err != nil {
 		return nil, err
 	}
-	if block, _ := pem.Decode(text); block != nil && block.Type == keyBlock {
-		parsed, _ := x509.ParsePKCS8PrivateKey(block.Bytes)
-		if key, ok := parsed.(*ecdsa.PrivateKey); ok && key.Curve == elliptic.P256() {
-			return key, nil
+	blocks, err := blocksOf(text, keyBlock)
+	for _, block := range blocks {
+		parsed, _ := x509.ParsePKCS8PrivateKey(block)
+		key, ok := parsed.(*ecdsa.PrivateKey)
+		if !ok || key.Curve != elliptic.P256() {
+			err = errDamaged
+			break
 		}
+		keys = append(keys, key)
 	}
-	return nil, fmt.Errorf("%s is not a private key for ECDSA P-256 in PEM form (PKCS#8): restore it from your backup", d.path(name))
+	if err != nil || len(keys) == 0 {
+		return nil, fmt.Errorf("%s is not a private key for ECDSA P-256 in PEM form (PKCS#8): restore it from your backup", d.path(name))
+	}
+	return keys, nil
+}
+
+// readCross reads the certificate of the signing root's key by the root before it, in PEM form; nil
+// if there is none. It is there while both roots are trusted, and stays until the next rotation.
+func (d folder) readCross(roots []*x509.Certificate) ([]byte, error) {
+	text, err := bounded.File(d.path(CrossFile))
+	if errors.Is(err, fs.ErrNotExist) && !moved(roots) {
+		return nil, nil
+	}
+	var cross *x509.Certificate
+	if err == nil {
+		cross, err = parseCross(text)
+	}
+	if err == nil && moved(roots) {
+		err = checkCross(cross, roots[0], roots[1])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be used: %w; restore it from your backup, or make it anew with 'isthmus ca rotate sign'", d.path(CrossFile), plainCause(err))
+	}
+	if !sameKey(cross, roots[0]) { // of a rotation that was interrupted before the new root signs
+		return nil, nil
+	}
+	return encodeCertificates([]*x509.Certificate{cross}), nil
+}
+
+// readRotation reads the record of the rotation; nil if there is none.
+func (d folder) readRotation() (*rotationRecord, error) {
+	text, err := bounded.File(d.path(RotationFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var r *rotationRecord
+	if err == nil {
+		r, err = parseRotation(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w; restore it from your backup, or delete it and repeat 'isthmus ca rotate sign': the wait for the old root's certificates then begins anew",
+			d.path(RotationFile), plainCause(err))
+	}
+	return r, nil
 }
 
 // readTokenKey reads the public key of tokens.

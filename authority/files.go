@@ -19,8 +19,10 @@ import (
 // The files of the folder. The root certificate is written last, so that a folder without
 // it has no authority yet.
 const (
-	RootFile     = "root.pem"
-	RootKeyFile  = "root-key.pem"
+	RootFile     = "root.pem"      // one certificate, or two during a rotation; the first one signs
+	RootKeyFile  = "root-key.pem"  // their keys, in any order
+	CrossFile    = "cross.pem"     // the signing root's key, signed by the root before it
+	RotationFile = "rotation.json" // [rotationRecord]
 	TokenKeyFile = "token-key.pem"
 	TokensFile   = "tokens.json"
 	lockFile     = "lock"
@@ -59,7 +61,7 @@ func (d folder) make() error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be read as a folder: %w; name another", d, plainCause(err))
 	}
-	own := []string{RootFile, RootKeyFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile, lockFile}
+	own := []string{RootFile, RootKeyFile, CrossFile, RotationFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile, lockFile}
 	for _, entry := range entries {
 		name := entry.Name()
 		unfinished := strings.TrimSuffix(strings.TrimPrefix(name, "."), ".new") // by an interrupted command

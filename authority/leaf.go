@@ -1,6 +1,8 @@
 package authority
 
 import (
+	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,61 +10,155 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
-// Issuer makes the certificates that clients are sent. It works on keys in memory.
+// Issuer makes the certificates that clients are sent. It works on keys in memory, and
+// [Issuer.Follow] reads them again when the folder changes.
 type Issuer struct {
-	authority  *Authority
-	prefix     string // of the identities of its trust domain
-	generation string
-	ttl        time.Duration
-	bundle     *secrets.Bundle
+	dir    folder
+	prefix string // of the identities of its trust domain
+	ttl    time.Duration
+	now    atomic.Pointer[signing]
+	fault  atomic.Pointer[Fault]
 }
 
 var _ secrets.Issuer = (*Issuer)(nil)
 
+// signing is the authority as it was last read, and its form for clients.
+type signing struct {
+	authority  *Authority
+	generation string // of the signing root
+	bundle     *secrets.Bundle
+	next       chan struct{} // closed when the bundle is another
+}
+
+// Fault is the reason why the folder cannot be read now. The keys before stay in use.
+type Fault struct {
+	Err   error
+	Since time.Time
+}
+
 // Issuer returns the issuer of certificates by the authority, which are valid for ttl.
 func (a *Authority) Issuer(ttl time.Duration) *Issuer {
-	hash := sha256.Sum256(a.root.Raw)
-	return &Issuer{
-		authority: a, ttl: ttl, prefix: a.domain.IDString() + "/", generation: hex.EncodeToString(hash[:]),
-		bundle: &secrets.Bundle{Authorities: pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: a.root.Raw})},
-	}
+	i := &Issuer{dir: a.dir, ttl: ttl, prefix: a.domain.IDString() + "/"}
+	i.now.Store(signingOf(a, nil))
+	return i
 }
+
+// signingOf returns the authority in use after another one. The bundle is the same pointer if
+// the same roots are trusted.
+func signingOf(a *Authority, before *signing) *signing {
+	hash := sha256.Sum256(a.root.Raw)
+	s := &signing{authority: a, generation: hex.EncodeToString(hash[:])}
+	roots := slices.SortedFunc(slices.Values(a.roots), func(a, b *x509.Certificate) int { return a.NotBefore.Compare(b.NotBefore) })
+	text := encodeCertificates(roots) // in an order that does not say which one signs
+	if before != nil && bytes.Equal(before.bundle.Authorities, text) {
+		s.bundle, s.next = before.bundle, before.next
+		return s
+	}
+	s.bundle, s.next = &secrets.Bundle{Authorities: text}, make(chan struct{})
+	return s
+}
+
+// Authority returns the authority as it was last read.
+func (i *Issuer) Authority() *Authority { return i.now.Load().authority }
+
+// TTL is how long the certificates are valid.
+func (i *Issuer) TTL() time.Duration { return i.ttl }
+
+// Fault returns the reason why the folder cannot be read now; nil if it can.
+func (i *Issuer) Fault() *Fault { return i.fault.Load() }
 
 // Issues implements [secrets.Issuer].
 func (i *Issuer) Issues(identity string) bool { return strings.HasPrefix(identity, i.prefix) }
 
-// Current implements [secrets.Issuer].
+// Current implements [secrets.Issuer]. A root signs for as long as clients trust it, so leaves of
+// the root before stay until their windows end.
 func (i *Issuer) Current(*secrets.Leaf) bool { return true }
 
 // Changed implements [secrets.Issuer].
-func (i *Issuer) Changed() <-chan struct{} { return nil }
+func (i *Issuer) Changed() <-chan struct{} { return i.now.Load().next }
 
 // Bundle implements [secrets.Issuer].
-func (i *Issuer) Bundle() *secrets.Bundle { return i.bundle }
+func (i *Issuer) Bundle() *secrets.Bundle { return i.now.Load().bundle }
 
 // Issue implements [secrets.Issuer]. The key is new. A leaf is the newest one for half of its
-// validity.
+// validity. While two roots are trusted, its chain ends in either.
 func (i *Issuer) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
-	w := secrets.WindowOf(identity, i.ttl/2, now)
+	s, w := i.now.Load(), secrets.WindowOf(identity, i.ttl/2, now)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := i.authority.Sign(identity, &key.PublicKey, w.From, w.NotAfter().Sub(w.From))
+	chain, err := s.authority.Sign(identity, &key.PublicKey, w.From, w.NotAfter().Sub(w.From))
 	if err != nil {
 		return nil, err
+	}
+	if len(s.authority.roots) > 1 {
+		chain = append(chain, s.authority.cross...)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return nil, err
 	}
 	return &secrets.Leaf{
-		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: i.generation, Window: w,
+		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: s.generation, Window: w,
 	}, nil
+}
+
+// look is how often the folder is looked at.
+const look = time.Second
+
+// Follow reads the folder again whenever its files change, until ctx ends. A folder that
+// cannot be read changes nothing but the fault, which is logged once.
+func (i *Issuer) Follow(ctx context.Context, log *slog.Logger) {
+	var read marks // none: the folder may have changed since the authority was opened
+	for wait.Sleep(ctx, look) {
+		now, before := i.dir.marks(), i.fault.Load()
+		if before == nil && now.settledAs(read) {
+			continue
+		}
+		err := i.read()
+		switch {
+		case err == nil && before != nil:
+			log.Info("the authority can be read again")
+		case err != nil && (before == nil || before.Err.Error() != err.Error()):
+			log.Error("the authority cannot be read, and the one before stays in use", "err", err)
+		}
+		read = now
+	}
+}
+
+// read puts the folder's authority into use.
+func (i *Issuer) read() error {
+	before := i.now.Load()
+	a, err := Open(string(i.dir))
+	if err == nil && a.domain != before.authority.domain {
+		err = fmt.Errorf("%s has the authority of trust domain %s now, and Isthmus serves %s: restore the folder, or restart Isthmus with another configuration",
+			i.dir, a.domain.Name(), before.authority.domain.Name())
+	}
+	if err != nil {
+		fault := &Fault{err, time.Now()}
+		if was := i.fault.Load(); was != nil {
+			fault.Since = was.Since
+		}
+		i.fault.Store(fault)
+		return err
+	}
+	i.fault.Store(nil)
+	after := signingOf(a, before)
+	i.now.Store(after)
+	if after.next != before.next {
+		close(before.next)
+	}
+	return nil
 }

@@ -41,7 +41,7 @@ func (a *Authority) Sign(id string, key crypto.PublicKey, now time.Time, ttl tim
 		BasicConstraintsValid: true,
 	}
 	if !now.Before(a.root.NotAfter) {
-		return nil, fmt.Errorf("the root expired at %s and signs nothing: create another authority", a.root.NotAfter.Format(time.RFC3339))
+		return nil, expired(a.root)
 	}
 	if template.NotAfter.After(a.root.NotAfter) {
 		template.NotAfter = a.root.NotAfter
@@ -52,6 +52,10 @@ func (a *Authority) Sign(id string, key crypto.PublicKey, now time.Time, ttl tim
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der}), nil
 }
+
+// Cross returns the certificate of the root's key by the root before it, in PEM form; nil if there
+// is none. Appended to a chain, it lets clients that trust only the root before verify the chain.
+func (a *Authority) Cross() []byte { return a.cross }
 
 // subject returns the URI of a workload of the trust domain.
 func (a *Authority) subject(text string) (*url.URL, error) {

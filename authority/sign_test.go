@@ -20,11 +20,19 @@ const web = "spiffe://cluster.local/ns/shop/sa/web"
 
 func publicKey(t *testing.T, curve elliptic.Curve) crypto.PublicKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	key, err := newKey(curve)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key.Public()
+	return key
+}
+
+func newKey(curve elliptic.Curve) (crypto.PublicKey, error) {
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return key.Public(), nil
 }
 
 func TestACertificateIsAnX509SVID(t *testing.T) {
