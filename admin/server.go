@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
@@ -47,6 +48,8 @@ type Parts struct {
 	Events *events.Log
 	// Store returns the state of the stored records on disk; nil if they are in memory alone.
 	Store func() Disk
+	// Authority makes the certificates of clients; nil if the built-in authority does not.
+	Authority *authority.Issuer
 	// Access is the access rules.
 	Access Access
 	// Metrics is where the process's metrics are registered.
@@ -118,6 +121,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/clients", a.clients)
 	mux.HandleFunc("GET /api/v1/clients/{id}/resources", h.resources)
 	mux.HandleFunc("GET /api/v1/writers", a.writers)
+	mux.HandleFunc("GET /api/v1/authority", h.authority)
 	mux.HandleFunc("GET /api/v1/explain", explainer{parts}.serve)
 	// Prevent cross-site requests by a page in an operator's browser.
 	handler := &guard{

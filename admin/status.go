@@ -100,6 +100,7 @@ func (p Parts) status(now time.Time, l *losers) Status {
 		p.Store().findings(&f)
 	}
 	f.certificates(p)
+	authorityFindings(&f, p.Authority)
 	for name, r := range p.outputs() {
 		if r.Writer != nil {
 			writerFindings(&f, name, r.Writer)

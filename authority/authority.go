@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -40,8 +41,14 @@ func OpenFolder(dir string) (*Folder, error) {
 // TrustDomain returns the trust domain of the authority.
 func (f *Folder) TrustDomain() spiffeid.TrustDomain { return f.domain }
 
+// Dir returns the path of the folder.
+func (f *Folder) Dir() string { return string(f.dir) }
+
 // Root returns the certificate that signs certificates.
 func (f *Folder) Root() *x509.Certificate { return f.root }
+
+// Roots returns the certificates to trust: the root and, during a rotation, the other one.
+func (f *Folder) Roots() []*x509.Certificate { return slices.Clone(f.roots) }
 
 // KeyID returns the id of the key that signs tokens.
 func (f *Folder) KeyID() string { return f.tokenKey.KeyID }

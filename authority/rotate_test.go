@@ -173,6 +173,9 @@ func TestAStepOutOfTurnChangesNothing(t *testing.T) {
 	rejected("isthmus ca rotate sign --dir "+r.dir, finishes)
 	r.move()
 	rejected("", begins)
+	rejected("", func() (authority.Rotation, error) {
+		return authority.MoveSigning(r.dir, authority.Fingerprint(r.state().Root), r.now)
+	})
 	rejected("it is not known yet that every Isthmus signs with the new root", finishes)
 	due := r.confirm().Due
 	rejected("", confirms)

@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/explain"
 	envoynames "github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
+	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/resource"
@@ -49,6 +50,7 @@ func Known() Kinds {
 					ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 				},
 				Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: reach.Unserved, Named: explain.Named, Notices: envoy.Notices,
+				Authorities: output.ResourceName{Type: wire.SecretURL, Name: envoynames.Authorities},
 				Configuration: xds.Configuration{
 					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
 					Begin: func(self string) xds.Steps {

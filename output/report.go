@@ -53,6 +53,9 @@ type Clients struct {
 	// Named returns the resources that clients of a kind may have of a service alone. It is nil
 	// for an output without resources of single services.
 	Named func(s *catalog.Service, kind string) []ResourceName
+	// Authorities names the secret with the roots that clients are to trust; empty if they are
+	// sent none.
+	Authorities ResourceName
 	// Explain follows a call of a client, connected or not, through its newest resources.
 	Explain func(now *catalog.Snapshot, call Call) Trace
 }

@@ -18,19 +18,20 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, version string, met
 		return err
 	}
 	parts := admin.Parts{
-		Version:  version,
-		Started:  time.Now(),
-		Sources:  a.fleet.supervisors,
-		Snapshot: a.branches[0].gate.Snapshot,
-		Outputs:  a.reports,
-		Config:   a.reloader.shown,
-		Missing:  a.missing,
-		Stuck:    newWatchdog(a.parts).stuck,
-		Faults:   a.faults.all,
-		Events:   a.events,
-		Access:   access,
-		Metrics:  metrics,
-		Log:      a.log,
+		Version:   version,
+		Started:   time.Now(),
+		Sources:   a.fleet.supervisors,
+		Snapshot:  a.branches[0].gate.Snapshot,
+		Outputs:   a.reports,
+		Config:    a.reloader.shown,
+		Missing:   a.missing,
+		Stuck:     newWatchdog(a.parts).stuck,
+		Faults:    a.faults.all,
+		Events:    a.events,
+		Authority: a.authority,
+		Access:    access,
+		Metrics:   metrics,
+		Log:       a.log,
 	}
 	if a.disk != nil {
 		parts.Store = a.saving

@@ -36,8 +36,10 @@ type App struct {
 	leftover []leaver           // stored sources that are not configured, and wait for others
 	identity *identity.Verifier // nil if clients prove nothing but certificates
 	issuer   secrets.Issuer     // nil if clients are sent no certificates
-	admin    *admin.Server
-	reloader *reloader
+	// authority is the issuer if it is the built-in authority; else nil.
+	authority *authority.Issuer
+	admin     *admin.Server
+	reloader  *reloader
 
 	listeners     []net.Listener // of all parts
 	adminListener net.Listener
@@ -153,7 +155,8 @@ func (a *App) openIdentity(c *config.Config) (err error) {
 	for _, warning := range own.Exposed() {
 		a.log.Warn("the authority is exposed", "warning", warning)
 	}
-	a.issuer = own.Issuer(c.Identity.Authority.TTL)
+	a.authority = own.Issuer(c.Identity.Authority.TTL)
+	a.issuer = a.authority
 	return nil
 }
 
@@ -169,6 +172,9 @@ func (a *App) Run(ctx context.Context) error {
 	a.read(ctx, parts)
 	if a.identity != nil {
 		parts.Go(func() error { return a.identity.Run(ctx) })
+	}
+	if a.authority != nil {
+		parts.Go(func() error { a.authority.Follow(ctx, a.log); return nil })
 	}
 	var delivering sync.WaitGroup
 	for _, o := range a.outputs {

@@ -166,6 +166,9 @@ func (o *opened) Report() output.Report {
 	r := output.Report{Addr: o.listener.Addr(), Certificates: o.files, Clients: &output.Clients{
 		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts, Losers: o.losers, Explain: o.explain, Named: t.Named, InexactShares: o.envoy.InexactShares(),
 	}}
+	if o.secrets != nil {
+		r.Clients.Authorities = t.Authorities
+	}
 	if t.Notices != nil {
 		r.Clients.Notices = func(now *catalog.Snapshot) func(push.Client) []output.Notice { return t.Notices(now, o.root) }
 	}

@@ -22,6 +22,8 @@ type Translation struct {
 	Named func(s *catalog.Service, kind string) []output.ResourceName
 	// Notices is as in [output.Clients], given the root namespace; nil if there are none.
 	Notices func(now *catalog.Snapshot, root string) func(c push.Client) []output.Notice
+	// Authorities names the secret with the roots that clients are to trust.
+	Authorities output.ResourceName
 	// Configuration makes the types that control planes read.
 	Configuration Configuration
 }

@@ -15,6 +15,7 @@ type summary struct {
 	Dir         string               `json:"dir"`
 	TrustDomain string               `json:"trustDomain"`
 	Root        rootSummary          `json:"root"`
+	Rotation    rotationState        `json:"rotation"`
 	TokenKey    keySummary           `json:"tokenKey"`
 	Tokens      tokenCounts          `json:"tokens"`
 	Revoked     identity.Revocations `json:"revocations"`
@@ -44,7 +45,7 @@ func newShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show --dir DIR",
 		Short: "Show an authority, its revocations, and unsafe files",
-		Long: `Show prints the trust domain, the root certificate, the key of tokens, the number of
+		Long: `Show prints the trust domain, the root certificate, the state of its rotation, the key of tokens, the number of
 tokens that have not expired, and the revocations. The fingerprint is the one that 'openssl x509
 -fingerprint -sha256 -in root.pem' prints. It warns on the error output of private files to
 which other users have access, with the command that ends it.
@@ -97,7 +98,9 @@ func summarize(dir string) (s summary, err error) {
 	s.Revoked.Tokens = append([]identity.Revocation{}, s.Revoked.Tokens...)
 	s.Dir, s.TrustDomain, s.TokenKey.ID, s.Warnings = dir, a.TrustDomain().Name(), a.KeyID(), a.Exposed()
 	s.Root = rootSummary{authority.Fingerprint(a.Root()), a.Root().NotBefore.UTC(), a.Root().NotAfter.UTC()}
-	return s, nil
+	state, err := authority.RotationOf(dir)
+	s.Rotation = stateOf(dir, state, time.Now())
+	return s, err
 }
 
 func printSummary(c *cobra.Command, s summary) {
@@ -105,6 +108,9 @@ func printSummary(c *cobra.Command, s summary) {
 	term.Say(out, "trust domain: %s\n", s.TrustDomain)
 	term.Say(out, "root: valid from %s to %s\n", s.Root.From.Format(time.RFC3339), s.Root.Until.Format(time.RFC3339))
 	term.Say(out, "  SHA-256 %s\n", s.Root.Fingerprint)
+	if s.Rotation.Step != authority.StepNone {
+		term.Say(out, "rotation: %s\n", s.Rotation.text(s.Dir))
+	}
 	term.Say(out, "key of tokens: %s\n", s.TokenKey.ID)
 	term.Say(out, "tokens: %d valid, %d revoked\n", s.Tokens.Valid, s.Tokens.Revoked)
 	term.Say(out, "revocations: %s, %s\n", term.Count(len(s.Revoked.Accounts), "account"), term.Count(len(s.Revoked.Tokens), "token"))

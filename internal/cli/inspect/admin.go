@@ -35,15 +35,28 @@ type Flags struct {
 
 // Add adds the flags to a command.
 func (f *Flags) Add(c *cobra.Command) {
-	fromEnv := func(target *string, flag, variable, otherwise, usage string) {
-		c.Flags().StringVar(target, flag, cmp.Or(os.Getenv(variable), otherwise), usage+" [$"+variable+"]")
-	}
-	fromEnv(&f.URL, "admin", "ISTHMUS_ADMIN", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is: a URL, or a host and port")
-	fromEnv(&f.tokenFile, "token-file", "ISTHMUS_ADMIN_TOKEN_FILE", "", "the file with the token that the admin API wants")
-	fromEnv(&f.caFile, "ca-file", "ISTHMUS_ADMIN_CA_FILE", "", "the authorities of an https admin API, in PEM form; default: the system's")
-	fromEnv(&f.serverName, "server-name", "ISTHMUS_ADMIN_SERVER_NAME", "", "the name in the certificate of an https admin API; default: that in --admin")
-	term.TimeoutFlag(c, &f.timeout, 10*time.Second, "how long to wait for its answer")
+	fromEnv(c, &f.URL, "admin", "ISTHMUS_ADMIN", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is: a URL, or a host and port")
+	f.AddAccess(c)
 	term.FormatFlag(c, &f.Format)
+}
+
+// AddAccess adds the flags that say how the admin API is reached, but not where it is.
+func (f *Flags) AddAccess(c *cobra.Command) {
+	fromEnv(c, &f.tokenFile, "token-file", "ISTHMUS_ADMIN_TOKEN_FILE", "", "the file with the token that the admin API wants")
+	fromEnv(c, &f.caFile, "ca-file", "ISTHMUS_ADMIN_CA_FILE", "", "the authorities of an https admin API, in PEM form; default: the system's")
+	fromEnv(c, &f.serverName, "server-name", "ISTHMUS_ADMIN_SERVER_NAME", "", "the name in the certificate of an https admin API; default: that in --admin")
+	term.TimeoutFlag(c, &f.timeout, 10*time.Second, "how long to wait for its answer")
+}
+
+func fromEnv(c *cobra.Command, target *string, flag, variable, otherwise, usage string) {
+	c.Flags().StringVar(target, flag, cmp.Or(os.Getenv(variable), otherwise), usage+" [$"+variable+"]")
+}
+
+// At returns the flags for another admin API.
+func (f *Flags) At(url string) *Flags {
+	other := *f
+	other.URL = url
+	return &other
 }
 
 // Get reads one address of the admin API into v.
