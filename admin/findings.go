@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/output"
@@ -46,6 +47,7 @@ const (
 	unansweredFor = time.Minute // of a response to a client
 	slowDisk      = 10 * time.Second
 	expiresWithin = 7 * 24 * time.Hour
+	rotateWithin  = 180 * 24 * time.Hour // before the end of a root
 )
 
 // readiness adds the obstacles that no source has, and reports whether there are none at
@@ -235,6 +237,23 @@ func certificateFindings(f *findings, about string, k *certs.Keeper) {
 		f.add(SeverityError, about, at, "the certificate has expired, so clients reject it", renew)
 	case at.Before(f.now.Add(expiresWithin)):
 		f.add(SeverityWarning, about, time.Time{}, "the certificate expires at "+at.UTC().Format(time.RFC3339), renew)
+	}
+}
+
+// authorityFindings adds a folder that cannot be read, and a root that expires.
+func authorityFindings(f *findings, issuer *authority.Issuer) {
+	if issuer == nil {
+		return
+	}
+	const about = "authority"
+	own := issuer.Authority()
+	if fault := issuer.Fault(); fault != nil {
+		f.add(SeverityError, about, fault.Since, "its folder cannot be read, and the keys before stay in use: "+fault.Err.Error(),
+			"isthmus ca show --dir "+quoted(own.Dir())+"; it is read again by itself")
+	}
+	if until := own.Root().NotAfter; until.Before(f.now.Add(rotateWithin)) {
+		f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("the root expires at %s, and with it every certificate", until.UTC().Format(time.RFC3339)),
+			"isthmus ca rotate begin --dir "+quoted(own.Dir()))
 	}
 }
 

@@ -1,10 +1,18 @@
 package admin
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"iter"
 	"net/http"
+	"slices"
 	"time"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -74,4 +82,84 @@ func heldShape(name output.ResourceName, status push.ResourceStatus, now time.Ti
 		Type: name.Type, Name: name.Name, Version: name.Version, Held: status.Version, State: string(status.State), Reason: status.Reason,
 		Age: age(now, status.Since), Pending: status.Pending,
 	}
+}
+
+// mostBehind bounds the listed clients that have not ACKed all roots.
+const mostBehind = 20
+
+// authority shows the authority, and how many clients trust its roots.
+func (h holdings) authority(w http.ResponseWriter, _ *http.Request) {
+	issuer := h.parts.Authority
+	if issuer == nil {
+		fail(w, http.StatusNotFound, "this Isthmus has no authority: name its folder in identity.authority.dir")
+		return
+	}
+	own := issuer.Authority() // before the clients, which are sent it later
+	a := Authority{
+		TrustDomain: own.TrustDomain().Name(), Signing: authority.Fingerprint(own.Root()), TTL: issuer.TTL().String(),
+		Clients: AuthorityClients{Behind: []AuthorityClient{}},
+	}
+	for _, root := range own.Roots() {
+		a.Roots = append(a.Roots, authority.Fingerprint(root))
+	}
+	if fault := issuer.Fault(); fault != nil {
+		a.Problem = fault.Err.Error()
+	}
+	now := time.Now()
+	for _, o := range h.parts.served() {
+		o.trust(&a, now)
+	}
+	reply(w, h.parts.Log, a)
+}
+
+// trust adds the clients of an output.
+func (o served) trust(a *Authority, now time.Time) {
+	if o.Authorities.Name == "" {
+		return
+	}
+	complete := map[push.Version]bool{} // whether a version of the secret has all roots
+	for subscriber := range o.Engine.All() {
+		status, asks := subscriber.Resource(o.Authorities.Type, o.Authorities.Name)
+		if !asks {
+			continue
+		}
+		newest := o.Engine.Read(subscriber.Client(), o.Authorities.Type, o.Authorities.Name)
+		if newest == nil { // it proves no account
+			continue
+		}
+		if _, known := complete[newest.Version]; !known {
+			complete[newest.Version] = containsAll(fingerprintsIn(newest.Body), a.Roots)
+		}
+		a.Clients.Asking++
+		if status.State == push.ACKed && status.Version == newest.Version.String() && complete[newest.Version] {
+			a.Clients.ACKed++
+			continue
+		}
+		if len(a.Clients.Behind) < mostBehind {
+			a.Clients.Behind = append(a.Clients.Behind, AuthorityClient{o.name, subscriber.Info.ID, string(status.State), status.Reason, age(now, status.Since)})
+		}
+	}
+}
+
+// fingerprintsIn returns the fingerprints of the roots in a secret.
+func fingerprintsIn(body []byte) (list []string) {
+	packed, secret := &anypb.Any{}, &tlsv3.Secret{}
+	if proto.Unmarshal(body, packed) != nil || packed.UnmarshalTo(secret) != nil {
+		return nil
+	}
+	text := secret.GetValidationContext().GetTrustedCa().GetInlineBytes()
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			return list
+		}
+		if root, err := x509.ParseCertificate(block.Bytes); err == nil {
+			list = append(list, authority.Fingerprint(root))
+		}
+		text = rest
+	}
+}
+
+func containsAll(list, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(one string) bool { return !slices.Contains(list, one) })
 }

@@ -236,3 +236,34 @@ type ServiceClient struct {
 	Namespace string              `json:"namespace"`
 	Resources []ExplainedResource `json:"resources"` // of the service, as far as the client holds them or asks for them
 }
+
+// Authority is the certificate authority as GET /api/v1/authority shows it.
+type Authority struct {
+	TrustDomain string `json:"trustDomain"`
+	// Signing is the SHA-256 fingerprint of the root that signs, and Roots are those of all
+	// roots that clients are to trust.
+	Signing string   `json:"signing"`
+	Roots   []string `json:"roots"`
+	TTL     string   `json:"ttl"`     // the validity of certificates
+	Problem string   `json:"problem"` // why the folder cannot be read; empty if it can
+	// Clients are the clients that ask for the roots.
+	Clients AuthorityClients `json:"clients"`
+}
+
+// AuthorityClients are the numbers of clients that ask for the roots, and that have ACKed
+// all of them.
+type AuthorityClients struct {
+	Asking int `json:"asking"`
+	ACKed  int `json:"acked"`
+	// Behind are the first of the others.
+	Behind []AuthorityClient `json:"behind"`
+}
+
+// AuthorityClient is a client that has not ACKed all roots.
+type AuthorityClient struct {
+	Output string `json:"output"`
+	ID     string `json:"id"`
+	State  string `json:"state"` // of the secret, as of a [ClientResource]
+	Reason string `json:"reason"`
+	Age    string `json:"age"` // of the state
+}

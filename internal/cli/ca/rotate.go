@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/internal/cli/inspect"
 	"github.com/isthmus-mesh/isthmus/internal/cli/term"
+	"github.com/isthmus-mesh/isthmus/internal/plain"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
@@ -188,19 +189,19 @@ func trusts(a admin.Authority, root string) error {
 	if !slices.Contains(a.Roots, root) {
 		return fmt.Errorf("it does not serve the next root%s", stale(a))
 	}
-	if a.Clients.Accepted == a.Clients.Asking {
+	if a.Clients.ACKed == a.Clients.Asking {
 		return nil
 	}
 	var list []string
 	for _, one := range a.Clients.Behind {
-		text := fmt.Sprintf("%s (%s", one.ID, one.State)
+		text := one.ID + " (" + one.State
 		if one.Reason != "" {
 			text += ": " + one.Reason
 		}
-		list = append(list, text+")")
+		list = append(list, plain.Text(text+")"))
 	}
 	return fmt.Errorf("%d of %d clients have not accepted the next root: %s; wait, or look at them with 'isthmus clients ID', and restart or stop them",
-		a.Clients.Asking-a.Clients.Accepted, a.Clients.Asking, strings.Join(list, ", "))
+		a.Clients.Asking-a.Clients.ACKed, a.Clients.Asking, strings.Join(list, ", "))
 }
 
 // signs returns why an Isthmus does not sign with a root.
@@ -221,8 +222,9 @@ func stale(a admin.Authority) string {
 
 // print prints the state, with the next step.
 func (r *rotation) print(c *cobra.Command, state authority.Rotation) {
-	s := stateOf(r.dir, state, time.Now())
-	term.Say(c.OutOrStdout(), "%s\n", s.text(r.dir))
+	for _, line := range stateOf(r.dir, state, time.Now()).lines(r.dir) {
+		term.Say(c.OutOrStdout(), "%s\n", line)
+	}
 }
 
 // rotationState is the state of a rotation as it is printed.
@@ -255,23 +257,23 @@ func stateOf(dir string, r authority.Rotation, now time.Time) rotationState {
 	return s
 }
 
-// text is the state in words.
-func (s rotationState) text(dir string) string {
-	var text string
+// lines are the state in words.
+func (s rotationState) lines(dir string) (lines []string) {
 	since := ""
 	if !s.Since.IsZero() {
 		since = " since " + s.Since.Format(time.RFC3339)
 	}
 	switch s.Step {
 	case authority.StepBegun:
-		text = fmt.Sprintf("the next root is trusted%s, and signs nothing yet\n  SHA-256 %s", since, s.Other)
+		lines = append(lines, fmt.Sprintf("the next root is trusted%s, and signs nothing yet", since))
 	case authority.StepMoved:
-		text = fmt.Sprintf("the new root signs%s; the one before is still trusted\n  SHA-256 %s", since, s.Other)
+		lines = append(lines, fmt.Sprintf("the new root signs%s; the one before is still trusted", since))
 	default:
-		return fmt.Sprintf("one root is trusted, that of %s; give it to whoever has the one before", dir)
+		return []string{fmt.Sprintf("one root is trusted, that of %s; give it to whoever has the one before", dir)}
 	}
+	lines = append(lines, "  SHA-256 of the other root "+s.Other)
 	if s.Waits != "" {
-		text += "\n  waits for " + s.Waits
+		lines = append(lines, "  waits for "+s.Waits)
 	}
-	return text + "\n  next: " + s.Next
+	return append(lines, "  next: "+s.Next)
 }

@@ -109,7 +109,10 @@ func printSummary(c *cobra.Command, s summary) {
 	term.Say(out, "root: valid from %s to %s\n", s.Root.From.Format(time.RFC3339), s.Root.Until.Format(time.RFC3339))
 	term.Say(out, "  SHA-256 %s\n", s.Root.Fingerprint)
 	if s.Rotation.Step != authority.StepNone {
-		term.Say(out, "rotation: %s\n", s.Rotation.text(s.Dir))
+		term.Say(out, "rotation:\n")
+		for _, line := range s.Rotation.lines(s.Dir) {
+			term.Say(out, "  %s\n", line)
+		}
 	}
 	term.Say(out, "key of tokens: %s\n", s.TokenKey.ID)
 	term.Say(out, "tokens: %d valid, %d revoked\n", s.Tokens.Valid, s.Tokens.Revoked)
