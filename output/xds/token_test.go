@@ -40,6 +40,12 @@ type vouched struct {
 
 func newVouched(t *testing.T) vouched {
 	t.Helper()
+	return newVouchedWith(t, setup{}, 24*time.Hour)
+}
+
+// newVouchedWith has certificates that are valid for ttl, and takes the tokens of more issuers.
+func newVouchedWith(t *testing.T, s setup, ttl time.Duration, more ...identity.Issuer) vouched {
+	t.Helper()
 	r := vouched{secured: secured{dir: t.TempDir()}}
 	r.ca = testca.New(t, "ca")
 	r.rotate(t, r.ca.Issue("server"))
@@ -52,7 +58,7 @@ func newVouched(t *testing.T) vouched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.DiscardHandler))
+	verifier, err := identity.New(identity.Config{JWT: more, Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +69,9 @@ func newVouched(t *testing.T) vouched {
 		cancel()
 		<-ended
 	})
-	r.rig = newRig(t, setup{
-		tls: files.TLS(), clientCAs: files.ClientCAs, identity: verifier, secrets: secrets.NewKeeper(r.own.Issuer(24*time.Hour), slog.New(slog.DiscardHandler)),
-	})
+	s.tls, s.clientCAs, s.identity = files.TLS(), files.ClientCAs, verifier
+	s.secrets = secrets.NewKeeper(r.own.Issuer(ttl), slog.New(slog.DiscardHandler))
+	r.rig = newRig(t, s)
 	r.put(only(service("shop", "own.example"), "."), service("shop", probe))
 	return r
 }

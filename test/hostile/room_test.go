@@ -30,16 +30,18 @@ type room struct {
 
 // setup is what differs between rooms.
 type setup struct {
-	listen  string      // default: a free port of loopback
-	tls     *tls.Config // of clients; nil without TLS
-	files   string      // of the listener's certificate, as the configuration has it
-	dataDir string
-	sources string // more of them
-	center  *center
-	peers   *peers
-	teller  *teller
-	mcp     bool // it is MCP that is attacked
-	watch   bool // it is the watch of records that is attacked
+	listen   string      // default: a free port of loopback
+	tls      *tls.Config // of clients; nil without TLS
+	files    string      // of the listener's certificate, as the configuration has it
+	border   *border     // what strangers meet, and the good client passes
+	identity string      // more proofs of clients, as the configuration has them
+	dataDir  string
+	sources  string // more of them
+	center   *center
+	peers    *peers
+	teller   *teller
+	mcp      bool // it is MCP that is attacked
+	watch    bool // it is the watch of records that is attacked
 	// listener is the address of a source that its registry dials; empty without one.
 	listener string
 }
@@ -52,6 +54,7 @@ sources:
 %s
 outputs:
   xds: {listen: %q%s}
+%s
 %s
 store: {dataDir: %q}
 admin: {listen: 127.0.0.1:0}
@@ -82,7 +85,7 @@ func (r *room) serve(t *testing.T) {
 	if r.watch {
 		outputs = "  watch: {listen: 127.0.0.1:0}"
 	}
-	r.server = serve(t, fmt.Sprintf(configuration, r.registry.dir, r.sources, r.listen, r.files, outputs, r.dataDir))
+	r.server = serve(t, fmt.Sprintf(configuration, r.registry.dir, r.sources, r.listen, r.files, outputs, r.identity, r.dataDir))
 }
 
 // target is what attackers dial by gRPC.

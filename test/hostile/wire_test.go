@@ -20,6 +20,7 @@ const (
 	frameReset        = 0x3
 	frameSettings     = 0x4
 	frameWindowUpdate = 0x8
+	frameContinuation = 0x9
 
 	endHeaders = 0x4
 
@@ -49,7 +50,10 @@ func greeting(window uint32) []byte {
 
 // begin opens a stream for a method. Its headers are not compressed.
 func begin(stream uint32, method string) []byte {
-	var block []byte
+	return frame(frameHeaders, endHeaders, stream, headerBlock(method))
+}
+
+func headerBlock(method string) (block []byte) {
 	for _, field := range [][2]string{
 		{":method", "POST"},
 		{":scheme", "http"},
@@ -63,7 +67,7 @@ func begin(stream uint32, method string) []byte {
 			block = append(append(block, byte(len(text))), text...)
 		}
 	}
-	return frame(frameHeaders, endHeaders, stream, block)
+	return block
 }
 
 // message is a gRPC message on a stream.
