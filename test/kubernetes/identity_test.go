@@ -11,13 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/isthmus-mesh/isthmus/identity"
-	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
 // A token that the API server issues for Isthmus proves its service account, with the keys at
@@ -25,39 +19,17 @@ import (
 // nothing.
 func TestTokenOfTheAPIServerProvesAnAccount(t *testing.T) {
 	t.Parallel()
-	config, err := shared.API.Config(cluster.Admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	accounts := client.CoreV1().ServiceAccounts("default")
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "proven"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	issue := func(audiences ...string) string {
-		t.Helper()
-		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
-		request, err := accounts.CreateToken(t.Context(), "proven", request, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return request.Status.Token
-	}
-	keys, err := client.Discovery().RESTClient().Get().AbsPath("/openid/v1/jwks").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := accountsOf(t, shared)
+	a.create("proven")
+	config := a.config
 	dir := t.TempDir()
 	keysFile, tokenFile := filepath.Join(dir, "keys.json"), filepath.Join(dir, "token")
-	for file, text := range map[string][]byte{keysFile: keys, tokenFile: []byte(config.BearerToken)} {
+	for file, text := range map[string][]byte{keysFile: a.keys(), tokenFile: []byte(config.BearerToken)} {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	forIsthmus, forItself := issue("isthmus"), issue()
+	forIsthmus, forItself := a.issue("proven", "isthmus"), a.issue("proven")
 	for name, from := range map[string]identity.Issuer{
 		"url":  {KeysURL: config.Host + "/openid/v1/jwks", CAFile: config.CAFile, TokenFile: tokenFile},
 		"file": {KeysFile: keysFile},

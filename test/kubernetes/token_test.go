@@ -7,11 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -22,52 +19,30 @@ import (
 
 // account is a service account that may read all, and its token in a file.
 type account struct {
-	t      *testing.T
-	client *kubernetes.Clientset
-	token  string // file
+	accounts
+	token string // file
 }
 
 // renew makes the account anew: the tokens that it had are worth nothing from then on.
 func (a *account) renew() {
 	a.t.Helper()
-	ctx, accounts := a.t.Context(), a.client.CoreV1().ServiceAccounts("default")
-	_ = accounts.Delete(ctx, "reader", metav1.DeleteOptions{}) // which may not be there yet
-	if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, metav1.CreateOptions{}); err != nil {
-		a.t.Fatal(err)
-	}
-	request, err := accounts.CreateToken(ctx, "reader", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if err := os.WriteFile(a.token, []byte(request.Status.Token), 0o600); err != nil {
+	a.create("reader")
+	if err := os.WriteFile(a.token, []byte(a.issue("reader")), 0o600); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
 // expire makes the token worth nothing.
-func (a *account) expire() {
-	a.t.Helper()
-	if err := a.client.CoreV1().ServiceAccounts("default").Delete(a.t.Context(), "reader", metav1.DeleteOptions{}); err != nil {
-		a.t.Fatal(err)
-	}
-}
+func (a *account) expire() { a.remove("reader") }
 
 func newAccount(t *testing.T, c *cluster.Cluster) *account {
 	t.Helper()
-	config, err := c.API.Config(cluster.Admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &account{t: t, client: client, token: filepath.Join(t.TempDir(), "token")}
+	a := &account{accountsOf(t, c), filepath.Join(t.TempDir(), "token")}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "reader"}},
 	}
-	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := a.client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	a.renew()
