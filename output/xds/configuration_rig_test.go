@@ -51,7 +51,7 @@ var istiodTypes = []string{
 
 // site is the whole output, as the application opens it.
 type site struct {
-	t       *testing.T
+	t       testing.TB
 	out     output.Output
 	builder *catalog.Builder
 	begun   atomic.Int64 // how often the translation to configuration was begun
@@ -66,7 +66,7 @@ func openSite(t *testing.T, secured bool, settings func(*xds.Config)) *site {
 }
 
 // openSiteWith is openSite with what an earlier process has left.
-func openSiteWith(t *testing.T, env output.Env, secured bool, settings func(*xds.Config)) *site {
+func openSiteWith(t testing.TB, env output.Env, secured bool, settings func(*xds.Config)) *site {
 	t.Helper()
 	s := &site{t: t, builder: catalog.NewBuilder(nil)}
 	kind := xds.OutputKind(xds.Translation{

@@ -15,12 +15,12 @@ import (
 
 // raw is a stream on which a test sends and receives every message itself.
 type raw struct {
-	t    *testing.T
+	t    testing.TB
 	wire grpc.ClientStream
 	stop context.CancelFunc
 }
 
-func openRaw(t *testing.T, conn *grpc.ClientConn, method string) raw {
+func openRaw(t testing.TB, conn *grpc.ClientConn, method string) raw {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
