@@ -3,6 +3,7 @@ package identity_test
 import (
 	"context"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/identity"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // served starts a server with TLS, and returns an issuer with its keys there.
@@ -134,5 +136,56 @@ func TestStopInterruptsARequest(t *testing.T) {
 	defer cancel()
 	if _, err := v.Prove(ctx, by("k", testKeys().p256)); err == nil {
 		t.Error("proven without keys")
+	}
+}
+
+// An endpoint that hangs is given up, wherever in its answer it does. Other issuers and certificates
+// do not wait for it.
+func TestEndpointThatHangsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	set := keySet(jwk("k", testKeys().p256))
+	other := issuerOf(t, jwk("k", testKeys().p256))
+	other.Issuer = "https://local.example"
+	issuers := []identity.Issuer{other}
+	for name, handler := range map[string]http.HandlerFunc{
+		"before its answer": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"in its answer": func(w http.ResponseWriter, r *http.Request) {
+			trickle(w, r, set[:1])
+			<-r.Context().Done()
+		},
+		"byte by byte": func(w http.ResponseWriter, r *http.Request) {
+			trickle(w, r, append([]byte(strings.Repeat(" ", 1<<10)), set...))
+		},
+	} {
+		_, issuer := served(t, handler)
+		issuer.Issuer = "https://" + strings.ReplaceAll(name, " ", "-") + ".example"
+		issuers = append(issuers, issuer)
+	}
+	v := verifier(t, identity.Config{JWT: issuers})
+	defer run(t, v)()
+	others := []attempt{{"another issuer", local(), ""}, {"a certificate", identity.Evidence{Certificate: certificate(cart)}, ""}}
+	try(t, v, others)
+	until.NoError(t, time.Minute, 100*time.Millisecond, "the requests to be given up", func() error {
+		problems := v.Problems()
+		if n := strings.Count(strings.Join(problems, "\n"), "cannot be read since"); n != len(issuers)-1 {
+			return fmt.Errorf("the problems are %q", problems)
+		}
+		return nil
+	})
+	try(t, v, others)
+}
+
+// trickle answers a request byte by byte.
+func trickle(w http.ResponseWriter, r *http.Request, text []byte) {
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for _, one := range text {
+		_, _ = w.Write([]byte{one})
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-again.C:
+		case <-r.Context().Done():
+			return
+		}
 	}
 }
