@@ -24,6 +24,7 @@ type counter struct {
 	fails  bool
 	noted  []string // identities that a keeper reported as changed
 	turns  int      // changes of the bundle that it reported
+	looked int      // how often it looked for changes
 	stale  *secrets.Leaf
 	bundle *secrets.Bundle
 	next   chan struct{}
@@ -80,7 +81,14 @@ func (c *counter) Bundle() *secrets.Bundle {
 func (c *counter) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.looked++
 	return c.next
+}
+
+func (c *counter) looks() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.looked
 }
 
 // made returns how many leaves of an identity were made.
@@ -194,6 +202,25 @@ func TestOutdatedLeafIsMadeAtOnce(t *testing.T) {
 		synctest.Wait()
 		if k.Leaf(bank) != ofBank || len(by.changed()) != 1 || by.turns != 2 {
 			t.Errorf("reported as changed: %v, and %d bundles", by.changed(), by.turns)
+		}
+	})
+}
+
+// A suspended or corrected machine goes on at another time of day, of which no timer tells. So the
+// keeper looks at least once a minute, and windows have the time of day alone.
+func TestKeeperLooksAtTheTimeOfDay(t *testing.T) {
+	if w := secrets.WindowOf(cart, length, time.Now()); w != (secrets.Window{From: w.From.Round(0), Until: w.Until.Round(0)}) {
+		t.Errorf("the window %v is measured by the clock of timers", w)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		k, by := running(t)
+		defer k.Hold(cart)()
+		synctest.Wait()
+		before := by.looks()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := by.looks() - before; n < 60 || n > 61 || by.made(cart) > 2 {
+			t.Errorf("it looked %d times in an hour, and made %d certificates", n, by.made(cart))
 		}
 	})
 }
