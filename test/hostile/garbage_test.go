@@ -25,7 +25,7 @@ func garbageBytes(t *testing.T, r *room) string {
 	var c *crowd
 	r.beside(t, func(ctx context.Context) error {
 		c = newCrowd(ctx)
-		end := time.Now().Add(size(5*time.Second, time.Second))
+		end := time.Now().Add(size(4*time.Second, time.Second))
 		c.send(garblers, func(ctx context.Context, i int) error {
 			for random := chance(i); timeLeft(ctx, end); c.count.Add(1) {
 				text := append([]byte(openings[random.IntN(len(openings))]), noise(random, 32<<10)...)
@@ -46,7 +46,7 @@ func garbageFrames(t *testing.T, r *room) string {
 	var c *crowd
 	r.beside(t, func(ctx context.Context) error {
 		c = newCrowd(ctx)
-		end := time.Now().Add(size(5*time.Second, time.Second))
+		end := time.Now().Add(size(3*time.Second, time.Second))
 		c.send(garblers, func(ctx context.Context, i int) error {
 			for random := chance(i); timeLeft(ctx, end); {
 				text := append(greeting(random.Uint32N(1<<31)), begin(1, []string{r.method(), sotw, "/a/b"}[random.IntN(3)])...)

@@ -23,7 +23,7 @@ func streamStorm(t *testing.T, r *room) string {
 			return err
 		}
 		defer conns.close()
-		c, end := newCrowd(ctx), time.Now().Add(size(6*time.Second, time.Second))
+		c, end := newCrowd(ctx), time.Now().Add(size(4*time.Second, time.Second))
 		c.send(2*stormers, func(ctx context.Context, i int) error {
 			for n := 0; timeLeft(ctx, end); n++ {
 				if err := o.visit(ctx, r, conns[i%len(conns)], fmt.Sprint("storm-", i), n%2 == 0); err != nil {
@@ -41,7 +41,7 @@ func streamStorm(t *testing.T, r *room) string {
 func connectionStorm(t *testing.T, r *room) string {
 	var o outcomes
 	r.beside(t, func(ctx context.Context) error {
-		c, end := newCrowd(ctx), time.Now().Add(size(6*time.Second, time.Second))
+		c, end := newCrowd(ctx), time.Now().Add(size(3*time.Second, time.Second))
 		c.send(stormers, func(ctx context.Context, i int) error {
 			for n := 0; timeLeft(ctx, end); n++ {
 				conn, err := grpc.NewClient(r.target(), r.options()...)

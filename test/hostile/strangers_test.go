@@ -95,7 +95,7 @@ func printable(random *rand.Rand, n int) string {
 // strangers connects clients that prove nothing, something invalid or something of another, each
 // on a connection of its own. Each has to be rejected with its reason.
 func strangers(t *testing.T, r *room) string {
-	n, waiting := size(9_800, 160), size(200, 8)
+	n, waiting, huge := size(9_800, 160), size(200, 8), size(50, 4)
 	kinds, hanging := r.border.strangers(), r.border.hanging()
 	before := r.server.metrics(t).Sum(rejected)
 	var knocked, waited, next atomic.Int64
@@ -119,7 +119,7 @@ func strangers(t *testing.T, r *room) string {
 			waited.Add(1)
 			return hanging.knock(ctx, r, chance(i))
 		})
-		c.send(size(50, 4), r.sendHugeToken)
+		c.send(huge, r.sendHugeToken)
 		return c.wait()
 	})
 	total := knocked.Load() + waited.Load()
@@ -129,7 +129,7 @@ func strangers(t *testing.T, r *room) string {
 		}
 		return nil
 	})
-	return fmt.Sprintf("%d strangers of %d kinds, each on a connection, rejected with their reasons; %d of them waited for an issuer that hangs", total, len(kinds)+1, waited.Load())
+	return fmt.Sprintf("%d strangers of %d kinds, each on a connection, rejected with their reasons; %d of them waited for an issuer that hangs; %d tokens of 1 MiB", total, len(kinds)+1, waited.Load(), huge)
 }
 
 // knock connects, opens a stream, and returns an error unless that is rejected as it has to be.
