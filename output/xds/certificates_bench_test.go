@@ -72,7 +72,7 @@ func liveBytes() float64 {
 	return float64(m.HeapAlloc + m.StackInuse)
 }
 
-// turning is an issuer with authorities and certificates that change when they are told to.
+// turning is an issuer with authorities and certificates that change on demand.
 type turning struct {
 	*authority.Issuer
 

@@ -34,7 +34,7 @@ const slower = 20
 var attacks = []attack{
 	{"silent", nil, silent, 2 * time.Second, true},
 	{"handshakes", withTLS, handshakes, 2 * time.Second, false},
-	{"strangers", withBorder, strangers, 2 * time.Second, false},
+	{"unproven", withBorder, unprovenClients, 2 * time.Second, false},
 	{"unread", nil, unread, 2 * time.Second, false},
 	{"unanswered", nil, unanswered, 2 * time.Second, false},
 	{"garbage-bytes", nil, garbageBytes, 2 * time.Second, false},

@@ -33,7 +33,7 @@ type setup struct {
 	listen   string      // default: a free port of loopback
 	tls      *tls.Config // of clients; nil without TLS
 	files    string      // of the listener's certificate, as the configuration has it
-	border   *border     // what strangers meet, and the good client passes
+	border   *border     // rejects clients without a proof, and takes the good one
 	identity string      // more proofs of clients, as the configuration has them
 	dataDir  string
 	sources  string // more of them

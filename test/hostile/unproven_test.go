@@ -26,9 +26,9 @@ import (
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
-// stranger is one kind of client that must not be let in: the certificates that it shows, its
+// unproven is one kind of client that must not be let in: the certificates that it shows, its
 // authorization header, and how it has to be rejected.
-type stranger struct {
+type unproven struct {
 	name   string
 	shows  *tls.Config // with its certificate; nil without one
 	sends  func(random *rand.Rand) []string
@@ -36,8 +36,8 @@ type stranger struct {
 	reason string
 }
 
-// strangers is every kind.
-func (b *border) strangers() []stranger {
+// kinds is every kind.
+func (b *border) kinds() []unproven {
 	public, err := x509.MarshalPKIXPublicKey(b.signer.Public())
 	if err != nil {
 		b.t.Fatal(err)
@@ -50,10 +50,10 @@ func (b *border) strangers() []stranger {
 			return values
 		}
 	}
-	shows := func(uris ...string) *tls.Config { return b.ca.Client(b.ca.Issue("stranger", uris...)) }
-	foreign := b.ca.Client(testca.New(b.t, "hostile").Issue("stranger", welcomed)) // of an equal name, or no client would show it
+	shows := func(uris ...string) *tls.Config { return b.ca.Client(b.ca.Issue("unproven", uris...)) }
+	foreign := b.ca.Client(testca.New(b.t, "hostile").Issue("unproven", welcomed)) // of an equal name, or no client would show it
 	good, noise := b.issue(time.Now()), printable
-	return []stranger{
+	return []unproven{
 		{"nothing", nil, nil, codes.Unauthenticated, "proves no identity"},
 		{"a certificate of another authority", foreign, nil, codes.Unavailable, ""},
 		{"a certificate of another trust domain", shows("spiffe://elsewhere/ns/shop/sa/good"), nil, codes.PermissionDenied, `"elsewhere" is not served`},
@@ -78,9 +78,9 @@ func (b *border) strangers() []stranger {
 }
 
 // hanging sends a token of the issuer with an endpoint that hangs, and waits for its keys.
-func (b *border) hanging() stranger {
+func (b *border) hanging() unproven {
 	token := b.sign(jose.ES256, b.signer, hangingIssuer, "isthmus")
-	return stranger{"a token of an issuer that hangs", nil, func(*rand.Rand) []string { return []string{"Bearer " + token} }, codes.Unauthenticated, "keys of the issuer"}
+	return unproven{"a token of an issuer that hangs", nil, func(*rand.Rand) []string { return []string{"Bearer " + token} }, codes.Unauthenticated, "keys of the issuer"}
 }
 
 // printable is text that a header may have.
@@ -92,11 +92,11 @@ func printable(random *rand.Rand, n int) string {
 	return string(text)
 }
 
-// strangers connects clients that prove nothing, something invalid or something of another, each
+// unprovenClients connects clients that prove nothing, something invalid or something of another, each
 // on a connection of its own. Each has to be rejected with its reason.
-func strangers(t *testing.T, r *room) string {
+func unprovenClients(t *testing.T, r *room) string {
 	n, waiting, huge := size(9_800, 160), size(200, 8), size(50, 4)
-	kinds, hanging := r.border.strangers(), r.border.hanging()
+	kinds, hanging := r.border.kinds(), r.border.hanging()
 	before := r.server.metrics(t).Sum(rejected)
 	var knocked, waited, next atomic.Int64
 	r.beside(t, func(ctx context.Context) error {
@@ -123,17 +123,17 @@ func strangers(t *testing.T, r *room) string {
 		return c.wait()
 	})
 	total := knocked.Load() + waited.Load()
-	await(t, "every stranger to be counted", func() error {
+	await(t, "every client to be counted", func() error {
 		if counted := r.server.metrics(t).Sum(rejected) - before; int64(counted) < total {
 			return fmt.Errorf("%.0f of %d are", counted, total)
 		}
 		return nil
 	})
-	return fmt.Sprintf("%d strangers of %d kinds, each on a connection, rejected with their reasons; %d of them waited for an issuer that hangs; %d tokens of 1 MiB", total, len(kinds)+1, waited.Load(), huge)
+	return fmt.Sprintf("%d clients of %d kinds, each on a connection, rejected with their reasons; %d of them waited for an issuer that hangs; %d tokens of 1 MiB", total, len(kinds)+1, waited.Load(), huge)
 }
 
 // knock connects, opens a stream, and returns an error unless that is rejected as it has to be.
-func (s stranger) knock(ctx context.Context, r *room, random *rand.Rand) error {
+func (s unproven) knock(ctx context.Context, r *room, random *rand.Rand) error {
 	ctx, leave := context.WithTimeout(ctx, patience)
 	defer leave()
 	options := append(r.options(), grpc.WithTransportCredentials(credentials.NewTLS(cmp.Or(s.shows, r.border.bare))))
@@ -152,7 +152,7 @@ func (s stranger) knock(ctx context.Context, r *room, random *rand.Rand) error {
 	}
 	opened, err := openOn(ctx, conn, r.method())
 	if err == nil {
-		for _, m := range r.everything("stranger") {
+		for _, m := range r.everything("unproven") {
 			_ = opened.SendMsg(m)
 		}
 		_, err = opened.receive()
