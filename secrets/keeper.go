@@ -28,8 +28,9 @@ type Keeper struct {
 // use is the use of the leaf of an identity. It stays without users until the window ends, so
 // that a client that comes back costs no signature.
 type use struct {
-	users int
-	due   time.Time // when the leaf is made anew, or forgotten
+	users  int
+	due    time.Time // when the leaf is made anew, or forgotten
+	failed string    // why the last one was not made; empty if it was
 }
 
 // NewKeeper returns a keeper of leaves by an issuer.
@@ -48,8 +49,8 @@ func (k *Keeper) Leaf(identity string) *Leaf {
 func (k *Keeper) Bundle() *Bundle { return k.issuer.Bundle() }
 
 // Hold keeps the leaf of an identity until release is called, and makes it unless it is
-// there. If the issuer fails, it is asked again later. An identity of another trust domain has
-// no leaf.
+// there. If the issuer fails, it is asked again later, and a reason that lasts is logged once. An
+// identity of another trust domain has no leaf.
 func (k *Keeper) Hold(identity string) (release func()) {
 	if !k.issuer.Issues(identity) {
 		return func() {}
@@ -84,11 +85,13 @@ func (k *Keeper) rouse() {
 func (k *Keeper) issue(identity string, u *use, now time.Time) bool {
 	leaf, err := k.issuer.Issue(identity, now)
 	if err != nil {
-		k.log.Error("no certificate can be made; the one before stays in use, and it is tried again", "identity", identity, "err", err)
-		u.due = now.Add(retry)
+		if u.failed != err.Error() {
+			k.log.Error("no certificate can be made; the one before stays in use, and it is tried again", "identity", identity, "err", err)
+		}
+		u.due, u.failed = now.Add(retry), err.Error()
 		return false
 	}
-	u.due = leaf.Window.Until
+	u.due, u.failed = leaf.Window.Until, ""
 	k.leaves.Store(identity, leaf)
 	return true
 }

@@ -184,6 +184,31 @@ func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
 	})
 }
 
+// An issuer that fails for long is logged once, and again with another failure.
+func TestLastingFailureIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		by := &counter{issued: map[string]int{}, bundle: &secrets.Bundle{}, next: make(chan struct{}), fails: true}
+		var log strings.Builder
+		k := secrets.NewKeeper(by, slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			k.Run(ctx, by.note)
+		}()
+		defer k.Hold(cart)()
+		for _, fails := range []bool{true, false, true} {
+			by.stop(fails)
+			time.Sleep(length + time.Hour)
+		}
+		cancel()
+		<-ended
+		if n := strings.Count(log.String(), "the authority is away"); n != 2 {
+			t.Errorf("logged %d times", n)
+		}
+	})
+}
+
 // When the issuer says so, the bundle is reported, and leaves that may not stay are made anew at
 // once. Others wait for the ends of their windows.
 func TestOutdatedLeafIsMadeAtOnce(t *testing.T) {

@@ -19,7 +19,8 @@ func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (push.Su
 	}
 	switch name {
 	case names.Authorities:
-		return authorities{keeper.Bundle(), renewal}, true
+		bundle := keeper.Bundle()
+		return authorities{bundle, renewal}, len(bundle.Authorities) > 0
 	case names.OwnCertificate, identity:
 		leaf := keeper.Leaf(identity)
 		return certificate{name, leaf, renewal}, leaf != nil
