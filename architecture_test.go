@@ -119,6 +119,9 @@ var rooms = []room{
 	// the names in them and in certificates.
 	{"authority", 2, []string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2"}},
 
+	// The certificates that others write into files.
+	{"secrets/files", 2, nil},
+
 	// The objects of a registry by key, for the registries that report them one by one.
 	{"source/mirror", 2, nil},
 

@@ -221,6 +221,11 @@ func (f *findings) certificates(p Parts) {
 		certificateFindings(f, "output "+name, r.Certificates)
 	}
 	certificateFindings(f, "admin", p.Access.Certificates)
+	if p.Identity != nil {
+		for _, problem := range p.Identity() {
+			f.add(SeverityError, "identity", time.Time{}, problem, "correct it as the text says; files and keys are read anew without a restart")
+		}
+	}
 }
 
 func certificateFindings(f *findings, about string, k *certs.Keeper) {

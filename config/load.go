@@ -58,10 +58,10 @@ func Load(path string) (*Config, error) { return Known().Load(path) }
 // Load is [Load] for other kinds than the [Known] ones.
 func (k Kinds) Load(path string) (*Config, error) { return k.load(path, (*Config).check) }
 
-// Check is [Load], and also checks that the inputs of all sources exist. A running program
-// waits for them; a person wants to know.
+// Check is [Load], and also checks that the inputs of all sources exist, and all certificates for
+// Envoys are usable. A running program waits for them; a person wants to know.
 func Check(path string) (*Config, error) {
-	return Known().load(path, func(c *Config) []Problem { return append(c.checkSources(), c.check()...) })
+	return Known().load(path, func(c *Config) []Problem { return slices.Concat(c.checkSources(), c.check(), c.checkCertificates()) })
 }
 
 func (k Kinds) load(path string, check func(*Config) []Problem) (*Config, error) {

@@ -37,19 +37,22 @@ func (o Outputs) takeTokens() {
 	}
 }
 
-// validateAuthority finds settings of Envoys that need certificates, which only clients with a
+// validateMutual finds settings of Envoys that need certificates, which only clients with a
 // proven identity are sent.
-func validateAuthority(clients output.Settings, dir string, f *findings) {
+func validateMutual(clients output.Settings, sent bool, f *findings) {
 	served, ok := clients.(*xds.Config)
 	if !ok || served.Envoy == nil {
 		return
 	}
 	for _, field := range served.Envoy.NeedAuthority() {
 		at := "outputs.xds.envoy." + field
-		if dir == "" {
-			f.add(at, "needs certificates from Isthmus; set identity.authority.dir to the folder of an authority, which 'isthmus ca init' makes")
-		} else if !served.TLS.Enabled() {
+		switch {
+		case !sent:
+			f.add(at, "needs certificates from Isthmus; set identity.authority.dir to the folder of an authority, which 'isthmus ca init' makes, or identity.files.dir to a folder with certificates")
+		case !served.TLS.Enabled():
 			f.add(at, "needs clients that prove their identity, which they do over TLS; set outputs.xds.tls")
+		case !served.TLS.DemandsProof():
+			f.add(at, "needs clients that prove their identity; set outputs.xds.tls.clientCAFile, or accept tokens by identity.jwt or identity.authority")
 		}
 	}
 }

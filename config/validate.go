@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/secrets/files"
 )
 
 // findings are problems without lines.
@@ -52,7 +53,7 @@ func (c *Config) validate(root *yamlpos.Node) []Problem {
 	c.validateFolders(&f)
 	c.validateAddresses(root, &f)
 	f.addAll("identity", c.Identity.Validate())
-	validateAuthority(c.Outputs.Of("xds"), c.Identity.Authority.Dir, &f)
+	validateMutual(c.Outputs.Of("xds"), c.Identity.SendsCertificates(), &f)
 	f.addAll("admin", c.Admin.Validate())
 	c.Log.validate(&f)
 	return f
@@ -232,6 +233,15 @@ func (c *Config) check() []Problem {
 	}
 	f.addAll("identity", c.Identity.Check())
 	f.addAll("admin", c.Admin.Check())
+	return f
+}
+
+// checkCertificates finds unusable certificates for Envoys. A running program serves the others.
+func (c *Config) checkCertificates() []Problem {
+	var f findings
+	if dir := c.Identity.Files.Dir; dir != "" {
+		f.addAll("identity.files", files.Check(dir, c.Identity.Domain()))
+	}
 	return f
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,6 +20,13 @@ type Config struct {
 	JWT []Issuer `json:"jwt"`
 	// Authority is the authority of Isthmus, which issues tokens and revokes accounts.
 	Authority Authority `json:"authority"`
+	// Files are the certificates that Envoys are sent. Without them they are the authority's.
+	Files Files `json:"files"`
+}
+
+// Files is a folder with certificates that others write.
+type Files struct {
+	Dir string `json:"dir"` // as cert-manager or spiffe-helper fills it, and the folders in it
 }
 
 // Authority is the folder of an authority.
@@ -69,9 +77,12 @@ const defaultTrustDomain = "cluster.local"
 // Enabled reports whether tokens of any issuer are accepted.
 func (c *Config) Enabled() bool { return len(c.JWT) > 0 || c.Authority.Dir != "" }
 
+// SendsCertificates reports whether Envoys are sent certificates.
+func (c *Config) SendsCertificates() bool { return c.Files.Dir != "" || c.Authority.Dir != "" }
+
 // Resolve makes relative paths relative to a folder.
 func (c *Config) Resolve(dir string) {
-	paths := []*string{&c.Authority.Dir}
+	paths := []*string{&c.Authority.Dir, &c.Files.Dir}
 	for i := range c.JWT {
 		one := &c.JWT[i]
 		paths = append(paths, &one.KeysFile, &one.CAFile, &one.TokenFile)
@@ -121,6 +132,11 @@ func (c *Config) Check() error {
 		}
 		if err := new(Revocations).Read(filepath.Join(dir, RevokedFile)); err != nil {
 			errs = append(errs, fmt.Errorf("authority.dir: %w", err))
+		}
+	}
+	if dir := c.Files.Dir; dir != "" {
+		if _, err := os.ReadDir(dir); err != nil {
+			errs = append(errs, fmt.Errorf("files.dir: %w; create the folder, or name another", err))
 		}
 	}
 	return errors.Join(errs...)

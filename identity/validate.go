@@ -17,11 +17,14 @@ func (c *Config) Validate() error {
 	if err := validTrustDomain(c.TrustDomain); err != nil {
 		errs = append(errs, err)
 	}
-	if c.TrustDomain != "" && !c.Enabled() {
-		errs = append(errs, errors.New("trustDomain: has no effect without an issuer of tokens; set jwt, or authority.dir, or remove it"))
+	if c.TrustDomain != "" && !c.Enabled() && c.Files.Dir == "" {
+		errs = append(errs, errors.New("trustDomain: has no effect without an issuer of tokens or certificates; set jwt, authority.dir or files.dir, or remove it"))
 	}
 	if ttl := c.Authority.TTL; c.Authority.Dir != "" && (ttl < shortestTTL || ttl > longestTTL) {
 		errs = append(errs, fmt.Errorf("authority.ttl: %s is out of range; use from 1m to %dh, such as 24h", ttl, longestTTL/time.Hour))
+	}
+	if c.Files.Dir != "" && c.Files.Dir == c.Authority.Dir {
+		errs = append(errs, errors.New("files.dir: is the folder of the authority; remove it to have Envoys sent the authority's certificates, or name a folder with certificates"))
 	}
 	by := map[string]int{}
 	for i, one := range c.issuers() {

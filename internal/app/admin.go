@@ -29,6 +29,7 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, version string, met
 		Faults:    a.faults.all,
 		Events:    a.events,
 		Authority: a.authority,
+		Identity:  a.identityProblems,
 		Access:    access,
 		Metrics:   metrics,
 		Log:       a.log,

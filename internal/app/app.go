@@ -22,6 +22,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/secrets"
+	"github.com/isthmus-mesh/isthmus/secrets/files"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -38,6 +39,7 @@ type App struct {
 	issuer   secrets.Issuer     // nil if clients are sent no certificates
 	// authority is the issuer if it is the built-in authority; else nil.
 	authority *authority.Issuer
+	files     *files.Issuer // the issuer if certificates come from files; else nil
 	admin     *admin.Server
 	reloader  *reloader
 
@@ -135,11 +137,17 @@ func (a *App) openSources(c *config.Config) {
 // openIdentity makes the verifier of clients' tokens and the issuer of their certificates, if
 // they are configured.
 func (a *App) openIdentity(c *config.Config) (err error) {
-	if !c.Identity.Enabled() {
-		return nil
+	if c.Identity.Enabled() {
+		if a.identity, err = identity.New(c.Identity, a.log); err != nil {
+			return fmt.Errorf("identity.%w", err)
+		}
 	}
-	if a.identity, err = identity.New(c.Identity, a.log); err != nil {
-		return fmt.Errorf("identity.%w", err)
+	if dir := c.Identity.Files.Dir; dir != "" { // the authority is one of tokens, if there is one
+		if a.files, err = files.Open(dir, c.Identity.Domain(), a.log); err != nil {
+			return fmt.Errorf("identity.files.dir: %w", err)
+		}
+		a.issuer = a.files
+		return nil
 	}
 	dir := c.Identity.Authority.Dir
 	if dir == "" {
@@ -160,6 +168,15 @@ func (a *App) openIdentity(c *config.Config) (err error) {
 	return nil
 }
 
+// identityProblems returns the lasting failures of proofs and certificates.
+func (a *App) identityProblems() []string {
+	list := a.identity.Problems()
+	if a.files != nil {
+		list = append(list, a.files.Problems()...)
+	}
+	return list
+}
+
 // AdminAddr returns the address of the admin API.
 func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 
@@ -175,6 +192,9 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.authority != nil {
 		parts.Go(func() error { a.authority.Follow(ctx, a.log); return nil })
+	}
+	if a.files != nil {
+		parts.Go(func() error { return a.files.Run(ctx) })
 	}
 	var delivering sync.WaitGroup
 	for _, o := range a.outputs {
