@@ -27,6 +27,7 @@ type settings struct {
 	AdminPort uint16
 	Keepalive string
 	Language  string
+	Workload  bootstrap.Workload
 }
 
 // Each transcript has settings, and the bootstrap that they make or what is wrong
@@ -51,7 +52,7 @@ func (s settings) print(t *testing.T) (name string, text []byte) {
 	var err error
 	if s.For == "grpc" {
 		var client bootstrap.Client
-		if client, err = (bootstrap.GRPC{Node: s.Node, Server: s.Server, Language: s.Language}).Client(); err == nil {
+		if client, err = (bootstrap.GRPC{Node: s.Node, Server: s.Server, Workload: s.Workload, Language: s.Language}).Client(); err == nil {
 			text, err = json.MarshalIndent(client, "", "  ")
 			name, text = "bootstrap.json", append(text, '\n')
 		}

@@ -11,6 +11,8 @@ import (
 type GRPC struct {
 	Node   Node
 	Server Server
+	// Workload is printed as the certificate provider "default".
+	Workload Workload
 	// Language is the client's language: go, python, java or node. Values that its
 	// implementation does not support are reported. If it is empty, none is reported.
 	Language string
@@ -20,12 +22,14 @@ type GRPC struct {
 // python is C-core, which C++, Ruby and others use, too.
 var languages = []string{"go", "python", "java", "node"}
 
-// The JSON form of a gRPC bootstrap, by gRPC's proposals A27, A65 and A97.
+// The JSON form of a gRPC bootstrap, by gRPC's proposals A27, A29, A65 and A97.
 type (
 	// Client is the complete bootstrap; its JSON form is the file that clients read.
 	Client struct {
 		Servers []client `json:"xds_servers"`
 		Node    node     `json:"node"`
+		// Providers are the sources of certificates that resources may name.
+		Providers map[string]provider `json:"certificate_providers,omitempty"`
 	}
 	client struct {
 		URI         string   `json:"server_uri"`
@@ -61,10 +65,11 @@ func (g GRPC) Client() (Client, error) {
 	id, wrongNode := g.Node.identity()
 	addresses, wrongAddress := g.Server.addresses()
 	secured, wrongTLS := g.Server.tls()
-	if err := errors.Join(wrongNode, wrongAddress, wrongTLS, g.unsupported(id)); err != nil {
+	providers, wrongWorkload := g.Workload.providers()
+	if err := errors.Join(wrongNode, wrongAddress, wrongTLS, wrongWorkload, g.unsupported(id)); err != nil {
 		return Client{}, err
 	}
-	c := Client{Node: node{
+	c := Client{Providers: providers, Node: node{
 		ID: id.ID, Cluster: fmt.Sprintf("%s.%s", id.Name, id.Namespace),
 		Locality: locality{id.Region, id.Zone, id.Sub}, Metadata: id.Metadata,
 	}}

@@ -115,6 +115,11 @@ With --token-file, which needs --ca, start the client with the variable
 GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true: without it, gRPC sends no token. The file
 is read again shortly before its token expires. Next, 'isthmus clients' shows the client.
 
+With --workload-cert, --workload-key and --workload-ca the bootstrap has a certificate
+provider, which reads these files again each minute. gRPC uses it for calls to services
+with resources that name it. Those of Isthmus do not yet: they are called as the client's
+own credentials say.
+
 Exit status: 0 it was printed, 2 wrong usage.`,
 		Example: `  isthmus bootstrap grpc --node web-1 --namespace shop --address 127.0.0.1:15010 > bootstrap.json
   isthmus bootstrap grpc --node web-1 --namespace shop --labels app=web --locality eu/west/a \
@@ -133,6 +138,9 @@ Exit status: 0 it was printed, 2 wrong usage.`,
 	nodeFlags(c, &g.Node)
 	serverFlags(c, &g.Server)
 	c.Flags().StringVar(&g.Language, "language", "", "what the client is written in: go, python (as all that is C-core), java or node; needed for TLS alone")
+	c.Flags().StringVar(&g.Workload.Cert, "workload-cert", "", "the file of the certificate by which the client proves itself to other workloads, in PEM form")
+	c.Flags().StringVar(&g.Workload.Key, "workload-key", "", "the file of the key of --workload-cert, in PEM form")
+	c.Flags().StringVar(&g.Workload.CA, "workload-ca", "", "the file of the authorities of other workloads, in PEM form")
 	return c
 }
 

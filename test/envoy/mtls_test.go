@@ -28,9 +28,9 @@ spec:
   hosts: [api.example.com]
   location: MESH_INTERNAL
   resolution: STATIC
-  ports: [{number: %d, name: http, protocol: HTTP}]
+  ports: [{number: %d, name: calls, protocol: %s}]
   endpoints:
-  - {address: 127.0.0.1, ports: {http: %d}, labels: {security.istio.io/tlsMode: istio}, serviceAccount: api}
+  - {address: 127.0.0.1, ports: {calls: %d}, labels: {security.istio.io/tlsMode: istio}, serviceAccount: api}
 `
 
 // mutual is two Envoys with nothing but a bootstrap and a token, and a service behind one of
@@ -45,13 +45,21 @@ type mutual struct {
 func newMutual(t *testing.T, delta bool, ttl time.Duration) *mutual {
 	t.Helper()
 	m := &mutual{mesh: newMesh(t), service: freePort(t), inbound: freePort(t)}
+	m.start(delta, "HTTP", fmt.Sprintf("ttl: %s", ttl), "")
+	return m
+}
+
+// start starts them, with keys of identity.authority and of identity.files.
+func (m *mutual) start(delta bool, protocol, authorityKeys, filesKeys string) {
+	m.Helper()
+	t := m.T
 	ca, trusted := newIssuer(t, m.Dir), authority.New(t, "authority")
 	control := newIdentity(t, filepath.Join(m.Dir, "control"), isthmusIdentity)
 	control.issue(trusted)
 	control.replace(trusted)
-	m.Identity = fmt.Sprintf("trustDomain: mesh.example, authority: {dir: %q, ttl: %s}", ca.dir, ttl)
+	m.Identity = fmt.Sprintf("trustDomain: mesh.example, authority: {dir: %q, %s}, files: {%s}", ca.dir, authorityKeys, filesKeys)
 	m.Envoy = "trustDomain: mesh.example, mtls: {mode: PERMISSIVE}"
-	control.must(os.WriteFile(m.Folder.at("api"), fmt.Appendf(nil, behindSidecar, m.service, m.inbound), 0o600))
+	control.must(os.WriteFile(m.Folder.at("api"), fmt.Appendf(nil, behindSidecar, m.service, protocol, m.inbound), 0o600))
 	m.Serve(fmt.Sprintf("certFile: %q, keyFile: %q", control.file("tls.crt"), control.file("tls.key")))
 
 	connect := func(account string, flags ...string) *proxy.Proxy {
@@ -64,7 +72,6 @@ func newMutual(t *testing.T, delta bool, ttl time.Duration) *mutual {
 	workload := startBackend(t, "api", "api")
 	m.server = connect("api", "--inbound", fmt.Sprintf("127.0.0.1:%d=%d", m.inbound, workload.Port), "--outbound", "1")
 	m.client = connect("web")
-	return m
 }
 
 // call calls the service through the client's Envoy.
@@ -91,11 +98,13 @@ func (m *mutual) handshakes() (n uint64) {
 }
 
 // callAlways calls the service until stop is called, which reports the calls that failed.
-func (m *mutual) callAlways() (stop func()) {
+func (m *mutual) callAlways() (stop func()) { return m.callOver(&http.Transport{}) }
+
+// callOver is callAlways over a transport.
+func (m *mutual) callOver(transport *http.Transport) (stop func()) {
 	var calling sync.WaitGroup
 	end := make(chan struct{})
 	calling.Go(func() {
-		transport := &http.Transport{}
 		defer transport.CloseIdleConnections()
 		for calls := 0; ; calls++ {
 			select {

@@ -14,7 +14,8 @@ import (
 
 // TestPrintedBootstrapConnectsByTLS has Isthmus serve by TLS, as far as a language
 // can: with a certificate of the client's own, or, in Java, with authorities that the
-// JVM trusts. Node cannot, and no bootstrap is printed for it.
+// JVM trusts. Node cannot, and no bootstrap is printed for it. A certificate provider disturbs
+// no client.
 func TestPrintedBootstrapConnectsByTLS(t *testing.T) {
 	each(t, func(t *testing.T, impl clients.Implementation) {
 		b := startBackends(t, "one")
@@ -33,6 +34,7 @@ func TestPrintedBootstrapConnectsByTLS(t *testing.T) {
 			asks += fmt.Sprintf(", clientCAFile: %q", s.trusted)
 			flags = append(flags, "--cert", s.client.cert, "--key", s.client.key)
 		}
+		flags = append(flags, "--workload-cert", s.client.cert, "--workload-key", s.client.key, "--workload-ca", s.trusted)
 		isthmus.configure(asks)
 		isthmus.Start()
 		client := dialWith(t, interval, impl, append(env, printBootstrap(t, impl, flags...)), reviews+":80")
