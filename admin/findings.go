@@ -221,8 +221,8 @@ func (f *findings) certificates(p Parts) {
 		certificateFindings(f, "output "+name, r.Certificates)
 	}
 	certificateFindings(f, "admin", p.Access.Certificates)
-	if p.Identity != nil {
-		for _, problem := range p.Identity() {
+	for _, of := range p.Identity {
+		for _, problem := range of.Problems() {
 			f.add(SeverityError, "identity", time.Time{}, problem, "correct it as the text says; files and keys are read anew without a restart")
 		}
 	}

@@ -44,9 +44,8 @@ type Parts struct {
 	Stuck func() string
 	// Faults lists the panics that the process survived outside of engines; may be nil.
 	Faults func() []Fault
-	// Identity lists the lasting failures of proofs and certificates, with their next steps; may
-	// be nil.
-	Identity func() []string
+	// Identity lists the lasting failures of proofs and certificates, with their next steps.
+	Identity []interface{ Problems() []string }
 	// Events are the newest changes.
 	Events *events.Log
 	// Store returns the state of the stored records on disk; nil if they are in memory alone.

@@ -61,7 +61,9 @@ func (k Kinds) Load(path string) (*Config, error) { return k.load(path, (*Config
 // Check is [Load], and also checks that the inputs of all sources exist, and all certificates for
 // Envoys are usable. A running program waits for them; a person wants to know.
 func Check(path string) (*Config, error) {
-	return Known().load(path, func(c *Config) []Problem { return slices.Concat(c.checkSources(), c.check(), c.checkCertificates()) })
+	return Known().load(path, func(c *Config) []Problem {
+		return slices.Concat(c.checkSources(), c.check(), checkCertificates(&c.Identity))
+	})
 }
 
 func (k Kinds) load(path string, check func(*Config) []Problem) (*Config, error) {

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/secrets/files"
@@ -237,10 +238,10 @@ func (c *Config) check() []Problem {
 }
 
 // checkCertificates finds unusable certificates for Envoys. A running program serves the others.
-func (c *Config) checkCertificates() []Problem {
+func checkCertificates(c *identity.Config) []Problem {
 	var f findings
-	if dir := c.Identity.Files.Dir; dir != "" {
-		f.addAll("identity.files", files.Check(dir, c.Identity.Domain()))
+	if dir := c.Files.Dir; dir != "" {
+		f.addAll("identity.files", files.Check(dir, c.Domain()))
 	}
 	return f
 }

@@ -29,10 +29,13 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, version string, met
 		Faults:    a.faults.all,
 		Events:    a.events,
 		Authority: a.authority,
-		Identity:  a.identityProblems,
+		Identity:  []interface{ Problems() []string }{a.identity},
 		Access:    access,
 		Metrics:   metrics,
 		Log:       a.log,
+	}
+	if a.files != nil {
+		parts.Identity = append(parts.Identity, a.files)
 	}
 	if a.disk != nil {
 		parts.Store = a.saving

@@ -168,15 +168,6 @@ func (a *App) openIdentity(c *config.Config) (err error) {
 	return nil
 }
 
-// identityProblems returns the lasting failures of proofs and certificates.
-func (a *App) identityProblems() []string {
-	list := a.identity.Problems()
-	if a.files != nil {
-		list = append(list, a.files.Problems()...)
-	}
-	return list
-}
-
 // AdminAddr returns the address of the admin API.
 func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 

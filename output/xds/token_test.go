@@ -249,13 +249,7 @@ func TestRenewedCertificateIsSent(t *testing.T) {
 	}
 	s := openSiteWith(t, output.Env{Certificates: quick{own.Issuer(24 * time.Hour)}}, true, nil)
 	s.put()
-	conn, err := grpc.NewClient("passthrough:///"+s.out.Report().Addr.String(),
-		grpc.WithTransportCredentials(credentials.NewTLS(s.ca.Client(s.ca.Issue("client", inShop)))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	c := xdsclient.NewDelta(t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: patience})
+	c := s.proven(inShop)
 	c.Subscribe(sds, "default", "ROOTCA")
 	c.AwaitHeld(sds, "default", "ROOTCA")
 	var serials []string
@@ -278,6 +272,18 @@ func TestRenewedCertificateIsSent(t *testing.T) {
 			t.Errorf("the authorities came %d times", n)
 		}
 	})
+}
+
+// proven connects an Envoy that proves an identity by a certificate.
+func (s *site) proven(identity string) *xdsclient.Client {
+	s.t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+s.out.Report().Addr.String(),
+		grpc.WithTransportCredentials(credentials.NewTLS(s.ca.Client(s.ca.Issue("client", identity)))))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	return xdsclient.NewDelta(s.t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: patience})
 }
 
 // leafIn returns the certificate in a secret.

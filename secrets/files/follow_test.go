@@ -36,7 +36,7 @@ func later() {
 }
 
 // A pair that is replaced by a link or file by file is served within two seconds, and so is one
-// that comes later. Who waits is told.
+// that comes later.
 func TestReplacedPairsAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, dir := newAuthority(t), t.TempDir()
