@@ -75,6 +75,61 @@ func TestReplacedPairsAreServed(t *testing.T) {
 	})
 }
 
+// Files that are written slowly, one after the other, are no problem. Files that never rest are
+// read nevertheless.
+func TestFilesInChangeAreNoProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, dir := newAuthority(t), t.TempDir()
+		ca.issue(cart).write(t, dir, helper)
+		i, log, stop := follow(t, dir)
+		defer stop()
+		next := ca.issue(cart)
+		for n, text := range [][]byte{next.cert, next.key, next.authorities} {
+			writeFile(t, filepath.Join(dir, helper[n]), text)
+			time.Sleep(150 * time.Millisecond)
+		}
+		later()
+		mustServe(t, i, cart, next)
+		last := ca.issue(cart)
+		last.write(t, dir, helper)
+		for range 80 {
+			last.authorities = append(last.authorities, '\n')
+			writeFile(t, filepath.Join(dir, helper[2]), last.authorities)
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		mustServe(t, i, cart, last)
+		if strings.Contains(log.String(), "ERROR") {
+			t.Errorf("logged is\n%s", log)
+		}
+	})
+}
+
+// A change is noticed even if the file keeps its size and its time, as within one step of a file
+// system's clock.
+func TestChangeWithinAStepOfTheClockIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, dir := newAuthority(t), t.TempDir()
+		at := time.Now()
+		write := func(pair written) {
+			for n, text := range [][]byte{pair.cert, pair.key, pair.authorities} {
+				path := filepath.Join(dir, mounted[n])
+				writeFile(t, path, append(bytes.Repeat([]byte{'\n'}, 4096-len(text)), text...))
+				if err := os.Chtimes(path, at, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		write(ca.issue(cart))
+		i, _, stop := follow(t, dir)
+		defer stop()
+		next := ca.issue(cart)
+		write(next)
+		later()
+		mustServe(t, i, cart, next)
+	})
+}
+
 // A missing pair and a missing folder are no reason to forget a certificate before it expires.
 func TestMissingPairStaysUntilItExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,10 @@ import (
 )
 
 // Own returns a secret of an identity: its certificate, under two names, or the authorities that
-// it is to trust, if there are any: with none, an Envoy would trust all. The keeper has the newest
-// certificates, so subjects differ by renewal: otherwise the worlds around one would seem equal.
+// it is to trust. Without a keeper or an identity there is none; nor is an empty list of
+// authorities one, with which an Envoy would trust any certificate. The keeper has the newest
+// certificates, so subjects differ by the renewal at which they were looked up: otherwise the
+// worlds before and after a renewal would seem equal.
 func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (push.Subject, bool) {
 	if keeper == nil || identity == "" {
 		return nil, false
@@ -23,8 +25,9 @@ func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (push.Su
 	case names.OwnCertificate, identity:
 		leaf := keeper.Leaf(identity)
 		return certificate{name, leaf, renewal}, leaf != nil
+	default:
+		return nil, false
 	}
-	return nil, false
 }
 
 // Renewed lists the changes of a renewal. The audience of a certificate is its identity.
