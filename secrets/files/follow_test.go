@@ -84,6 +84,7 @@ func TestFilesInChangeAreNoProblem(t *testing.T) {
 		i, log, stop := follow(t, dir)
 		defer stop()
 		next := ca.issue(cart)
+		time.Sleep(900 * time.Millisecond) // the next look is between two of them
 		for n, text := range [][]byte{next.cert, next.key, next.authorities} {
 			writeFile(t, filepath.Join(dir, helper[n]), text)
 			time.Sleep(150 * time.Millisecond)
