@@ -232,15 +232,20 @@ func certificateFindings(f *findings, about string, k *certs.Keeper) {
 	if k == nil {
 		return
 	}
-	const renew = "renew the certificate in its files; they are read anew with each handshake"
+	broken, fix, renew := "the certificate files cannot be used, those before stay in use: ", "correct the files; they are read anew with each handshake",
+		"renew the certificate in its files; they are read anew with each handshake"
+	if k.Issued() {
+		broken, fix = "the certificate cannot be issued anew, the one before stays in use: ", "see isthmus ca show; it is tried again with each handshake"
+		renew = fix
+	}
 	if err := k.Err(); err != nil {
-		f.add(SeverityError, about, time.Time{}, "the certificate files cannot be used, those before stay in use: "+err.Error(), "correct the files; they are read anew with each handshake")
+		f.add(SeverityError, about, time.Time{}, broken+err.Error(), fix)
 	}
 	switch at := k.Expires(); {
 	case at.IsZero():
 	case !at.After(f.now):
 		f.add(SeverityError, about, at, "the certificate has expired, so clients reject it", renew)
-	case at.Before(f.now.Add(expiresWithin)):
+	case !k.Issued() && at.Before(f.now.Add(expiresWithin)):
 		f.add(SeverityWarning, about, time.Time{}, "the certificate expires at "+at.UTC().Format(time.RFC3339), renew)
 	}
 }

@@ -40,17 +40,22 @@ func (a *Authority) Sign(id string, key crypto.PublicKey, now time.Time, ttl tim
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
+	der, err := a.signLeaf(template, key, now)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der}), nil
+}
+
+// signLeaf signs a certificate that does not outlive the root.
+func (a *Authority) signLeaf(template *x509.Certificate, key crypto.PublicKey, now time.Time) (der []byte, err error) {
 	if !now.Before(a.root.NotAfter) {
 		return nil, expired(a.root)
 	}
 	if template.NotAfter.After(a.root.NotAfter) {
 		template.NotAfter = a.root.NotAfter
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.root, key, a.rootSigner)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der}), nil
+	return x509.CreateCertificate(rand.Reader, template, a.root, key, a.rootSigner)
 }
 
 // Cross returns the certificate of the root's key by the root before it, in PEM form; nil if there

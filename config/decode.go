@@ -18,8 +18,9 @@ type decoder struct {
 	problems []Problem
 }
 
-// defaulter is a structure whose defaults no outer structure can set, since it is in a list
-// or may be left out. SetDefaults is called before it is filled.
+// defaulter is a structure whose defaults no outer structure can set, since it is in a list,
+// may be left out, or has a meaning although it is empty, as in "tls: {}". SetDefaults is called
+// before it is filled, once or twice.
 type defaulter interface{ SetDefaults() }
 
 // extensible is a structure, or a value in place of one, with more keys than its own
@@ -71,6 +72,11 @@ func (d *decoder) structure(n *yamlpos.Node, field string, v reflect.Value) {
 	if n.Kind() != yamlpos.Map {
 		d.complain(n, 0, field, "is %s; keys and values belong here: %s", n.Kind(), strings.Join(d.keysOf(v), ", "))
 		return
+	}
+	if v.CanAddr() {
+		if defaults, ok := reflect.TypeAssert[defaulter](v.Addr()); ok {
+			defaults.SetDefaults()
+		}
 	}
 	for key, node := range n.Fields() {
 		at := key.Name

@@ -24,8 +24,6 @@ import (
 	sourcexds "github.com/isthmus-mesh/isthmus/source/xds"
 )
 
-var _ folderReader = (*file.Config)(nil)
-
 // Kinds has the tables of kinds that a configuration may contain.
 type Kinds struct {
 	Sources []source.Kind

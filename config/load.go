@@ -101,9 +101,7 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 	for i := range c.Sources {
 		c.Sources[i].complete()
 	}
-	if c.Identity.Enabled() {
-		c.Outputs.takeTokens()
-	}
+	c.Outputs.takeIdentity(&c.Identity)
 	validate := func(c *Config) []Problem { return c.validate(root) }
 	for _, find := range []func(*Config) []Problem{validate, more} {
 		known := slices.Clone(problems)

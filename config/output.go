@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 )
@@ -28,11 +29,15 @@ func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {
 	return settings, true
 }
 
-// takeTokens has the outputs take tokens that can.
-func (o Outputs) takeTokens() {
+// takeIdentity has the outputs take tokens that can, and certificates of an authority if there
+// is one.
+func (o Outputs) takeIdentity(c *identity.Config) {
 	for _, one := range o {
-		if takes, ok := one.Settings.(output.Bearer); ok {
+		if takes, ok := one.Settings.(output.Bearer); ok && c.Enabled() {
 			takes.TakeTokens()
+		}
+		if takes, ok := one.Settings.(output.Certified); ok && c.Authority.Dir != "" {
+			takes.HaveAuthority()
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/secrets/files"
+	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
 // findings are problems without lines.
@@ -145,16 +146,10 @@ func (c *Config) validateOutputs(f *findings) {
 	}
 }
 
-// folderReader is the settings of a source that follows a folder of this machine.
-type folderReader interface {
-	// Folder returns the path of the folder, or of the only watched file.
-	Folder() string
-}
-
 // validateFolders checks that no written folder is also read.
 func (c *Config) validateFolders(f *findings) {
 	for i, s := range c.Sources {
-		follows, ok := s.Settings.(folderReader)
+		follows, ok := s.Settings.(*file.Config)
 		if ok && c.Store.DataDir != "" && inside(c.Store.DataDir, follows.Folder()) {
 			f.add("store.dataDir", "lies in the folder that sources[%d] reads, which would follow every write to it; name a folder beside it", i)
 		}

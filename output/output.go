@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/identity"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/secrets"
@@ -77,6 +78,13 @@ type Bearer interface {
 	TakeTokens()
 }
 
+// Certified is the settings of an output that listens with a certificate.
+type Certified interface {
+	// HaveAuthority lets an authority issue the certificate, unless files of it are set. It is
+	// called before Validate.
+	HaveAuthority()
+}
+
 // Cluster is the settings of an output that knows the DNS domain of a cluster.
 type Cluster interface {
 	// ClusterDomain is such as cluster.local.
@@ -132,6 +140,8 @@ type Env struct {
 	Identity *identity.Verifier
 	// Certificates makes the certificates that clients are sent; nil if none are.
 	Certificates secrets.Issuer
+	// Servers issues the certificates of listeners without files; nil without an authority.
+	Servers certs.Issuer
 	// Events takes the events of the output.
 	Events *events.Log
 	// Listen binds what the output listens on.

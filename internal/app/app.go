@@ -19,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/secrets"
@@ -40,6 +41,7 @@ type App struct {
 	// authority is the issuer if it is the built-in authority; else nil.
 	authority *authority.Issuer
 	files     *files.Issuer // the issuer if certificates come from files; else nil
+	servers   certs.Issuer  // issues the certificates of listeners; nil without an authority
 	admin     *admin.Server
 	reloader  *reloader
 
@@ -164,7 +166,7 @@ func (a *App) openIdentity(c *config.Config) (err error) {
 		a.log.Warn("the authority is exposed", "warning", warning)
 	}
 	a.authority = own.Issuer(c.Identity.Authority.TTL)
-	a.issuer = a.authority
+	a.issuer, a.servers = a.authority, a.authority
 	return nil
 }
 

@@ -7,6 +7,9 @@
 // begins after a rotation uses the new files. Three small files cost less than the
 // handshake does.
 //
+// A certificate without files is issued by an [Issuer], is in memory alone, and is renewed at
+// the first handshake after half of its validity.
+//
 // Unusable files, such as a certificate whose key is yet to be written, change nothing: the
 // last valid files stay in use, and [Keeper.Err] returns the reason. Open connections keep
 // the certificates that they were opened with. Their server checks [Keeper.ClientCAs] from

@@ -9,13 +9,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // Files are PEM files.
 type Files struct {
+	// CertFile and KeyFile are empty if Issuer issues the certificate.
 	CertFile, KeyFile string
+	Issuer            Issuer
+	Names             []string // of the certificate that Issuer issues: DNS names and IP addresses
 	// ClientCAFile is optional. With it, clients must show a certificate that
-	// one of the authorities in it has signed.
+	// one of the authorities in it has signed. Without it, the authorities are those of
+	// Issuer, if there is one.
 	ClientCAFile string
 	// Optional lets clients without a certificate in, too.
 	Optional bool
@@ -30,15 +35,22 @@ type FileError struct {
 // Error implements error.
 func (e *FileError) Error() string { return e.Field + ": " + e.Reason }
 
-// content is the text of the files; clientCA is nil without such a file.
-type content struct{ cert, key, clientCA []byte }
+// content is the text of the files; clientCA is nil without authorities of clients. The
+// signer is that of Issuer.
+type content struct {
+	cert, key, clientCA []byte
+	signer              string
+}
 
 func (c content) equal(o content) bool {
-	return bytes.Equal(c.cert, o.cert) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA)
+	return bytes.Equal(c.cert, o.cert) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA) && c.signer == o.signer
 }
 
 // read reads the files.
 func (f Files) read() (c content, err error) {
+	if f.Issuer != nil {
+		return f.readIssued()
+	}
 	if c.cert, err = readFile("certFile", f.CertFile); err != nil {
 		return content{}, err
 	}
@@ -71,10 +83,10 @@ func readFile(field, path string) ([]byte, error) {
 }
 
 // parse converts the content of files into a listener's configuration.
-func (f Files) parse(c content) (*tls.Config, error) {
-	pair, err := tls.X509KeyPair(c.cert, c.key)
+func (f Files) parse(c content, now time.Time) (*tls.Config, error) {
+	pair, err := f.pair(c, now)
 	if err != nil {
-		return nil, f.whose(c, err)
+		return nil, err
 	}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -83,7 +95,7 @@ func (f Files) parse(c content) (*tls.Config, error) {
 		// A resumed session would rely on a verification under the previous files.
 		SessionTicketsDisabled: true,
 	}
-	if f.ClientCAFile == "" {
+	if f.ClientCAFile == "" && f.Issuer == nil {
 		return config, nil
 	}
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
@@ -94,6 +106,18 @@ func (f Files) parse(c content) (*tls.Config, error) {
 		return nil, &FileError{"clientCAFile", fmt.Sprintf("%q holds no certificate in PEM form", f.ClientCAFile)}
 	}
 	return config, nil
+}
+
+// pair returns the certificate with its key.
+func (f Files) pair(c content, now time.Time) (tls.Certificate, error) {
+	if f.Issuer != nil {
+		return f.issue(now)
+	}
+	pair, err := tls.X509KeyPair(c.cert, c.key)
+	if err != nil {
+		return pair, f.whose(c, err)
+	}
+	return pair, nil
 }
 
 // whose returns the file at fault when certificate and key do not match.

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Keeper has the newest usable content of files. [New] makes one.
+// Keeper has the newest usable content of files, and the newest certificate of an issuer.
+// [New] makes one.
 type Keeper struct {
 	files Files
 	log   *slog.Logger
@@ -19,6 +20,7 @@ type Keeper struct {
 	turn    uint64 // of the newest reading that counted
 	seen    content
 	current *tls.Config // never written to again
+	due     time.Time   // when an issued certificate is renewed; zero for files
 	err     error       // why the content seen last is not in use
 }
 
@@ -32,10 +34,11 @@ func New(files Files, log *slog.Logger) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.current, err = files.parse(seen); err != nil {
+	now := time.Now()
+	if k.current, err = files.parse(seen, now); err != nil {
 		return nil, err
 	}
-	k.seen = seen
+	k.seen, k.due = seen, files.due(k.current, now)
 	return k, nil
 }
 
@@ -82,6 +85,9 @@ func (k *Keeper) Expires() time.Time {
 	return leaf.NotAfter
 }
 
+// Issued reports whether the certificate is issued, and not in files.
+func (k *Keeper) Issued() bool { return k.files.Issuer != nil }
+
 // ClientCAs returns the current authorities of clients; nil if no client certificates are
 // demanded. The pointer stays the same while the authorities do.
 func (k *Keeper) ClientCAs() *x509.CertPool { return k.newest().ClientCAs }
@@ -102,27 +108,35 @@ func (k *Keeper) newest() *tls.Config {
 		k.seen = content{} // the next content is new in any case
 		return k.current
 	}
-	if seen.equal(k.seen) {
+	now := time.Now()
+	if seen.equal(k.seen) && (k.due.IsZero() || now.Before(k.due)) {
 		return k.current
 	}
-	k.seen = seen
-	next, err := k.files.parse(seen)
+	next, err := k.files.parse(seen, now)
 	if err != nil {
 		k.keepOld(err)
+		if k.seen = seen; k.Issued() {
+			k.seen = content{} // the issuer is asked again
+		}
 		return k.current
 	}
+	k.seen, k.due = seen, k.files.due(next, now)
 	if next.ClientCAs != nil && next.ClientCAs.Equal(k.current.ClientCAs) {
 		next.ClientCAs = k.current.ClientCAs
 	}
 	k.current, k.err = next, nil
-	k.log.Info("certificates were read anew", "certFile", k.files.CertFile)
+	if k.Issued() {
+		k.log.Info("the listener's certificate was issued anew", "names", k.files.Names)
+	} else {
+		k.log.Info("certificates were read anew", "certFile", k.files.CertFile)
+	}
 	return next
 }
 
 // keepOld records why the files are not used, and logs each reason once.
 func (k *Keeper) keepOld(err error) {
 	if k.err == nil || k.err.Error() != err.Error() {
-		k.log.Error("certificates cannot be used as they are now; those before stay in use, and the files are tried again", "err", err)
+		k.log.Error("certificates cannot be used as they are now; those before stay in use, and it is tried again", "err", err)
 	}
 	k.err = err
 }

@@ -52,7 +52,7 @@ func (o *Options) Secure(keeper *certs.Keeper, settings TLS, verifier *identity.
 		return
 	}
 	o.TLS = keeper.TLS()
-	if settings.ClientCAFile != "" {
+	if keeper.ClientCAs() != nil {
 		o.ClientCAs = keeper.ClientCAs
 	}
 }

@@ -3,27 +3,38 @@ package streams
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
-	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
 // TLS is a listener's certificate, and its demands on clients.
 type TLS struct {
+	// CertFile and KeyFile may be empty if an authority issues the certificate.
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
+	// Names are the DNS names and IP addresses in the certificate that an authority issues;
+	// see [TLS.ServerNames].
+	Names []string `json:"names"`
 	// ClientCAFile, if set, makes clients prove their identity.
 	ClientCAFile string `json:"clientCAFile"`
 	// TrustDomains are the allowed trust domains of client identities; empty means any that
 	// the client's authorities vouch for.
 	TrustDomains []string `json:"trustDomains"`
 
-	tokens bool
+	present, tokens, authority bool
 }
+
+// SetDefaults turns TLS on: the configuration has the settings, though they may be empty.
+func (t *TLS) SetDefaults() { t.present = true }
+
+// HaveAuthority lets an authority issue the certificate, unless files of it are set.
+func (t *TLS) HaveAuthority() { t.authority = true }
+
+// issued reports whether an authority issues the certificate.
+func (t TLS) issued() bool { return t.Enabled() && t.authority && t.CertFile == "" && t.KeyFile == "" }
 
 // TakeTokens makes client certificates optional: a client may prove its identity by a token
 // instead, and has to prove one in either way.
@@ -32,9 +43,9 @@ func (t *TLS) TakeTokens() { t.tokens = true }
 // DemandsProof reports whether clients have to prove an identity.
 func (t TLS) DemandsProof() bool { return t.ClientCAFile != "" || t.Enabled() && t.tokens }
 
-// Enabled reports whether any field is set.
+// Enabled reports whether the listener has TLS.
 func (t TLS) Enabled() bool {
-	return t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != "" || len(t.TrustDomains) > 0
+	return t.present || t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != "" || len(t.TrustDomains) > 0
 }
 
 // Validate reports contradictory or invalid fields.
@@ -42,13 +53,7 @@ func (t TLS) Validate() error {
 	if !t.Enabled() {
 		return nil
 	}
-	var errs []error
-	if t.CertFile == "" {
-		errs = append(errs, errors.New("tls.certFile: missing; give the path of the server certificate"))
-	}
-	if t.KeyFile == "" {
-		errs = append(errs, errors.New("tls.keyFile: missing; give the path of the private key"))
-	}
+	errs := t.validateCertificate()
 	if len(t.TrustDomains) > 0 && !t.DemandsProof() {
 		errs = append(errs, errors.New("tls.trustDomains: has no effect if no client proves its identity; set clientCAFile to the CA certificates of the clients, or identity for tokens"))
 	}
@@ -58,19 +63,6 @@ func (t TLS) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Certificates returns the keeper of the listener's files; nil without TLS. It fails if the
-// files cannot be used, with the field at fault.
-func (t TLS) Certificates(log *slog.Logger) (*certs.Keeper, error) {
-	if !t.Enabled() {
-		return nil, nil
-	}
-	keeper, err := certs.New(certs.Files{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile, Optional: t.tokens}, log)
-	if err != nil {
-		return nil, fmt.Errorf("tls.%w", err)
-	}
-	return keeper, nil
 }
 
 // Files returns the paths in it.

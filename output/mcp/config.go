@@ -3,11 +3,9 @@ package mcp
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -70,20 +68,13 @@ func (c *Config) validateDebounce() error {
 
 // Check implements [output.Settings].
 func (c *Config) Check() error {
-	_, err := c.Certificates(nil)
-	errs := []error{err}
+	errs := []error{c.TLS.Check()}
 	for i, s := range c.Sinks {
 		if _, err := s.TLS.Load(); err != nil {
 			errs = append(errs, fmt.Errorf("sinks[%d].%w", i, err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Certificates returns the keeper of the listener's files; nil without TLS. It fails if the
-// files cannot be used, with the field at fault.
-func (c *Config) Certificates(log *slog.Logger) (*certs.Keeper, error) {
-	return c.TLS.Certificates(log)
 }
 
 // Resolve implements [output.Settings].
@@ -101,6 +92,9 @@ func (c *Config) Resolve(dir string) {
 
 // TakeTokens implements [output.Bearer].
 func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
+
+// HaveAuthority implements [output.Certified].
+func (c *Config) HaveAuthority() { c.TLS.HaveAuthority() }
 
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() (list []string) {

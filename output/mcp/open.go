@@ -22,10 +22,11 @@ import (
 )
 
 var (
-	_ output.Settings = (*Config)(nil)
-	_ output.Listener = (*Config)(nil)
-	_ output.Bearer   = (*Config)(nil)
-	_ output.Output   = (*opened)(nil)
+	_ output.Settings  = (*Config)(nil)
+	_ output.Listener  = (*Config)(nil)
+	_ output.Bearer    = (*Config)(nil)
+	_ output.Certified = (*Config)(nil)
+	_ output.Output    = (*opened)(nil)
 )
 
 // Translation makes the resources of collections. This package carries them without
@@ -83,7 +84,7 @@ func EngineConfig() push.Config {
 // Open implements [output.Settings].
 func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
 	log := env.Log.With("output", "mcp")
-	keeper, err := c.Certificates(log)
+	keeper, err := c.TLS.Certificates(c.Listen, env.Servers, log)
 	if err != nil {
 		return nil, err
 	}

@@ -33,8 +33,7 @@ func (c *Config) Validate() error {
 
 // Check implements [output.Settings].
 func (c *Config) Check() error {
-	_, err := c.TLS.Certificates(nil)
-	return err
+	return c.TLS.Check()
 }
 
 // Resolve implements [output.Settings].
@@ -48,6 +47,9 @@ func (c *Config) Resolve(dir string) {
 
 // TakeTokens implements [output.Bearer].
 func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
+
+// HaveAuthority implements [output.Certified].
+func (c *Config) HaveAuthority() { c.TLS.HaveAuthority() }
 
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() []string {

@@ -15,10 +15,11 @@ import (
 )
 
 var (
-	_ output.Settings = (*Config)(nil)
-	_ output.Listener = (*Config)(nil)
-	_ output.Bearer   = (*Config)(nil)
-	_ output.Output   = (*opened)(nil)
+	_ output.Settings  = (*Config)(nil)
+	_ output.Listener  = (*Config)(nil)
+	_ output.Bearer    = (*Config)(nil)
+	_ output.Certified = (*Config)(nil)
+	_ output.Output    = (*opened)(nil)
 )
 
 // OutputKind returns the row of this output.
@@ -29,7 +30,7 @@ func OutputKind() output.Kind {
 // Open implements [output.Settings].
 func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
 	log := env.Log.With("output", "watch")
-	keeper, err := c.TLS.Certificates(log)
+	keeper, err := c.TLS.Certificates(c.Listen, env.Servers, log)
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,9 @@ package xds
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
@@ -72,14 +70,7 @@ func (c *Config) validateListen() error {
 
 // Check implements [output.Settings].
 func (c *Config) Check() error {
-	_, err := c.Certificates(nil)
-	return err
-}
-
-// Certificates returns the keeper of the listener's files; nil without TLS. It fails if the
-// files cannot be used, with the field at fault.
-func (c *Config) Certificates(log *slog.Logger) (*certs.Keeper, error) {
-	return c.TLS.Certificates(log)
+	return c.TLS.Check()
 }
 
 // Resolve implements [output.Settings].
@@ -93,6 +84,9 @@ func (c *Config) Resolve(dir string) {
 
 // TakeTokens implements [output.Bearer].
 func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
+
+// HaveAuthority implements [output.Certified].
+func (c *Config) HaveAuthority() { c.TLS.HaveAuthority() }
 
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() []string {

@@ -22,11 +22,12 @@ import (
 )
 
 var (
-	_ output.Settings = (*Config)(nil)
-	_ output.Listener = (*Config)(nil)
-	_ output.Bearer   = (*Config)(nil)
-	_ output.Cluster  = (*Config)(nil)
-	_ output.Output   = (*opened)(nil)
+	_ output.Settings  = (*Config)(nil)
+	_ output.Listener  = (*Config)(nil)
+	_ output.Bearer    = (*Config)(nil)
+	_ output.Certified = (*Config)(nil)
+	_ output.Cluster   = (*Config)(nil)
+	_ output.Output    = (*opened)(nil)
 )
 
 // OutputKind returns the row of this output.
@@ -68,7 +69,7 @@ func (c *Config) String() string { return "on " + c.Listen }
 // Open implements [output.Settings].
 func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
 	log := env.Log.With("output", "xds")
-	files, err := c.Certificates(log)
+	files, err := c.TLS.Certificates(c.Listen, env.Servers, log)
 	if err != nil {
 		return nil, err
 	}

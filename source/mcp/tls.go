@@ -91,7 +91,7 @@ func (t TLS) listening() streams.TLS {
 
 // server returns the certificates of a listener.
 func (t TLS) server(log *slog.Logger) (*certs.Keeper, error) {
-	keeper, err := t.listening().Certificates(log)
+	keeper, err := t.listening().Certificates("", nil, log)
 	if bad, ok := errors.AsType[*certs.FileError](err); ok && bad.Field == "clientCAFile" {
 		return nil, fmt.Errorf("tls.caFile: %s", bad.Reason)
 	}
