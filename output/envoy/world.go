@@ -166,7 +166,7 @@ func (t *Translator) Losers(ctx context.Context, now *catalog.Snapshot, unredire
 
 // Explain follows a call of a client through its newest resources. See [explain.Follow].
 func (t *Translator) Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *push.Encoded, call output.Call) output.Trace {
-	return explain.Follow(explain.World{Snapshot: now, Root: root, Domain: t.ClusterDomain, Read: read}, call)
+	return explain.Follow(explain.World{Snapshot: now, Root: root, Domain: t.ClusterDomain, MTLS: &t.MTLS, Read: read}, call)
 }
 
 // slot tells a resource from every other through all its revisions. The form

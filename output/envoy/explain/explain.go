@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
@@ -21,6 +22,7 @@ type World struct {
 	Snapshot *catalog.Snapshot
 	Root     string // the namespace of scopes for workloads without a scope
 	Domain   string // in which names of services may be short
+	MTLS     *policy.MTLS
 	Read     Reader // for the client of the call
 }
 
@@ -224,10 +226,11 @@ func (f follower) serve(cluster string, port uint32) {
 		return
 	case at.byName:
 		f.trace.Pass("endpoints", fmt.Sprintf("%d names, which the proxy resolves", at.n))
+		f.secure(at)
 		f.trace.Reason = fmt.Sprintf("calls reach the service, if the proxy can resolve its %s", count(at.n, "name"))
 	default:
 		f.trace.Pass("endpoints", count(at.n, "healthy endpoint"))
-		f.trace.Reason = fmt.Sprintf("calls reach the service at %s", count(at.n, "endpoint"))
+		f.trace.Reason = fmt.Sprintf("calls reach the service at %s%s", count(at.n, "endpoint"), f.secure(at))
 	}
 	f.trace.Reaches = true
 }

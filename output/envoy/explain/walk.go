@@ -183,6 +183,10 @@ type endpoints struct {
 	byName   bool // names, which the proxy resolves itself
 	original bool // the address that the application connects to
 	single   bool // sent one by one, and not counted
+
+	sockets  sockets
+	labelled int    // endpoints with the label of mutual TLS
+	port     uint32 // of the first endpoint
 }
 
 // cluster reads a cluster and its load assignment. ok is false if there is no cluster.
@@ -201,18 +205,26 @@ func (w walk) cluster(name string) (at endpoints, ok bool) {
 			assignment = own
 		}
 		w.take(wire.EndpointURL, assignment, &all)
-		return counted(&all), true
+		at = counted(&all)
 	default:
 		at = counted(c.GetLoadAssignment())
 		at.byName = true
-		return at, true
 	}
+	at.sockets = socketsOf(&c)
+	return at, true
 }
 
 // counted counts the endpoints that take calls.
 func counted(all *endpointv3.ClusterLoadAssignment) (at endpoints) {
 	for _, group := range all.GetEndpoints() {
-		at.n += len(group.GetLbEndpoints())
+		for _, e := range group.GetLbEndpoints() {
+			if at.n++; at.n == 1 {
+				at.port = e.GetEndpoint().GetAddress().GetSocketAddress().GetPortValue()
+			}
+			if isLabelled(e) {
+				at.labelled++
+			}
+		}
 		if group.GetLedsClusterLocalityConfig() != nil {
 			at.single = true
 		}

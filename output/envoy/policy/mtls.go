@@ -50,6 +50,12 @@ func mutualOf(mode string) Mutual {
 	return Mutual(max(slices.Index(mtlsModes, mode), 0)) //nolint:gosec // one of three
 }
 
+// String returns the mode as the settings name it.
+func (m Mutual) String() string { return mtlsModes[m] }
+
+// In returns the modes in a namespace; nil if no port takes mutual TLS there.
+func (m *MTLS) In(namespace string) *MutualPorts { return m.mesh().In(namespace) }
+
 // On reports whether some port takes mutual TLS.
 func (m *MTLS) On() bool {
 	on := func(mode string) bool { return mutualOf(mode) != Plaintext }
@@ -123,8 +129,10 @@ func (m *MutualPorts) Exceptions() iter.Seq2[uint32, Mutual] {
 	}
 }
 
-// The label of an endpoint behind a sidecar that takes mutual TLS, and its value. Istio's
-// injector sets it.
+// MutualLabel is the label of an endpoint behind a sidecar that takes mutual TLS, with its
+// value. Istio's injector sets it.
+const MutualLabel = mutualLabel + ": " + mutualValue
+
 const (
 	mutualLabel = "security.istio.io/tlsMode"
 	mutualValue = "istio"
