@@ -28,7 +28,7 @@ func TestEveryPartOfGettingStartedIsFollowed(t *testing.T) {
 			t.Errorf("no test follows %q of %s", title, page.Path)
 		}
 	}
-	for _, client := range []string{"Envoy", "Go", "Python", "Java", "Node", "Istio"} {
+	for _, client := range []string{"Envoy", "Go", "Python", "Java", "Node", "Istio", "Mutual TLS"} {
 		if !slices.Contains(page.Titles(), client) {
 			t.Errorf("%s has no call through %s: %q", page.Path, client, page.Titles())
 		}

@@ -19,3 +19,13 @@ func TestNewcomerCallsThroughEnvoy(t *testing.T) {
 		"bootstrap envoy ", "bootstrap envoy --admin-port 0 ", "envoy -c", "envoy --use-dynamic-base-id -c")
 	n.Follow("Envoy")
 }
+
+// TestNewcomerCallsByMutualTLS does what docs/getting-started.md says of mutual TLS, in an empty
+// folder.
+func TestNewcomerCallsByMutualTLS(t *testing.T) {
+	t.Parallel()
+	free := func() string { return strconv.Itoa(int(freePort(t))) }
+	n := guide.Open(t, filepath.Join("..", "..", "docs", "getting-started.md"), patience,
+		map[string]string{"isthmus": programs.isthmus, "envoy": programs.envoy}, free)
+	n.Follow("Mutual TLS")
+}

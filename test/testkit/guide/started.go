@@ -11,18 +11,24 @@ type Newcomer struct {
 	page Page
 }
 
-// Begin reads the page, and does what every part of it begins with: a service, with
-// an endpoint that answers, and an Isthmus that has it. The ports and the address of
-// the page are replaced by those of the test, as the values are.
+// Begin reads the page, and does what most parts of it begin with: a service, with
+// an endpoint that answers, and an Isthmus that has it.
 func Begin(t testing.TB, page string, patience time.Duration, programs map[string]string, freePort func() string, values ...string) *Newcomer {
+	t.Helper()
+	n := Open(t, page, patience, programs, freePort, values...)
+	n.Follow("A service")
+	return n
+}
+
+// Open reads the page, in an empty folder. The ports and the address of the page are
+// replaced by those of the test, as the values are.
+func Open(t testing.TB, page string, patience time.Duration, programs map[string]string, freePort func() string, values ...string) *Newcomer {
 	t.Helper()
 	admin := "127.0.0.1:" + freePort()
 	values = append(values,
-		"15010", freePort(), "8000", freePort(), "9001", freePort(),
+		"15010", freePort(), "8000", freePort(), "9001", freePort(), "9443", freePort(),
 		"outputs:\n", "admin: {listen: \""+admin+"\"}\noutputs:\n")
-	n := &Newcomer{NewReader(t, patience, programs, "ISTHMUS_ADMIN=http://"+admin), Read(t, page, values...)}
-	n.Follow("A service")
-	return n
+	return &Newcomer{NewReader(t, patience, programs, "ISTHMUS_ADMIN=http://"+admin), Read(t, page, values...)}
 }
 
 // Follow does what a part of the page says.
