@@ -267,6 +267,17 @@ func authorityFindings(f *findings, issuer *authority.Issuer) {
 	}
 }
 
+// identity adds issuers with keys that cannot be read or used, and revocations that cannot be read.
+func (f *findings) identity(p Parts) {
+	for _, problem := range p.Verifier.Problems() {
+		severity := SeverityError
+		if problem.Since.IsZero() {
+			severity = SeverityWarning
+		}
+		f.add(severity, "identity", problem.Since, problem.About+": "+problem.Reason, problem.Next)
+	}
+}
+
 // writerFindings adds an output that does not write, and the objects that it cannot write.
 func writerFindings(f *findings, name string, w *output.Writer) {
 	about := "output " + name

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
@@ -44,8 +45,10 @@ type Parts struct {
 	Stuck func() string
 	// Faults lists the panics that the process survived outside of engines; may be nil.
 	Faults func() []Fault
-	// Identity lists the lasting failures of proofs and certificates, with their next steps.
+	// Identity lists the lasting failures of certificates from files, with their next steps.
 	Identity []interface{ Problems() []string }
+	// Verifier verifies clients; may be nil.
+	Verifier *identity.Verifier
 	// Events are the newest changes.
 	Events *events.Log
 	// Store returns the state of the stored records on disk; nil if they are in memory alone.

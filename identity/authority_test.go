@@ -179,7 +179,7 @@ func TestUnreadableRevocationsStayInEffect(t *testing.T) {
 			write(t, path, []byte(text))
 			time.Sleep(time.Second + time.Millisecond)
 			try(t, v, []attempt{{name, identity.Evidence{Certificate: certificate(cart)}, "is revoked"}})
-			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], "revocations cannot be read since 2000-01-01T00:00:01Z: "+path) {
+			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), "revocations: since 2000-01-01T00:00:01Z they cannot be read: "+path) {
 				t.Errorf("%s: problems %q", name, problems)
 			}
 			if _, err := identity.New(config, testLog()); err == nil || !strings.Contains(err.Error(), path) {

@@ -93,13 +93,13 @@ func (w *watched[T]) parsed(parse func(text []byte) (T, error)) (value T, err er
 	text, err := readBounded(w.path, w.most)
 	if w.optional && errors.Is(err, fs.ErrNotExist) {
 		if _, err = os.Stat(filepath.Dir(w.path)); err == nil { // a folder that is not mounted says nothing
-			return parse(nil)
+			return safely(func() (T, error) { return parse(nil) })
 		}
 	}
 	if err != nil {
 		return value, err
 	}
-	if value, err = parse(text); err != nil {
+	if value, err = safely(func() (T, error) { return parse(text) }); err != nil {
 		return value, fmt.Errorf("%s: %w", w.path, err)
 	}
 	return value, nil

@@ -15,8 +15,8 @@ type keySource interface {
 	find(ctx context.Context, id string) (key, error)
 	// follow keeps the keys current until ctx ends.
 	follow(ctx context.Context)
-	// problem returns why the keys cannot be read, or cannot all be used; empty if they can.
-	problem() string
+	// problem returns why the keys cannot be read, or cannot all be used; zero if they can.
+	problem() Problem
 }
 
 var _, _ keySource = (*fileKeys)(nil), (*remoteKeys)(nil)
@@ -45,20 +45,6 @@ func (s keySet) lookup(id string, valid time.Time, f fault) (key, error) {
 		return key{}, &unknownKey{id}
 	default:
 		return one, nil
-	}
-}
-
-// problemOf describes a lasting fault, or keys that are ambiguous.
-func (s keySet) problemOf(f fault) string {
-	switch {
-	case f.err != nil:
-		return fmt.Sprintf("its keys cannot be read since %s: %v; the last ones are used for %s at most", f.when(), f.err, mostAge)
-	case len(s.twice) > 0:
-		return fmt.Sprintf("several of its keys have the id %s, so none of them is used; have the issuer give each key an id of its own", clip(s.twice[0]))
-	case s.keys != nil && len(s.keys) == 0:
-		return "its set has no key for signatures of tokens; all its tokens are rejected"
-	default:
-		return ""
 	}
 }
 
@@ -97,9 +83,9 @@ func (f *fileKeys) follow(ctx context.Context) {
 	}
 }
 
-func (f *fileKeys) problem() string {
+func (f *fileKeys) problem() Problem {
 	now := f.file.look(parseKeySet)
-	return now.value.problemOf(now.fault)
+	return now.value.problemOf(now.fault, "correct the file of keysFile; it is read again when it changes")
 }
 
 // report logs the beginning and the end of a fault, and returns the present one.

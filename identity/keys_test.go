@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,14 +21,15 @@ import (
 
 // answers is an endpoint with keys that answers as it is set.
 type answers struct {
-	mu    sync.Mutex
-	text  []byte
-	err   error
-	hangs bool
-	takes time.Duration
-	began []time.Time
-	open  int // requests in flight
-	most  int // requests in flight at once
+	mu     sync.Mutex
+	text   []byte
+	err    error
+	hangs  bool
+	panics bool
+	takes  time.Duration
+	began  []time.Time
+	open   int // requests in flight
+	most   int // requests in flight at once
 }
 
 func (a *answers) fetch(ctx context.Context) ([]byte, error) {
@@ -35,12 +37,15 @@ func (a *answers) fetch(ctx context.Context) ([]byte, error) {
 	a.began = append(a.began, time.Now())
 	a.open++
 	a.most = max(a.most, a.open)
-	text, err, hangs, takes := a.text, a.err, a.hangs, a.takes
+	text, err, hangs, takes, panics := a.text, a.err, a.hangs, a.takes, a.panics
 	a.mu.Unlock()
 	defer func() { a.mu.Lock(); a.open--; a.mu.Unlock() }()
 	if hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
+	}
+	if panics {
+		panic("no such state")
 	}
 	time.Sleep(takes)
 	return text, err
@@ -168,7 +173,7 @@ func TestHangingEndpointCostsNobodyElse(t *testing.T) {
 			t.Errorf("a client that leaves: %v after %s", err, time.Since(began))
 		}
 		time.Sleep(time.Minute)
-		if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], kubernetes) || !strings.Contains(problems[0], "since 2000-01-01T00:00:10Z") {
+		if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), kubernetes) || !strings.Contains(problems[0].String(), "since 2000-01-01T00:00:10Z") {
 			t.Errorf("problems: %q", problems)
 		}
 		from.set(func() { from.hangs, from.text = false, keySet(jwk("k", k.p256)) })
@@ -218,7 +223,7 @@ func TestInvalidSetsKeepTheLastKeys(t *testing.T) {
 			from.set(func() { from.text = []byte(test.text) })
 			time.Sleep(5 * time.Minute)
 			try(t, v, []attempt{{name, by("k", k.p256), ""}})
-			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], test.problem) {
+			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), test.problem) {
 				t.Errorf("%s: problems %q", name, problems)
 			}
 		})
@@ -243,7 +248,7 @@ func TestEmptySetWithdrawsAllKeys(t *testing.T) {
 		from.set(func() { from.text = []byte(`{"keys":[]}`) })
 		time.Sleep(5 * time.Minute)
 		try(t, v, []attempt{{"the old key", by("k", k.p256), "no usable key"}})
-		if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], "no key for signatures") {
+		if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), "no key for signatures") {
 			t.Errorf("problems: %q", problems)
 		}
 	})
@@ -268,7 +273,7 @@ func TestKeysOfAFileAreRotated(t *testing.T) {
 	try(t, v, []attempt{{"overwritten", by("one", k.p256), ""}})
 	write(t, issuer.KeysFile, []byte("x"))
 	try(t, v, []attempt{{"an invalid file", by("one", k.p256), ""}})
-	if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], issuer.KeysFile) {
+	if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), issuer.KeysFile) {
 		t.Errorf("problems: %q", problems)
 	}
 	write(t, issuer.KeysFile, []byte(strings.Repeat(" ", 1<<20)+string(keySet(jwk("new", k.p256)))))
@@ -307,7 +312,7 @@ func TestMissingKeysAreAProblemOfTheirIssuer(t *testing.T) {
 	v := verifier(t, identity.Config{JWT: []identity.Issuer{bad, good}})
 	claims := with(kubernetesClaims(), "iss", bad.Issuer)
 	try(t, v, []attempt{{"another issuer", by("k", k.p256), ""}, {"its own", bearer(token(jose.ES256, "k", k.p256, claims, nil)), "cannot be read since"}})
-	if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], bad.Issuer) {
+	if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), bad.Issuer) {
 		t.Errorf("problems: %q", problems)
 	}
 }
@@ -317,4 +322,29 @@ func algorithmOf(key any) jose.SignatureAlgorithm {
 		return jose.ES512
 	}
 	return jose.ES256
+}
+
+// TestAPanicKeepsTheLastKeys has a reader of keys panic, in a request and in a file.
+func TestAPanicKeepsTheLastKeys(t *testing.T) {
+	k := testKeys()
+	from := &answers{text: keySet(jwk("k", k.p256))}
+	remote(t, from, func(t *testing.T, v *identity.Verifier) {
+		try(t, v, []attempt{{"before", by("k", k.p256), ""}})
+		from.set(func() { from.panics = true })
+		time.Sleep(6 * time.Minute)
+		try(t, v, []attempt{{"after", by("k", k.p256), ""}})
+		problems := v.Problems()
+		if len(problems) != 1 || !strings.Contains(problems[0].Reason, "reading it panicked: no such state") || problems[0].Since.IsZero() || problems[0].Next == "" {
+			t.Errorf("problems: %q", problems)
+		}
+		from.set(func() { from.panics = false })
+		time.Sleep(6 * time.Minute)
+		if problems := v.Problems(); len(problems) > 0 {
+			t.Errorf("problems: %q", problems)
+		}
+	})
+	path := write(t, filepath.Join(t.TempDir(), "keys.json"), keySet())
+	if err := identity.Parse(path, func([]byte) { panic("no such state") }); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "panicked") {
+		t.Errorf("a file: %v", err)
+	}
 }

@@ -106,11 +106,13 @@ func (r *remoteKeys) refresh(ctx context.Context) bool {
 	r.begin()
 	limited, cancel := context.WithTimeout(ctx, keysTime)
 	defer cancel()
-	text, err := r.from.fetch(limited)
-	var set keySet
-	if err == nil {
-		set, err = parseKeySet(text)
-	}
+	set, err := safely(func() (keySet, error) {
+		text, err := r.from.fetch(limited)
+		if err != nil {
+			return keySet{}, err
+		}
+		return parseKeySet(text)
+	})
 	if ctx.Err() != nil {
 		return false // it failed because the verifier stops
 	}
@@ -146,8 +148,8 @@ func (r *remoteKeys) end(set keySet, err error) (before, now fault) {
 	return before, r.fault
 }
 
-func (r *remoteKeys) problem() string {
+func (r *remoteKeys) problem() Problem {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.set.problemOf(r.fault)
+	return r.set.problemOf(r.fault, "let this process reach keysURL, and look at caFile and tokenFile; it is tried again")
 }

@@ -239,7 +239,7 @@ func TestKeysFitTheirUse(t *testing.T) {
 		{"unknown type", sign("unknown type", k.rsa), missing},
 		{"no modulus", sign("no modulus", k.rsa), missing},
 	})
-	if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0], `have the id "twice"`) {
+	if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), `have the id "twice"`) {
 		t.Errorf("problems: %q", problems)
 	}
 }

@@ -86,20 +86,24 @@ func (v *Verifier) Prove(ctx context.Context, e Evidence) (Proof, error) {
 	return proven, nil
 }
 
-// Problems returns the lasting failures, one text each, in the order of the configuration.
-func (v *Verifier) Problems() []string {
+// Problems returns the lasting failures, in the order of the configuration.
+func (v *Verifier) Problems() []Problem {
 	if v == nil {
 		return nil
 	}
-	var found []string
+	var found []Problem
 	for _, name := range v.order {
-		if problem := v.issuers[name].keys.problem(); problem != "" {
-			found = append(found, fmt.Sprintf("issuer %q: %s", name, problem))
+		if problem := v.issuers[name].keys.problem(); problem.Reason != "" {
+			problem.About = fmt.Sprintf("issuer %q", name)
+			found = append(found, problem)
 		}
 	}
 	if v.revoked != nil {
 		if now := v.revoked.fault(); now.err != nil {
-			found = append(found, fmt.Sprintf("revocations cannot be read since %s: %v; the last ones stay in effect", now.when(), now.err))
+			found = append(found, Problem{
+				About: "revocations", Since: now.since, Reason: fmt.Sprintf("they cannot be read: %v; the last ones stay in effect", now.err),
+				Next: "repair the file, or restore it from a backup; it is read again every second",
+			})
 		}
 	}
 	return found

@@ -29,7 +29,7 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, version string, met
 		Faults:    a.faults.all,
 		Events:    a.events,
 		Authority: a.authority,
-		Identity:  []interface{ Problems() []string }{a.identity},
+		Verifier:  a.identity,
 		Access:    access,
 		Metrics:   metrics,
 		Log:       a.log,
