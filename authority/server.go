@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -28,17 +29,21 @@ func (i *Issuer) IssueServer(names []string, now time.Time) (tls.Certificate, er
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	der, err := i.authority.signLeaf(template, &key.PublicKey, now)
+	own := i.Authority()
+	der, err := own.signLeaf(template, &key.PublicKey, now)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
+	chain := [][]byte{der}
+	if cross, _ := pem.Decode(own.cross); cross != nil && len(own.roots) > 1 { // it ends in either root
+		chain = append(chain, cross.Bytes)
+	}
 	leaf, err := x509.ParseCertificate(der)
-	chain := [][]byte{der} // and the certificates between it and the root
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, err
 }
 
 // Signer implements [certs.Issuer].
-func (i *Issuer) Signer() string { return i.generation }
+func (i *Issuer) Signer() string { return i.now.Load().generation }
 
 // Authorities implements [certs.Issuer].
 func (i *Issuer) Authorities() []byte { return i.Bundle().Authorities }

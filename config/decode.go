@@ -23,6 +23,13 @@ type decoder struct {
 // before it is filled, once or twice.
 type defaulter interface{ SetDefaults() }
 
+// setDefaults sets the defaults of the value of a pointer, if it is a defaulter.
+func setDefaults(pointer reflect.Value) {
+	if defaults, ok := reflect.TypeAssert[defaulter](pointer); ok {
+		defaults.SetDefaults()
+	}
+}
+
 // extensible is a structure, or a value in place of one, with more keys than its own
 // fields: one for each kind of a table.
 type extensible interface {
@@ -51,9 +58,7 @@ func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
 		// An empty entry such as "file:" names a kind without settings.
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
-			if defaults, ok := reflect.TypeAssert[defaulter](v); ok {
-				defaults.SetDefaults()
-			}
+			setDefaults(v)
 		}
 		d.value(n, field, v.Elem())
 	case n.Kind() == yamlpos.Null:
@@ -74,9 +79,7 @@ func (d *decoder) structure(n *yamlpos.Node, field string, v reflect.Value) {
 		return
 	}
 	if v.CanAddr() {
-		if defaults, ok := reflect.TypeAssert[defaulter](v.Addr()); ok {
-			defaults.SetDefaults()
-		}
+		setDefaults(v.Addr())
 	}
 	for key, node := range n.Fields() {
 		at := key.Name
@@ -144,9 +147,7 @@ func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), n.Len(), n.Len()))
 	for i, item := range n.Items() {
-		if defaults, ok := reflect.TypeAssert[defaulter](v.Index(i).Addr()); ok {
-			defaults.SetDefaults()
-		}
+		setDefaults(v.Index(i).Addr())
 		d.value(item, fmt.Sprintf("%s[%d]", field, i), v.Index(i))
 	}
 }
@@ -155,9 +156,7 @@ func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
 func (d *decoder) namedEntries(n *yamlpos.Node, field string, v reflect.Value) {
 	for key, node := range n.Fields() {
 		entry := reflect.New(v.Type().Elem())
-		if defaults, ok := reflect.TypeAssert[defaulter](entry); ok {
-			defaults.SetDefaults()
-		}
+		setDefaults(entry)
 		by, _ := reflect.TypeAssert[named](entry)
 		d.value(node, field+"."+key.Name, reflect.ValueOf(by.Named(key.Name)).Elem())
 		v.Set(reflect.Append(v, entry.Elem()))

@@ -33,10 +33,11 @@ func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {
 // is one.
 func (o Outputs) takeIdentity(c *identity.Config) {
 	for _, one := range o {
-		if takes, ok := one.Settings.(output.Bearer); ok && c.Enabled() {
+		takes, ok := one.Settings.(output.Bearer)
+		if ok && c.Enabled() {
 			takes.TakeTokens()
 		}
-		if takes, ok := one.Settings.(output.Certified); ok && c.Authority.Dir != "" {
+		if ok && c.Authority.Dir != "" && c.Files.Dir == "" { // with files the authority signs nothing
 			takes.HaveAuthority()
 		}
 	}

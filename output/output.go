@@ -71,15 +71,12 @@ type Listener interface {
 	ListenAddress() string
 }
 
-// Bearer is the settings of an output that takes tokens as proofs of identity.
+// Bearer is the settings of an output that takes tokens as proofs of identity, and may have a
+// certificate of an authority.
 type Bearer interface {
 	// TakeTokens says that clients may prove their identity by tokens. It is called before
 	// Validate.
 	TakeTokens()
-}
-
-// Certified is the settings of an output that listens with a certificate.
-type Certified interface {
 	// HaveAuthority lets an authority issue the certificate, unless files of it are set. It is
 	// called before Validate.
 	HaveAuthority()

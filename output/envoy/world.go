@@ -169,9 +169,8 @@ func (t *Translator) Explain(now *catalog.Snapshot, root string, read func(typeU
 	return explain.Follow(explain.World{Snapshot: now, Root: root, Domain: t.ClusterDomain, MTLS: &t.MTLS, Read: read}, call)
 }
 
-// slot tells a resource from every other through all its revisions. The form
-// is that of clusters, which differ by the kind of client; the name alone
-// would not do, for the same host may live in several namespaces.
+// slot tells a resource from every other through all its revisions. The form is that of clusters,
+// which differ by the kind of client. A host may be in several namespaces, so its name is not enough.
 type slot struct {
 	row  push.Row
 	key  catalog.ServiceKey

@@ -22,11 +22,10 @@ import (
 )
 
 var (
-	_ output.Settings  = (*Config)(nil)
-	_ output.Listener  = (*Config)(nil)
-	_ output.Bearer    = (*Config)(nil)
-	_ output.Certified = (*Config)(nil)
-	_ output.Output    = (*opened)(nil)
+	_ output.Settings = (*Config)(nil)
+	_ output.Listener = (*Config)(nil)
+	_ output.Bearer   = (*Config)(nil)
+	_ output.Output   = (*opened)(nil)
 )
 
 // Translation makes the resources of collections. This package carries them without

@@ -15,11 +15,10 @@ import (
 )
 
 var (
-	_ output.Settings  = (*Config)(nil)
-	_ output.Listener  = (*Config)(nil)
-	_ output.Bearer    = (*Config)(nil)
-	_ output.Certified = (*Config)(nil)
-	_ output.Output    = (*opened)(nil)
+	_ output.Settings = (*Config)(nil)
+	_ output.Listener = (*Config)(nil)
+	_ output.Bearer   = (*Config)(nil)
+	_ output.Output   = (*opened)(nil)
 )
 
 // OutputKind returns the row of this output.

@@ -85,7 +85,7 @@ func (c *Config) Resolve(dir string) {
 // TakeTokens implements [output.Bearer].
 func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
 
-// HaveAuthority implements [output.Certified].
+// HaveAuthority implements [output.Bearer].
 func (c *Config) HaveAuthority() { c.TLS.HaveAuthority() }
 
 // Warnings implements [output.Settings].
