@@ -171,7 +171,7 @@ func checkKind(c *x509.Certificate) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("Envoy rejects keys of this kind (%s); use ECDSA P-256, or RSA from %d bits", c.PublicKeyAlgorithm, shortest)
+	return fmt.Errorf("keys of this kind (%s) are rejected by Envoy; use ECDSA P-256, or RSA from %d bits", c.PublicKeyAlgorithm, shortest)
 }
 
 // keyOf returns the key of a certificate in the form PKCS #8. No error has text of the file.

@@ -59,9 +59,9 @@ func TestUnusablePairsAreNamed(t *testing.T) {
 		"may sign certificates": {with(func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCRLSign }), "tls.crt", "may sign certificates"},
 		"for servers alone":     {with(func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }), "tls.crt", "server auth and client auth"},
 		"for clients alone":     {with(func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[1:] }), "tls.crt", "server auth and client auth"},
-		"Ed25519":               {ca.issueFor(edKey, cart), "tls.crt", "Envoy rejects keys of this kind (Ed25519)"},
-		"short RSA":             {ca.issueFor(shortKey, cart), "tls.crt", "Envoy rejects keys of this kind (RSA)"},
-		"P-224":                 {ca.issueFor(oldCurve, cart), "tls.crt", "Envoy rejects keys of this kind (ECDSA)"},
+		"Ed25519":               {ca.issueFor(edKey, cart), "tls.crt", "keys of this kind (Ed25519) are rejected by Envoy"},
+		"short RSA":             {ca.issueFor(shortKey, cart), "tls.crt", "keys of this kind (RSA) are rejected by Envoy"},
+		"P-224":                 {ca.issueFor(oldCurve, cart), "tls.crt", "keys of this kind (ECDSA) are rejected by Envoy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +76,7 @@ func TestUnusablePairsAreNamed(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "dir: "+i.Problems()[0]) {
 				t.Errorf("checked: %v", err)
 			}
-			for _, line := range strings.Split(string(test.pair.key), "\n") {
+			for line := range strings.SplitSeq(string(test.pair.key), "\n") {
 				if len(line) > 10 && !strings.HasPrefix(line, "-") && strings.Contains(log.String()+err.Error(), line) {
 					t.Errorf("the key is in %v, or in\n%s", err, log)
 				}
