@@ -146,9 +146,7 @@ func (s unproven) knock(ctx context.Context, r *room, random *rand.Rand) error {
 	}
 	defer conn.Close()
 	if s.sends != nil {
-		for _, value := range s.sends(random) {
-			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", value)
-		}
+		ctx = metadata.NewOutgoingContext(ctx, metadata.MD{"authorization": s.sends(random)})
 	}
 	opened, err := openOn(ctx, conn, r.method())
 	if err == nil {
