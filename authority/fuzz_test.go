@@ -2,8 +2,15 @@ package authority
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
 // A file of tokens that is read is written again without a loss.
@@ -26,6 +33,60 @@ func FuzzTokens(f *testing.F) {
 		}
 		if second, err := again.encode(time.Time{}); err != nil || !bytes.Equal(first, second) || len(again.Tokens) != len(list.Tokens) {
 			t.Errorf("%s is written as %s: %v", first, second, err)
+		}
+	})
+}
+
+// A file of roots that is read is written again without a loss, and each root in it is of the
+// trust domain.
+func FuzzRoots(f *testing.F) {
+	domain := spiffeid.RequireTrustDomainFromString("cluster.local")
+	var roots []*x509.Certificate
+	for i := range 2 {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			f.Fatal(err)
+		}
+		root, err := makeRoot(domain, key, time.Now().Add(time.Duration(i)*time.Hour))
+		if err != nil {
+			f.Fatal(err)
+		}
+		roots = append(roots, root)
+	}
+	both := encodeCertificates(roots)
+	f.Add(encodeCertificates(roots[:1]))
+	f.Add(both)
+	f.Add(both[:len(both)-40])
+	f.Add(slices.Concat(both, both))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, of, err := parseRoots(text)
+		if err != nil {
+			return
+		}
+		again, _, err := parseRoots(encodeCertificates(found))
+		if err != nil || !slices.EqualFunc(found, again, (*x509.Certificate).Equal) || len(found) == 0 || len(found) > 2 {
+			t.Errorf("%d roots are read as %d: %v", len(found), len(again), err)
+		}
+		for _, root := range found {
+			if domainOf(root) != of {
+				t.Errorf("a root of %s is among those of %s", domainOf(root), of)
+			}
+		}
+	})
+}
+
+// A record of a rotation that is read has all that the last step needs.
+func FuzzRotation(f *testing.F) {
+	f.Add([]byte(`{"root": "AB:CD", "since": "2026-01-01T00:00:00Z", "longest": "24h0m0s"}`))
+	f.Add([]byte(`{"root": "AB:CD", "since": "2026-01-01T00:00:00Z", "longest": "-1h"}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := parseRotation(text)
+		if err != nil {
+			return
+		}
+		if longest, err := time.ParseDuration(r.Longest); err != nil || longest <= 0 || r.Root == "" || r.Since.IsZero() {
+			t.Errorf("%q is read as %+v", text, r)
 		}
 	})
 }
