@@ -413,11 +413,12 @@ func TestDamagedRootsAreNamed(t *testing.T) {
 	r.begin()
 	r.move()
 	fine, foreign := content(t, r.dir), content(t, newRotated(t).dir)
+	first := strings.SplitAfter(fine["root.pem"], "-----END CERTIFICATE-----\n")[0]
 	for name, test := range map[string]struct{ file, text, want string }{
 		"a cut root":       {"root.pem", fine["root.pem"][:len(fine["root.pem"])-100], "is not the root of a trust domain"},
 		"a damaged first":  {"root.pem", strings.Replace(fine["root.pem"], "MII", "!!!", 1), "is not the root of a trust domain"},
 		"three roots":      {"root.pem", fine["root.pem"] + foreign["root.pem"], "at most two"},
-		"a root twice":     {"root.pem", fine["root.pem"][:strings.Index(fine["root.pem"], "-----END")] + "-----END CERTIFICATE-----\n" + fine["root.pem"][:strings.Index(fine["root.pem"], "-----END")] + "-----END CERTIFICATE-----\n", "two roots of one key"},
+		"a root twice":     {"root.pem", first + first, "two roots of one key"},
 		"a cut key":        {"root-key.pem", fine["root-key.pem"][:len(fine["root-key.pem"])-50], "is not a private key"},
 		"another's key":    {"root-key.pem", foreign["root-key.pem"], "restore both from the same backup"},
 		"another's cross":  {"cross.pem", foreign["root.pem"], "another key than the root"},
