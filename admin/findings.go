@@ -221,11 +221,6 @@ func (f *findings) certificates(p Parts) {
 		certificateFindings(f, "output "+name, r.Certificates)
 	}
 	certificateFindings(f, "admin", p.Access.Certificates)
-	for _, of := range p.Identity {
-		for _, problem := range of.Problems() {
-			f.add(SeverityError, "identity", time.Time{}, problem, "correct it as the text says; files and keys are read anew without a restart")
-		}
-	}
 }
 
 func certificateFindings(f *findings, about string, k *certs.Keeper) {
@@ -267,14 +262,17 @@ func authorityFindings(f *findings, issuer *authority.Issuer) {
 	}
 }
 
-// identity adds issuers with keys that cannot be read or used, and revocations that cannot be read.
-func (f *findings) identity(p Parts) {
-	for _, problem := range p.Verifier.Problems() {
-		severity := SeverityError
-		if problem.Since.IsZero() {
-			severity = SeverityWarning
+// identityFindings adds issuers with keys that cannot be read or used, revocations that cannot be
+// read, and certificates in files that cannot be used.
+func identityFindings(f *findings, all []interface{ Problems() []identity.Problem }) {
+	for _, of := range all {
+		for _, problem := range of.Problems() {
+			severity := SeverityError
+			if problem.Since.IsZero() {
+				severity = SeverityWarning
+			}
+			f.add(severity, "identity", problem.Since, problem.About+": "+problem.Reason, problem.Next)
 		}
-		f.add(severity, "identity", problem.Since, problem.About+": "+problem.Reason, problem.Next)
 	}
 }
 

@@ -45,10 +45,8 @@ type Parts struct {
 	Stuck func() string
 	// Faults lists the panics that the process survived outside of engines; may be nil.
 	Faults func() []Fault
-	// Identity lists the lasting failures of certificates from files, with their next steps.
-	Identity []interface{ Problems() []string }
-	// Verifier verifies clients; may be nil.
-	Verifier *identity.Verifier
+	// Identity has the lasting failures of proofs and certificates.
+	Identity []interface{ Problems() []identity.Problem }
 	// Events are the newest changes.
 	Events *events.Log
 	// Store returns the state of the stored records on disk; nil if they are in memory alone.

@@ -101,7 +101,7 @@ func (p Parts) status(now time.Time, l *losers) Status {
 	}
 	f.certificates(p)
 	authorityFindings(&f, p.Authority)
-	f.identity(p)
+	identityFindings(&f, p.Identity)
 	for name, r := range p.outputs() {
 		if r.Writer != nil {
 			writerFindings(&f, name, r.Writer)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Problem is a lasting failure of the keys of an issuer, or of the revocations.
+// Problem is a lasting failure of proofs or certificates, such as of the keys of an issuer.
 type Problem struct {
 	About  string    // such as: issuer "https://issuer.example"
 	Reason string    // with its consequence

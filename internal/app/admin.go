@@ -29,13 +29,10 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, version string, met
 		Faults:    a.faults.all,
 		Events:    a.events,
 		Authority: a.authority,
-		Verifier:  a.identity,
+		Identity:  a.problems,
 		Access:    access,
 		Metrics:   metrics,
 		Log:       a.log,
-	}
-	if a.files != nil {
-		parts.Identity = append(parts.Identity, a.files)
 	}
 	if a.disk != nil {
 		parts.Store = a.saving

@@ -40,8 +40,9 @@ type App struct {
 	issuer   secrets.Issuer     // nil if clients are sent no certificates
 	// authority is the issuer if it is the built-in authority; else nil.
 	authority *authority.Issuer
-	files     *files.Issuer // the issuer if certificates come from files; else nil
-	servers   certs.Issuer  // issues the certificates of listeners; nil without an authority
+	files     *files.Issuer                                // the issuer if certificates come from files; else nil
+	problems  []interface{ Problems() []identity.Problem } // of identity
+	servers   certs.Issuer                                 // issues the certificates of listeners; nil without an authority
 	admin     *admin.Server
 	reloader  *reloader
 
@@ -143,12 +144,13 @@ func (a *App) openIdentity(c *config.Config) (err error) {
 		if a.identity, err = identity.New(c.Identity, a.log); err != nil {
 			return fmt.Errorf("identity.%w", err)
 		}
+		a.problems = append(a.problems, a.identity)
 	}
 	if dir := c.Identity.Files.Dir; dir != "" { // the authority is one of tokens, if there is one
 		if a.files, err = files.Open(dir, c.Identity.Domain(), a.log); err != nil {
 			return fmt.Errorf("identity.files.dir: %w", err)
 		}
-		a.issuer = a.files
+		a.issuer, a.problems = a.files, append(a.problems, a.files)
 		return nil
 	}
 	dir := c.Identity.Authority.Dir

@@ -153,14 +153,14 @@ func TestMissingPairStaysUntilItExpires(t *testing.T) {
 			t.Fatal(err)
 		}
 		later()
-		if problems := i.Problems(); len(problems) != 1 || !strings.Contains(problems[0], "tls.crt, tls.key and ca.crt are gone; write them again; the certificate before, of "+cart) {
-			t.Errorf("the problems are %q", problems)
+		if problems := i.Problems(); len(problems) != 1 || !strings.Contains(problems[0].Reason, "tls.crt, tls.key and ca.crt are gone; write them again; the certificate before, of "+cart) {
+			t.Errorf("the problems are %v", problems)
 		}
 		mustServe(t, i, cart, pair)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if serves(t, i, cart) != nil || len(i.Problems()) > 0 {
-			t.Errorf("it is served when it has expired; the problems are %q", i.Problems())
+			t.Errorf("it is served when it has expired; the problems are %v", i.Problems())
 		}
 		mustServe(t, i, till, other)
 	})
@@ -187,7 +187,7 @@ func TestExpiredCertificateStays(t *testing.T) {
 		synctest.Wait()
 		mustServe(t, i, cart, next)
 		if len(i.Problems()) > 0 {
-			t.Errorf("the problems are %q", i.Problems())
+			t.Errorf("the problems are %v", i.Problems())
 		}
 	})
 }

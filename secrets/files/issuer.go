@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
@@ -55,8 +56,8 @@ type placeKey struct {
 type state struct {
 	leaves   map[string]*pair // by identity
 	bundle   *secrets.Bundle
-	problems []string      // sorted
-	changed  chan struct{} // closed when other leaves or authorities follow
+	problems []identity.Problem // by reason
+	changed  chan struct{}      // closed when other leaves or authorities follow
 }
 
 var _ secrets.Issuer = (*Issuer)(nil)
@@ -85,7 +86,7 @@ func Check(dir, trustDomain string) error {
 	}
 	var errs []error
 	for _, problem := range i.Problems() {
-		errs = append(errs, fmt.Errorf("dir: %s", problem))
+		errs = append(errs, fmt.Errorf("dir: %s", problem.Reason))
 	}
 	return errors.Join(errs...)
 }
@@ -124,8 +125,10 @@ func (i *Issuer) Bundle() *secrets.Bundle { return i.now.Load().bundle }
 // Changed implements [secrets.Issuer].
 func (i *Issuer) Changed() <-chan struct{} { return i.now.Load().changed }
 
-// Problems returns the lasting failures, one text each with the file and the next step.
-func (i *Issuer) Problems() []string { return i.now.Load().problems }
+// Problems returns the lasting failures. Reasons name the file and the next step.
+func (i *Issuer) Problems() []identity.Problem {
+	return i.now.Load().problems
+}
 
 // look looks at all files once and publishes the decision.
 func (i *Issuer) look(atOnce bool, now time.Time) {
@@ -149,7 +152,7 @@ func (i *Issuer) look(atOnce bool, now time.Time) {
 	}
 	problems = append(problems, i.shelf.arrange(pairs, now)...)
 	slices.Sort(problems)
-	i.publish(problems)
+	i.publish(problems, now)
 	if i.next = max(interval, share*time.Since(now)); soon {
 		i.next = quiet
 	}
@@ -215,9 +218,9 @@ func isFolder(path string, entry fs.DirEntry) bool {
 }
 
 // publish makes the content of the shelf known, and logs what is new.
-func (i *Issuer) publish(problems []string) {
+func (i *Issuer) publish(problems []string, now time.Time) {
 	before := i.now.Load()
-	next := &state{leaves: before.leaves, bundle: before.bundle, problems: problems, changed: before.changed}
+	next := &state{leaves: before.leaves, bundle: before.bundle, changed: before.changed}
 	if !maps.Equal(before.leaves, i.shelf.served) {
 		next.leaves, next.changed = maps.Clone(i.shelf.served), make(chan struct{})
 		i.logRenewed(before.leaves, next.leaves)
@@ -225,10 +228,16 @@ func (i *Issuer) publish(problems []string) {
 	if text := encode(i.shelf.authorities()); !bytes.Equal(text, before.bundle.Authorities) {
 		next.bundle, next.changed = &secrets.Bundle{Authorities: text}, make(chan struct{})
 	}
-	for _, one := range problems {
-		if _, known := slices.BinarySearch(before.problems, one); !known {
-			i.log.Error("certificates in files have a problem", "problem", one)
+	for _, reason := range problems {
+		at := slices.IndexFunc(before.problems, func(p identity.Problem) bool { return p.Reason == reason })
+		if at >= 0 {
+			next.problems = append(next.problems, before.problems[at])
+			continue
 		}
+		next.problems = append(next.problems, identity.Problem{
+			About: "certificates in files", Reason: reason, Since: now, Next: "correct it as the reason says; files are read anew by themselves",
+		})
+		i.log.Error("certificates in files have a problem", "problem", reason)
 	}
 	i.now.Store(next)
 	if next.changed != before.changed {

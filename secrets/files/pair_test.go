@@ -73,7 +73,7 @@ func TestUnusablePairsAreNamed(t *testing.T) {
 				t.Error("it is served")
 			}
 			err := files.Check(dir, domain)
-			if err == nil || !strings.Contains(err.Error(), "dir: "+i.Problems()[0]) {
+			if err == nil || !strings.Contains(err.Error(), "dir: "+i.Problems()[0].Reason) {
 				t.Errorf("checked: %v", err)
 			}
 			for line := range strings.SplitSeq(string(test.pair.key), "\n") {
@@ -148,10 +148,10 @@ func TestPairsAreFoundByTheirNames(t *testing.T) {
 	mustServe(t, i, cart, sec1)
 	mustServe(t, i, bank, ofRSA)
 	if leaf, err := i.Issue(till, time.Now()); err != nil || !bytes.Equal(leaf.Chain, chained.cert) {
-		t.Errorf("%v: %q", err, i.Problems())
+		t.Errorf("%v: %v", err, i.Problems())
 	}
 	if len(i.Problems()) > 0 || !bytes.Equal(i.Bundle().Authorities, encode(ca.cert)) {
-		t.Errorf("the problems are %q", i.Problems())
+		t.Errorf("the problems are %v", i.Problems())
 	}
 	if i.Issues("spiffe://cluster.locals/ns/shop/sa/cart") || !i.Issues("spiffe://cluster.local/ns/none/sa/yet") {
 		t.Error("identities of other trust domains are taken for its own")

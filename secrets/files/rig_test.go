@@ -218,11 +218,11 @@ func mustSay(t *testing.T, i *files.Issuer, log *lines, want ...string) {
 	t.Helper()
 	problems := i.Problems()
 	if len(problems) != 1 {
-		t.Fatalf("the problems are %q, want one with %q", problems, want)
+		t.Fatalf("the problems are %v, want one with %q", problems, want)
 	}
 	for _, part := range want {
-		if !strings.Contains(problems[0], part) || strings.Count(log.String(), part) == 0 {
-			t.Errorf("the problem is %q, want %q, and logged is\n%s", problems[0], part, log)
+		if !strings.Contains(problems[0].Reason, part) || strings.Count(log.String(), part) == 0 {
+			t.Errorf("the problem is %v, want %q, and logged is\n%s", problems[0], part, log)
 		}
 	}
 	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
