@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -245,21 +246,26 @@ func certificateFindings(f *findings, about string, k *certs.Keeper) {
 	}
 }
 
-// authorityFindings adds a folder that cannot be read, and a root that expires.
-func authorityFindings(f *findings, issuer *authority.Issuer) {
+// authorityFindings returns a folder that cannot be read, and a root that expires.
+func authorityFindings(issuer *authority.Issuer, now time.Time) (list []Finding) {
 	if issuer == nil {
-		return
+		return nil
 	}
 	const about = "authority"
 	own := issuer.Authority()
 	if fault := issuer.Fault(); fault != nil {
-		f.add(SeverityError, about, fault.Since, "its folder cannot be read, and the keys before stay in use: "+fault.Err.Error(),
-			"isthmus ca show --dir "+quoted(own.Dir())+"; it is read again by itself")
+		list = append(list, Finding{
+			Severity: SeverityError, About: about, Problem: "its folder cannot be read, and the keys before stay in use: " + fault.Err.Error(),
+			Since: fault.Since, Age: age(now, fault.Since), Next: "isthmus ca show --dir " + quoted(own.Dir()) + "; it is read again by itself",
+		})
 	}
-	if until := own.Root().NotAfter; until.Before(f.now.Add(rotateWithin)) {
-		f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("the root expires at %s, and with it every certificate", until.UTC().Format(time.RFC3339)),
-			"isthmus ca rotate begin --dir "+quoted(own.Dir()))
+	if until := own.Root().NotAfter; until.Before(now.Add(rotateWithin)) {
+		list = append(list, Finding{
+			Severity: SeverityWarning, About: about, Problem: "the root expires at " + until.UTC().Format(time.RFC3339) + ", and with it every certificate",
+			Next: "isthmus ca rotate begin --dir " + quoted(own.Dir()),
+		})
 	}
+	return list
 }
 
 // identityFindings adds issuers with keys that cannot be read or used, revocations that cannot be

@@ -100,7 +100,7 @@ func (p Parts) status(now time.Time, l *losers) Status {
 		p.Store().findings(&f)
 	}
 	f.certificates(p)
-	authorityFindings(&f, p.Authority)
+	f.list = append(f.list, authorityFindings(p.Authority, now)...)
 	identityFindings(&f, p.Identity)
 	for name, r := range p.outputs() {
 		if r.Writer != nil {
