@@ -333,6 +333,48 @@ func certificatesOf(t *rapid.T, text []byte) (list []*x509.Certificate) {
 	}
 }
 
+// A client that has only the root before verifies a listener, until the next rotation.
+func TestAListenerIsVerifiedByTheRootBefore(t *testing.T) {
+	t.Parallel()
+	r := newRotated(t)
+	mustVerify := func(when string, trusted ...*x509.Certificate) {
+		t.Helper()
+		a, err := authority.Open(r.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := a.Issuer(longest).IssueServer(serverNames, r.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var chain []*x509.Certificate
+		for _, der := range pair.Certificate {
+			one, err := x509.ParseCertificate(der)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain = append(chain, one)
+		}
+		for _, root := range trusted {
+			if err := verify(chain, r.now, root); err != nil {
+				t.Errorf("%s, a client of the root of %s: %v", when, root.NotBefore, err)
+			}
+		}
+	}
+	old := r.state().Root
+	next := r.begin().Other
+	mustVerify("after begin", old)
+	r.move()
+	mustVerify("after sign", old, next)
+	r.confirm()
+	r.finish()
+	mustVerify("after finish", old, next)
+	third := r.begin().Other
+	mustVerify("after the second begin", old, next)
+	r.move()
+	mustVerify("after the second sign", next, third)
+}
+
 // A chain with the cross certificate is verified by clients of either root, also after the old
 // root has left.
 func TestAChainEndsInEitherRoot(t *testing.T) {

@@ -35,7 +35,7 @@ func (i *Issuer) IssueServer(names []string, now time.Time) (tls.Certificate, er
 		return tls.Certificate{}, err
 	}
 	chain := [][]byte{der}
-	if cross, _ := pem.Decode(own.cross); cross != nil && len(own.roots) > 1 { // it ends in either root
+	if cross, _ := pem.Decode(own.cross); cross != nil { // clients with the root before may connect
 		chain = append(chain, cross.Bytes)
 	}
 	leaf, err := x509.ParseCertificate(der)
