@@ -138,8 +138,11 @@ func (p *place) readFiles() (r reading, err error) {
 	return r, nil
 }
 
-// readFile returns errors without the path.
+// readFile returns errors without the path. It opens no pipe, which would block.
 func readFile(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file; write a file there, or a link to one")
+	}
 	var text []byte
 	file, err := os.Open(path) //nolint:gosec // the configuration names its folder
 	if err == nil {
