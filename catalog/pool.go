@@ -173,11 +173,11 @@ func (d dividing) differing(t *touched, port model.Port, before, now pool) []cla
 		if with == nil || with.old == nil || with.now == nil || with.old.Definition != with.now.Definition {
 			return nil
 		}
-		for id := range with.changed {
-			if id.ServicePort == o.port {
-				some = append(some, claim{address: id.Address, port: id.Port})
-			}
+		written, known := with.written[o.port]
+		if !known {
+			return nil
 		}
+		some = append(some, written...)
 	}
 	return some
 }

@@ -344,3 +344,28 @@ func TestANewWatchDividesAsBefore(t *testing.T) {
 		t.Fatalf("published (-want +got):\n%s", diff)
 	}
 }
+
+// An endpoint that another source lists as well becomes one of that source's backend, although
+// nothing else about it changes.
+func TestALaterClaimBringsABackendItsShare(t *testing.T) {
+	t.Parallel()
+	other := catalog.ServiceKey{Namespace: "ns", Host: "other"}
+	shares := split.Split{Backends: []model.Backend{{Service: model.ServiceName(other), Source: "b", Weight: 10}, {Source: "a", Weight: 90}}}
+	b := catalog.NewBuilderIn(catalog.Order{Sources: []string{"a", "b"}, Splits: map[catalog.ServiceKey]*split.Split{shop: &shares}})
+	b.Apply(1, upserts(service("a", "shop", "shop"), service("a", "other", "other"), service("b", "other", "other"),
+		endpoint("a", "shop/1", "10.0.0.1", 1), endpoint("a", "other/1", "10.0.0.2", 1)))
+	for i, step := range []struct {
+		events []model.Event
+		want   int
+	}{
+		{nil, 0},
+		{upserts(endpoint("b", "other/1", "10.0.0.2", 1)), 1},
+		{deletes(endpoint("b", "other/1", "10.0.0.2", 1)), 0},
+	} {
+		b.Apply(uint64(i+2), step.events)
+		s, _ := b.Snapshot().Service(shop)
+		if got := s.Shares(80)[0].Usable; got != step.want {
+			t.Errorf("step %d: %d endpoints of the backend are usable, want %d", i, got, step.want)
+		}
+	}
+}
