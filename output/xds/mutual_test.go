@@ -31,14 +31,26 @@ func TestExplainSaysHowCallsAreSecured(t *testing.T) {
 		records       []model.Record
 		step, reason  string
 	}{
-		{"STRICT", inShop, []model.Record{member("a", "10.0.0.1", true), member("b", "10.0.0.2", true)},
-			"mutual TLS to 2 endpoints; mode of the port: STRICT; accepted of servers: spiffe://cluster.local/ns/shop/sa/cart", "at 2 endpoints by mutual TLS"},
-		{"PERMISSIVE", inShop, []model.Record{member("a", "10.0.0.1", true), member("b", "10.0.0.2", false)},
-			"mutual TLS to 1 of 2 endpoints, and plaintext to the others, which lack the label security.istio.io/tlsMode: istio; mode of the port: PERMISSIVE", "at 2 endpoints"},
-		{"PERMISSIVE", inShop, []model.Record{endpoint("shop", probe, "a", "10.0.0.1")},
-			"plaintext, since no endpoint has the label security.istio.io/tlsMode: istio; mode of the port: PERMISSIVE", "at 1 endpoint"},
-		{"STRICT", "", []model.Record{member("a", "10.0.0.1", true)},
-			"plaintext, since the client proves no account, and so has no certificate; a sidecar with a certificate rejects that in the mode STRICT", "at 1 endpoint"},
+		{
+			"STRICT", inShop,
+			[]model.Record{member("a", "10.0.0.1", true), member("b", "10.0.0.2", true)},
+			"mutual TLS to 2 endpoints; mode of the port: STRICT; accepted of servers: spiffe://cluster.local/ns/shop/sa/cart", "at 2 endpoints by mutual TLS",
+		},
+		{
+			"PERMISSIVE", inShop,
+			[]model.Record{member("a", "10.0.0.1", true), member("b", "10.0.0.2", false)},
+			"mutual TLS to 1 of 2 endpoints, and plaintext to the others, which lack the label security.istio.io/tlsMode: istio; mode of the port: PERMISSIVE", "at 2 endpoints",
+		},
+		{
+			"PERMISSIVE", inShop,
+			[]model.Record{endpoint("shop", probe, "a", "10.0.0.1")},
+			"plaintext, since no endpoint has the label security.istio.io/tlsMode: istio; mode of the port: PERMISSIVE", "at 1 endpoint",
+		},
+		{
+			"STRICT", "",
+			[]model.Record{member("a", "10.0.0.1", true)},
+			"plaintext, since the client proves no account, and so has no certificate; a sidecar with a certificate rejects that in the mode STRICT", "at 1 endpoint",
+		},
 		{"DISABLE", inShop, []model.Record{member("a", "10.0.0.1", true)}, "", "at 1 endpoint"},
 	} {
 		settings := envoy.NewTranslator()
