@@ -21,6 +21,7 @@ func TestConfigIsValidated(t *testing.T) {
 		`{"jwt":[{` + issuer + `,"claims":{"namespace":"a","account":"b"},"namespaces":["shop"]}]}`: "",
 		`{"trustDomain":"example.org","files":{"dir":"pairs"}}`:                                     "",
 		`{"files":{"dir":"ca"},"authority":{"dir":"ca","ttl":86400000000000}}`:                      "files.dir: is the folder of the authority",
+
 		`{"trustDomain":"Example.org"}`:                                                         "trustDomain: ",
 		`{"trustDomain":"spiffe://example.org"}`:                                                "trustDomain: ",
 		`{"jwt":[{"keysFile":"k"}]}`:                                                            "jwt[0].issuer: missing",
