@@ -37,13 +37,16 @@ func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
 	if m.Others != nil {
 		others = fmt.Sprintf("- {name: others, file: {path: %q}, hold: {%s}}", m.Others.path, m.Hold)
 	}
+	if tls != "" {
+		tls = "tls: {" + tls + "}, "
+	}
 	config := fmt.Sprintf(`
 sources:
 - {name: files, file: {path: %q}, hold: {%s}}
 %s
 %s
 outputs:
-  xds: {listen: "%s", tls: {%s}, envoy: {%s}}
+  xds: {listen: "%s", %senvoy: {%s}}
 identity: {%s}
 store: {dataDir: %q}
 admin: {listen: "%s"}

@@ -50,6 +50,9 @@ func (i *isthmus) configure(tls string) {
 	if i.Watch != "" {
 		watch = fmt.Sprintf("watch: {listen: %q}", i.Watch)
 	}
+	if tls != "" {
+		tls = "tls: {" + tls + "}, "
+	}
 	i.must(os.WriteFile(i.config, fmt.Appendf(nil, `
 sources:
 - name: files
@@ -58,7 +61,7 @@ sources:
 splits: [%s]
 identity: {%s}
 outputs:
-  xds: {listen: %q, tls: {%s}, envoy: {%s}}
+  xds: {listen: %q, %senvoy: {%s}}
   %s
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
