@@ -240,8 +240,8 @@ type ServiceClient struct {
 // Authority is the certificate authority as GET /api/v1/authority shows it.
 type Authority struct {
 	TrustDomain string `json:"trustDomain"`
-	// Signing is the SHA-256 fingerprint of the root that signs, and Roots are those of all
-	// roots that clients are to trust.
+	// Signing is the SHA-256 fingerprint of the root that signs, and Roots are the fingerprints of
+	// all roots that clients are to trust.
 	Signing string   `json:"signing"`
 	Roots   []string `json:"roots"`
 	TTL     string   `json:"ttl"`     // the validity of certificates

@@ -201,7 +201,7 @@ func (d folder) readTokens() (list tokenList, err error) {
 	return list, nil
 }
 
-// writeRevocations writes the revocations, sorted, without those of tokens that are surely
+// writeRevocations writes the revocations, sorted, and leaves out tokens that have surely
 // expired: by the file of tokens, or because no token lives as long.
 func (d folder) writeRevocations(r identity.Revocations, list tokenList, now time.Time) error {
 	kept := identity.Revocations{Accounts: append([]identity.Revocation{}, r.Accounts...), Tokens: []identity.Revocation{}}

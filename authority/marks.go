@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/identity"
 )
 
-// marks tell whether the files of an authority are those that were read.
+// marks tell whether the files of an authority changed since they were read.
 type marks struct {
 	files [5]fs.FileInfo // nil without a file
 	at    time.Time      // when they were looked at
@@ -27,8 +27,8 @@ func (d folder) marks() (m marks) {
 	return m
 }
 
-// settledAs reports whether the files are surely those that were looked at before, which were
-// read right after.
+// settledAs reports whether the files are surely unchanged since an earlier look, after which
+// they were read.
 func (m marks) settledAs(read marks) bool {
 	for i, now := range m.files {
 		was := read.files[i]

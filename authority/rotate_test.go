@@ -190,7 +190,7 @@ func TestAStepOutOfTurnChangesNothing(t *testing.T) {
 	}
 }
 
-// model is a folder whose steps are interrupted at random, and its clients.
+// model is a folder with its clients. Its steps are interrupted at random.
 type model struct {
 	rapid   *rapid.T
 	dir     string

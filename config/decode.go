@@ -18,8 +18,8 @@ type decoder struct {
 	problems []Problem
 }
 
-// defaulter is a structure whose defaults no outer structure can set, since it is in a list,
-// may be left out, or has a meaning although it is empty, as in "tls: {}". SetDefaults is called
+// defaulter is a structure that sets its defaults itself. No outer structure can, since it is in
+// a list, may be left out, or has a meaning although it is empty, as in "tls: {}". SetDefaults is called
 // before it is filled, once or twice.
 type defaulter interface{ SetDefaults() }
 

@@ -96,7 +96,7 @@ func (k *Keeper) issue(identity string, u *use, now time.Time) bool {
 	return true
 }
 
-// Renewal is what became another: the leaves of identities, and the bundle.
+// Renewal names the identities with another leaf, and says whether the bundle is another.
 type Renewal struct {
 	Identities []string
 	Bundle     bool

@@ -19,8 +19,8 @@ type Files struct {
 	Issuer            Issuer
 	Names             []string // of the certificate that Issuer issues: DNS names and IP addresses
 	// ClientCAFile is optional. With it, clients must show a certificate that
-	// one of the authorities in it has signed. Without it, the authorities are those of
-	// Issuer, if there is one.
+	// one of the authorities in it has signed. Without it, Issuer has the authorities, if
+	// there is an Issuer.
 	ClientCAFile string
 	// Optional lets clients without a certificate in, too.
 	Optional bool

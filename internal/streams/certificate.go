@@ -39,7 +39,7 @@ func (t TLS) validateCertificate() (errs []error) {
 }
 
 // ServerNames returns the names in the certificate that an authority issues for a listener at
-// an address: those that are configured. Otherwise they are the host of the address unless it
+// an address: the configured names. Otherwise they are the host of the address unless it
 // is every address, loopback, and the name of this machine.
 func (t TLS) ServerNames(listen string) []string {
 	if len(t.Names) > 0 {

@@ -43,7 +43,7 @@ const (
 // BenchmarkCertificates is 5,000 proxies of as many accounts, which are proven by tokens and ask
 // for their certificates and the authorities. With none served, they get the answer that there
 // are none. Then the authorities change, as in a rotation of the root, and then all certificates
-// at once. Time and memory are those of both ends, which share the process.
+// at once. Time and memory are of both ends, which share the process.
 func BenchmarkCertificates(b *testing.B) {
 	for _, served := range []bool{false, true} {
 		b.Run(map[bool]string{false: "none", true: "served"}[served], func(b *testing.B) {
@@ -174,7 +174,7 @@ func (f *fleet) must(err error) {
 	}
 }
 
-// measure does something, and reports what it takes until all its answers are ACKed.
+// measure reports the time of an action until all its answers are ACKed.
 func (f *fleet) measure(what string, answers int64, do func()) {
 	f.b.Helper()
 	want, cpu, start := f.answers.Load()+answers, measure.CPU(f.b, os.Getpid()), time.Now()

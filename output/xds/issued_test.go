@@ -27,7 +27,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// issued is a rig with a listener whose certificate an authority issues for ten seconds.
+// issued is a rig with a listener. An authority issues its certificate for ten seconds.
 type issued struct {
 	*rig
 	own    *authority.Authority

@@ -19,8 +19,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// caller is a client in plain values. Its evidence is made of it, and so is what it may see,
-// which is decided without tokens, certificates and streams.
+// caller is a client in plain values. Its evidence is made of them. The resources that it may
+// see are decided without tokens, certificates and streams.
 type caller struct {
 	node, declares string
 	delta          bool
@@ -46,7 +46,7 @@ type seen struct {
 	Secrets  map[string]string // by name: the identity in a certificate; ROOTCA for authorities
 }
 
-// scene is some clients, and what happens once they have connected.
+// scene is some clients, and the events after they have connected.
 type scene struct {
 	callers []caller
 	revoked string // an identity; empty: none
@@ -198,7 +198,7 @@ func TestStreamSeesWhatItsIdentityMay(t *testing.T) {
 	}
 }
 
-// play connects the callers of a scene, and returns what each sees before and after.
+// play connects the callers of a scene, and returns the resources that each sees before and after.
 func play(t *testing.T, s scene) (list []seen) {
 	t.Helper()
 	here := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 1}
@@ -276,7 +276,7 @@ func (r vouched) evidence(c caller) (text, id string) {
 	return text, entry.ID
 }
 
-// look returns what a client sees, if it is served.
+// look returns the resources that a client sees, if it is served.
 func look(t *testing.T, c *xdsclient.Client) (s seen) {
 	t.Helper()
 	if !c.IsConnected() {

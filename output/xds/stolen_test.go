@@ -71,8 +71,8 @@ func TestNodeCannotWidenWhatIsProven(t *testing.T) {
 	}
 }
 
-// A client with the node id of another sees nothing of it, whatever it asks for. What it
-// NACKs and sends is its own fault alone: the other goes on, and is shown as itself.
+// A client with the node id of another sees nothing of it, whatever it asks for. Its NACKs
+// and requests affect itself alone: the other goes on, and is shown as itself.
 func TestStolenNodeIDGivesNothing(t *testing.T) {
 	t.Parallel()
 	r := newVouched(t)

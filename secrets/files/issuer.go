@@ -158,7 +158,7 @@ func (i *Issuer) look(atOnce bool, now time.Time) {
 	}
 }
 
-// problem returns why the files are not in use, and what is used instead.
+// problem returns why the files are not in use, and the pair in use instead.
 func (p *place) problem() string {
 	if p.pair == nil {
 		return p.err.Error()
@@ -217,7 +217,7 @@ func isFolder(path string, entry fs.DirEntry) bool {
 	return err == nil && info.IsDir()
 }
 
-// publish makes the content of the shelf known, and logs what is new.
+// publish makes the content of the shelf known, and logs new problems and certificates.
 func (i *Issuer) publish(problems []string, now time.Time) {
 	before := i.now.Load()
 	next := &state{leaves: before.leaves, bundle: before.bundle, changed: before.changed}

@@ -106,7 +106,7 @@ func TestMissingFilesAreNamed(t *testing.T) {
 	}
 }
 
-// Both layouts are read, in the folder itself and in those below it, with certificates between
+// Both layouts are read, in the folder itself and in folders below it, with certificates between
 // and keys of all forms. Files of other names are none of a pair.
 func TestPairsAreFoundByTheirNames(t *testing.T) {
 	t.Parallel()

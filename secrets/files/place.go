@@ -114,7 +114,7 @@ func (p *place) unchanged(s stamp, now time.Time) bool {
 	return s.newest().Before(p.at.Add(-settled))
 }
 
-// take uses what was read if it is a usable pair.
+// take uses a reading if it is a usable pair.
 func (p *place) take(r reading, err error, domain string, now time.Time) {
 	if err == nil {
 		var next *pair

@@ -29,7 +29,7 @@ const (
 	till   = "spiffe://cluster.local/ns/shop/sa/till"
 )
 
-// fataler is what the rig needs of a test, or of a draw.
+// fataler is a test, or a draw, as the rig needs it.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -85,7 +85,7 @@ func (a *authority) sign(template *x509.Certificate, key crypto.PublicKey) *x509
 	return cert
 }
 
-// issue signs a certificate, with changes of what a good one has.
+// issue signs a certificate, with changes to a good one.
 func (a *authority) issue(id string, changes ...func(*x509.Certificate)) written {
 	a.t.Helper()
 	return a.issueFor(newKey(a.t), id, changes...)

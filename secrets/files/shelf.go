@@ -67,7 +67,7 @@ func older(a, b *pair) int {
 }
 
 // trust adds the authorities of pairs, and removes others when no certificate under them can be
-// in use. Without any pair the last ones stay. The first ones need no lead: nobody is served yet.
+// in use. Without any pair the last ones stay. The first ones need no lead: no client is served yet.
 func (s *shelf) trust(pairs []*pair, now time.Time) {
 	var since time.Time
 	if len(s.anchors) > 0 {

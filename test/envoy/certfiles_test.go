@@ -31,7 +31,7 @@ func (h held) overwrite(trusted ...*authority.Authority) {
 
 // TestCertificatesFromFilesFailNoCall has the certificates of two Envoys come from files, one pair
 // as Kubernetes swaps it and one as spiffe-helper overwrites it. They are renewed, and then come
-// from another authority that nobody was told of before, while each call is a handshake.
+// from another authority without notice, while each call is a handshake.
 func TestCertificatesFromFilesFailNoCall(t *testing.T) {
 	inEachMode(t, func(t *testing.T, delta bool) {
 		m := &mutual{mesh: newMesh(t), service: freePort(t), inbound: freePort(t)}

@@ -20,7 +20,7 @@ func TestNewcomerCallsThroughEnvoy(t *testing.T) {
 	n.Follow("Envoy")
 }
 
-// TestNewcomerCallsByMutualTLS does what docs/getting-started.md says of mutual TLS, in an empty
+// TestNewcomerCallsByMutualTLS follows docs/getting-started.md to mutual TLS, in an empty
 // folder.
 func TestNewcomerCallsByMutualTLS(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ type Newcomer struct {
 	page Page
 }
 
-// Begin reads the page, and does what most parts of it begin with: a service, with
+// Begin reads the page, and takes the first steps of most of its parts: a service, with
 // an endpoint that answers, and an Isthmus that has it.
 func Begin(t testing.TB, page string, patience time.Duration, programs map[string]string, freePort func() string, values ...string) *Newcomer {
 	t.Helper()
@@ -21,7 +21,7 @@ func Begin(t testing.TB, page string, patience time.Duration, programs map[strin
 }
 
 // Open reads the page, in an empty folder. The ports and the address of the page are
-// replaced by those of the test, as the values are.
+// replaced by the test's own, as the values are.
 func Open(t testing.TB, page string, patience time.Duration, programs map[string]string, freePort func() string, values ...string) *Newcomer {
 	t.Helper()
 	admin := "127.0.0.1:" + freePort()
