@@ -20,6 +20,7 @@ type Keeper struct {
 	log    *slog.Logger
 	leaves sync.Map      // *Leaf by identity; read without a lock
 	wake   chan struct{} // something may be due earlier than the end of the wait
+	first  *Bundle       // the bundle before Run
 
 	mu   sync.Mutex
 	uses map[string]*use // by identity
@@ -35,7 +36,7 @@ type use struct {
 
 // NewKeeper returns a keeper of leaves by an issuer.
 func NewKeeper(issuer Issuer, log *slog.Logger) *Keeper {
-	return &Keeper{issuer: issuer, log: log, wake: make(chan struct{}, 1), uses: map[string]*use{}}
+	return &Keeper{issuer: issuer, log: log, wake: make(chan struct{}, 1), first: issuer.Bundle(), uses: map[string]*use{}}
 }
 
 // Leaf returns the newest leaf of an identity; nil if none is kept.
@@ -107,20 +108,25 @@ type Renewal struct {
 func (k *Keeper) Run(ctx context.Context, changed func(Renewal)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for bundle := k.Bundle(); ; {
-		next := k.issuer.Changed() // before it is asked, so that no change is missed
-		renewed, wait := k.renew(time.Now())
-		r := Renewal{renewed, bundle != k.Bundle()}
-		if bundle = k.Bundle(); r.Bundle || len(renewed) > 0 {
-			changed(r)
+	var next <-chan struct{}
+	for bundle, outdated := k.first, true; ; {
+		if outdated {
+			next, outdated = k.issuer.Changed(), false // before the look, so that no change is missed
+			k.outdate(time.Now())
 		}
+		renewed, wait := k.renew(time.Now())
+		now := k.Bundle()
+		if now != bundle || len(renewed) > 0 {
+			changed(Renewal{renewed, now != bundle})
+		}
+		bundle = now
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return
-		case <-k.wake:
 		case <-next:
-			k.outdate(time.Now())
+			outdated = true
+		case <-k.wake: // next stays, so a change at the same time is seen in the next round
 		case <-timer.C:
 		}
 	}

@@ -24,10 +24,30 @@ type counter struct {
 	fails  bool
 	noted  []string // identities that a keeper reported as changed
 	turns  int      // changes of the bundle that it reported
-	looked int      // how often it looked for changes
+	last   *secrets.Bundle
+	looked int // how often it looked at the bundle
 	stale  *secrets.Leaf
 	bundle *secrets.Bundle
 	next   chan struct{}
+	amid   map[string]func() // done once, while a method is called
+}
+
+// do does what is to happen while a method is called, after it has looked.
+func (c *counter) do(method string) {
+	c.mu.Lock()
+	f := c.amid[method]
+	delete(c.amid, method)
+	c.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
+// then has something happen while a method is called next.
+func (c *counter) then(method string, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.amid[method] = f
 }
 
 func (c *counter) note(r secrets.Renewal) {
@@ -35,7 +55,22 @@ func (c *counter) note(r secrets.Renewal) {
 	defer c.mu.Unlock()
 	if c.noted = append(c.noted, r.Identities...); r.Bundle {
 		c.turns++
+		c.last = c.bundle
 	}
+}
+
+// turned returns how many changes of the bundle were reported.
+func (c *counter) turned() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.turns
+}
+
+// shown returns the bundle at the last report.
+func (c *counter) shown() *secrets.Bundle {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
 }
 
 // turn makes a leaf outdated, and the bundle another.
@@ -67,13 +102,16 @@ func (c *counter) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 func (c *counter) Issues(identity string) bool { return identity != elsewhere }
 
 func (c *counter) Current(leaf *secrets.Leaf) bool {
+	defer c.do("Current")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return leaf != c.stale
 }
 
 func (c *counter) Bundle() *secrets.Bundle {
+	defer c.do("Bundle")
 	c.mu.Lock()
+	c.looked++
 	defer c.mu.Unlock()
 	return c.bundle
 }
@@ -81,7 +119,6 @@ func (c *counter) Bundle() *secrets.Bundle {
 func (c *counter) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looked++
 	return c.next
 }
 
@@ -107,7 +144,7 @@ func (c *counter) stop(fails bool) {
 // running runs a keeper in the bubble of a test, and notes the identities that it reports.
 func running(t *testing.T) (k *secrets.Keeper, by *counter) {
 	t.Helper()
-	by = &counter{issued: map[string]int{}, bundle: &secrets.Bundle{}, next: make(chan struct{})}
+	by = &counter{issued: map[string]int{}, bundle: &secrets.Bundle{}, next: make(chan struct{}), amid: map[string]func(){}}
 	k = secrets.NewKeeper(by, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -248,6 +285,36 @@ func TestKeeperLooksAtTheTimeOfDay(t *testing.T) {
 			t.Errorf("it looked %d times in an hour, and made %d certificates", n, by.made(cart))
 		}
 	})
+}
+
+// A change while the keeper looks at the change before is not missed, nor one that comes together
+// with a client.
+func TestNoChangeIsMissed(t *testing.T) {
+	for range 20 { // which of two events is seen first is random
+		synctest.Test(t, func(t *testing.T) {
+			k, by := running(t)
+			defer k.Hold(cart)()
+			synctest.Wait()
+			for name, provoke := range map[string]func(change func()){
+				"while leaves are looked at":    func(change func()) { by.then("Current", change); by.turn(nil) },
+				"while the bundle is looked at": func(change func()) { by.then("Bundle", change); by.turn(nil) },
+				"together with a client": func(change func()) {
+					by.then("Bundle", func() { change(); by.stop(true); k.Hold(bank)(); by.stop(false) })
+					by.turn(nil)
+				},
+			} {
+				before, bundles := k.Leaf(cart), by.turned()
+				provoke(func() { by.turn(before) })
+				synctest.Wait()
+				if k.Leaf(cart) == before {
+					t.Fatalf("%s: the outdated leaf stays", name)
+				}
+				if by.turned() == bundles || by.shown() != k.Bundle() {
+					t.Fatalf("%s: the last bundle was not reported", name)
+				}
+			}
+		})
+	}
 }
 
 // Windows of an identity follow each other without a gap, and contain their time. Windows of
