@@ -144,22 +144,48 @@ func (k *Keeper) outdate(now time.Time) {
 }
 
 // renew makes the leaves that are due, forgets leaves without users, and returns the wait
-// for the next.
+// for the next. Between two leaves it lets clients have the lock.
 func (k *Keeper) renew(now time.Time) (renewed []string, next time.Duration) {
+	for _, identity := range k.dueAt(now) {
+		if k.renewOne(identity, now) {
+			renewed = append(renewed, identity)
+		}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next = longest
-	for identity, u := range k.uses {
-		switch {
-		case u.due.After(now):
-		case u.users == 0:
-			delete(k.uses, identity)
-			k.leaves.Delete(identity)
-			continue
-		case k.issue(identity, u, now):
-			renewed = append(renewed, identity)
-		}
+	for _, u := range k.uses {
 		next = min(next, u.due.Sub(now))
 	}
 	return renewed, next
+}
+
+// dueAt returns the identities with a leaf that is due.
+func (k *Keeper) dueAt(now time.Time) (list []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for identity, u := range k.uses {
+		if !u.due.After(now) {
+			list = append(list, identity)
+		}
+	}
+	return list
+}
+
+// renewOne makes the leaf of an identity, or forgets it if no client uses it. It reports whether it
+// made one. Only it removes uses, so the identity has one.
+func (k *Keeper) renewOne(identity string, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	u := k.uses[identity]
+	switch {
+	case u.due.After(now): // made meanwhile for a client
+		return false
+	case u.users == 0:
+		delete(k.uses, identity)
+		k.leaves.Delete(identity)
+		return false
+	default:
+		return k.issue(identity, u, now)
+	}
 }
