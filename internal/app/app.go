@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -15,15 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/isthmus-mesh/isthmus/admin"
-	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
-	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/secrets"
-	"github.com/isthmus-mesh/isthmus/secrets/files"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -33,18 +27,12 @@ const OptionalWait = 10 * time.Second
 // App is one Isthmus with its listeners bound. Make one with [New].
 type App struct {
 	parts
-	once     bool               // everything is read once, and nothing is served or written
-	self     string             // the name of this Isthmus in paths
-	leftover []leaver           // stored sources that are not configured, and wait for others
-	identity *identity.Verifier // nil if clients prove nothing but certificates
-	issuer   secrets.Issuer     // nil if clients are sent no certificates
-	// authority is the issuer if it is the built-in authority; else nil.
-	authority *authority.Issuer
-	files     *files.Issuer                                // the issuer if certificates come from files; else nil
-	problems  []interface{ Problems() []identity.Problem } // of identity
-	servers   certs.Issuer                                 // issues the certificates of listeners; nil without an authority
-	admin     *admin.Server
-	reloader  *reloader
+	once     bool     // everything is read once, and nothing is served or written
+	self     string   // the name of this Isthmus in paths
+	leftover []leaver // stored sources that are not configured, and wait for others
+	trust    trust
+	admin    *admin.Server
+	reloader *reloader
 
 	listeners     []net.Listener // of all parts
 	adminListener net.Listener
@@ -97,7 +85,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	a.branches = []*branch{newBranch(selection{}, c, nil, m.OptionalWait)}
 	first := a.branches[0]
 	first.merged, first.faults, first.lookout = timed.merged, a.faults, a.lookout
-	if err := a.openIdentity(c); err != nil {
+	if a.trust, err = openTrust(c.Identity, log); err != nil {
 		return nil, err
 	}
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
@@ -137,41 +125,6 @@ func (a *App) openSources(c *config.Config) {
 	a.fleet.leave(a.leftover)
 }
 
-// openIdentity makes the verifier of clients' tokens and the issuer of their certificates, if
-// they are configured.
-func (a *App) openIdentity(c *config.Config) (err error) {
-	if c.Identity.Enabled() {
-		if a.identity, err = identity.New(c.Identity, a.log); err != nil {
-			return fmt.Errorf("identity.%w", err)
-		}
-		a.problems = append(a.problems, a.identity)
-	}
-	if dir := c.Identity.Files.Dir; dir != "" { // the authority is one of tokens, if there is one
-		if a.files, err = files.Open(dir, c.Identity.Domain(), a.log); err != nil {
-			return fmt.Errorf("identity.files.dir: %w", err)
-		}
-		a.issuer, a.problems = a.files, append(a.problems, a.files)
-		return nil
-	}
-	dir := c.Identity.Authority.Dir
-	if dir == "" {
-		return nil
-	}
-	own, err := authority.Open(dir)
-	if err != nil {
-		return fmt.Errorf("identity.authority.dir: %w", err)
-	}
-	if domain := own.TrustDomain().Name(); domain != c.Identity.Domain() {
-		return fmt.Errorf("identity.trustDomain: the authority in %s is that of %s; set trustDomain to that, or name another folder", dir, domain)
-	}
-	for _, warning := range own.Exposed() {
-		a.log.Warn("the authority is exposed", "warning", warning)
-	}
-	a.authority = own.Issuer(c.Identity.Authority.TTL)
-	a.issuer, a.servers = a.authority, a.authority
-	return nil
-}
-
 // AdminAddr returns the address of the admin API.
 func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 
@@ -182,15 +135,7 @@ func (a *App) Run(ctx context.Context) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	saved := a.save(ctx)
 	a.read(ctx, parts)
-	if a.identity != nil {
-		parts.Go(func() error { return a.identity.Run(ctx) })
-	}
-	if a.authority != nil {
-		parts.Go(func() error { a.authority.Follow(ctx, a.log); return nil })
-	}
-	if a.files != nil {
-		parts.Go(func() error { return a.files.Run(ctx) })
-	}
+	a.trust.run(ctx, parts.Go)
 	var delivering sync.WaitGroup
 	for _, o := range a.outputs {
 		delivering.Add(1)

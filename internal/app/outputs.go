@@ -34,7 +34,7 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 			Records: a.store, States: a.fleet.states,
 			Restored: b.those(a.restored()), Judge: a.fleet,
 			Sent: observing(timed.commitToSend.WithLabelValues(o.Kind)), ACKed: observing(timed.commitToAccept.WithLabelValues(o.Kind)),
-			Listen: a.listen, Identity: a.identity, Certificates: a.issuer, Servers: a.servers, Events: a.events, Log: a.log,
+			Listen: a.listen, Identity: a.trust.verifier, Certificates: a.trust.clients, Servers: a.trust.servers, Events: a.events, Log: a.log,
 		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("outputs.%s.%w", o.Kind, err))

@@ -1,0 +1,80 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/isthmus-mesh/isthmus/authority"
+	"github.com/isthmus-mesh/isthmus/identity"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/secrets"
+	"github.com/isthmus-mesh/isthmus/secrets/files"
+)
+
+// trust is the parts by which clients and this Isthmus prove who they are.
+type trust struct {
+	verifier  *identity.Verifier                           // nil if clients prove nothing but certificates
+	clients   secrets.Issuer                               // of the certificates of clients; nil if they are sent none
+	servers   certs.Issuer                                 // of the certificates of listeners; nil without an authority
+	authority *authority.Issuer                            // nil unless the built-in authority issues certificates
+	files     *files.Issuer                                // nil unless the certificates of clients come from files
+	problems  []interface{ Problems() []identity.Problem } // of all parts
+	log       *slog.Logger
+}
+
+// openTrust makes the parts that are configured. Certificates from files come before those of the
+// authority, which then is one of tokens alone.
+func openTrust(c identity.Config, log *slog.Logger) (t trust, err error) {
+	t.log = log
+	if c.Enabled() {
+		if t.verifier, err = identity.New(c, log); err != nil {
+			return t, fmt.Errorf("identity.%w", err)
+		}
+		t.problems = append(t.problems, t.verifier)
+	}
+	switch {
+	case c.Files.Dir != "":
+		err = t.openFiles(c)
+	case c.Authority.Dir != "":
+		err = t.openAuthority(c)
+	}
+	return t, err
+}
+
+func (t *trust) openFiles(c identity.Config) (err error) {
+	if t.files, err = files.Open(c.Files.Dir, c.Domain(), t.log); err != nil {
+		return fmt.Errorf("identity.files.dir: %w", err)
+	}
+	t.clients, t.problems = t.files, append(t.problems, t.files)
+	return nil
+}
+
+func (t *trust) openAuthority(c identity.Config) error {
+	own, err := authority.Open(c.Authority.Dir)
+	if err != nil {
+		return fmt.Errorf("identity.authority.dir: %w", err)
+	}
+	if domain := own.TrustDomain().Name(); domain != c.Domain() {
+		return fmt.Errorf("identity.trustDomain: the authority in %s is that of %s; set trustDomain to that, or name another folder", c.Authority.Dir, domain)
+	}
+	for _, warning := range own.Exposed() {
+		t.log.Warn("the authority is exposed", "warning", warning)
+	}
+	t.authority = own.Issuer(c.Authority.TTL)
+	t.clients, t.servers = t.authority, t.authority
+	return nil
+}
+
+// run starts the parts that follow files and keys until ctx ends.
+func (t *trust) run(ctx context.Context, start func(func() error)) {
+	if t.verifier != nil {
+		start(func() error { return t.verifier.Run(ctx) })
+	}
+	if t.authority != nil {
+		start(func() error { t.authority.Follow(ctx, t.log); return nil })
+	}
+	if t.files != nil {
+		start(func() error { return t.files.Run(ctx) })
+	}
+}
