@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -68,7 +67,7 @@ func (v *Verifier) TakesTokens() bool { return v != nil && len(v.issuers) > 0 }
 func (v *Verifier) Prove(ctx context.Context, e Evidence) (Proof, error) {
 	var proven Proof
 	for _, by := range v.provers() {
-		one, err := proveSafely(ctx, by, e)
+		one, err := by.prove(ctx, e)
 		switch {
 		case err != nil:
 			return Proof{}, err
@@ -85,17 +84,6 @@ func (v *Verifier) Prove(ctx context.Context, e Evidence) (Proof, error) {
 		}
 	}
 	return proven, nil
-}
-
-// proveSafely rejects evidence with which a parser panics. The panic may quote a token, so no
-// error has its text.
-func proveSafely(ctx context.Context, by prover, e Evidence) (proof Proof, err error) {
-	defer func() {
-		if recover() != nil {
-			proof, err = Proof{}, errors.New("the proof cannot be checked: checking it panicked; please report it with the kind of the proof")
-		}
-	}()
-	return by.prove(ctx, e)
 }
 
 // Problems returns the lasting failures, in the order of the configuration.
