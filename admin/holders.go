@@ -91,7 +91,7 @@ const mostBehind = 20
 func (h holdings) authority(w http.ResponseWriter, _ *http.Request) {
 	issuer := h.parts.Authority
 	if issuer == nil {
-		fail(w, http.StatusNotFound, "this Isthmus has no authority: name its folder in identity.authority.dir")
+		fail(w, http.StatusNotFound, "this Isthmus issues no certificates: name the folder of an authority in identity.authority.dir, without identity.files")
 		return
 	}
 	own := issuer.Authority() // before the clients, which are sent it later

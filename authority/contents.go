@@ -148,7 +148,11 @@ func (d folder) readCross(roots []*x509.Certificate) ([]byte, error) {
 		err = checkCross(cross, roots[0], roots[1])
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be used: %w; restore it from your backup, or make it anew with 'isthmus ca rotate sign'", d.path(CrossFile), plainCause(err))
+		next := "make it anew with 'isthmus ca rotate sign'"
+		if !moved(roots) {
+			next = "remove it, and give the root to clients that have the one before"
+		}
+		return nil, fmt.Errorf("%s cannot be used: %w; restore it from your backup, or %s", d.path(CrossFile), plainCause(err), next)
 	}
 	if !sameKey(cross, roots[0]) { // of a rotation that was interrupted before the new root signs
 		return nil, nil

@@ -75,7 +75,11 @@ func (r *rotated) state() authority.Rotation {
 const longest = 24 * time.Hour
 
 // certificates parses PEM.
-func certificates(t testing.TB, text []byte) (list []*x509.Certificate) {
+func certificates(t interface {
+	Helper()
+	Fatal(args ...any)
+}, text []byte,
+) (list []*x509.Certificate) {
 	t.Helper()
 	for {
 		block, rest := pem.Decode(text)
@@ -246,12 +250,12 @@ func (m *model) check() {
 	if err != nil {
 		m.rapid.Fatal(err)
 	}
-	leaf := certificatesOf(m.rapid, chain)
+	leaf := certificates(m.rapid, chain)
 	if err := verify(leaf, m.now, m.trusted...); err != nil {
 		m.rapid.Fatalf("a client does not accept a new certificate: %v", err)
 	}
 	m.issued = append(m.issued, leaf[0])
-	roots := certificatesOf(m.rapid, a.Issuer(longest).Bundle().Authorities)
+	roots := certificates(m.rapid, a.Issuer(longest).Bundle().Authorities)
 	for _, one := range m.issued {
 		if m.now.After(one.NotAfter) {
 			continue
@@ -280,7 +284,7 @@ func TestAnInterruptedRotationFailsNoClient(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			m.trusted = certificatesOf(rt, a.Issuer(longest).Bundle().Authorities)
+			m.trusted = certificates(rt, a.Issuer(longest).Bundle().Authorities)
 		}
 		acknowledge()
 		steps := map[string]func(){
@@ -317,20 +321,6 @@ func publicKeyOf(t *rapid.T) any {
 		t.Fatal(err)
 	}
 	return key
-}
-
-func certificatesOf(t *rapid.T, text []byte) (list []*x509.Certificate) {
-	for {
-		block, rest := pem.Decode(text)
-		if block == nil {
-			return list
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, text = append(list, c), rest
-	}
 }
 
 // A client that has only the root before verifies a listener, until the next rotation.
@@ -414,6 +404,29 @@ func TestAChainEndsInEitherRoot(t *testing.T) {
 			r.confirm()
 			r.finish()
 		}
+	}
+}
+
+// After a rotation the cross certificate is of use to old clients alone, and may be removed.
+func TestADamagedCrossAfterARotationMayBeRemoved(t *testing.T) {
+	t.Parallel()
+	r := newRotated(t)
+	r.begin()
+	r.move()
+	r.confirm()
+	r.finish()
+	path := filepath.Join(r.dir, "cross.pem")
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := authority.Open(r.dir); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "or remove it") {
+		t.Errorf("a damaged one: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := authority.Open(r.dir); err != nil {
+		t.Error(err)
 	}
 }
 

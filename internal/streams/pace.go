@@ -17,10 +17,10 @@ type Pace struct {
 	loud, slowed    rate.Bucket // rates of logged NACKs, and of logged delays
 }
 
-// NewPace returns the pace of a stream, which logs delays.
-func (s *Server) NewPace(log *slog.Logger) Pace {
+// newPace returns a pace within limits, which logs delays.
+func newPace(l Limits, rejected *rejections, log *slog.Logger) Pace {
 	return Pace{
-		rejected: s.rejections, log: log, requests: rate.New(s.limits.Requests), nacks: rate.New(s.limits.NACKs),
+		rejected: rejected, log: log, requests: rate.New(l.Requests), nacks: rate.New(l.NACKs),
 		loud:   rate.New(Rate{PerSecond: 1 / nackLogEvery.Seconds(), Burst: nacksLogged}),
 		slowed: rate.New(Rate{PerSecond: 1 / nackLogEvery.Seconds(), Burst: 1}),
 	}

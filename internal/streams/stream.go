@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc"
@@ -61,6 +62,9 @@ func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 		return nil // its client ended it
 	}
 }
+
+// NewPace returns the pace of a stream, which logs delays.
+func (s *Server) NewPace(log *slog.Logger) Pace { return newPace(s.limits, s.rejections, log) }
 
 // Opened returns a stream that this process has opened, to a configured peer, which need
 // not prove its identity. who is the identity by which it is counted and shown.
