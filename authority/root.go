@@ -107,10 +107,12 @@ func moved(roots []*x509.Certificate) bool {
 	return len(roots) == 2 && roots[0].NotBefore.After(roots[1].NotBefore)
 }
 
-// makeCross returns a certificate of a root's key, signed by the root before it.
+// makeCross returns a certificate of a root's key, signed by the root before it. The roots of an
+// authority have one name, so the cross certificate names the key of its issuer: otherwise
+// BoringSSL takes it for a root of its own.
 func makeCross(root, before *x509.Certificate, key *ecdsa.PrivateKey, now time.Time) (*x509.Certificate, error) {
 	template := &x509.Certificate{
-		Subject: root.Subject, URIs: root.URIs, SubjectKeyId: root.SubjectKeyId,
+		Subject: root.Subject, URIs: root.URIs, SubjectKeyId: root.SubjectKeyId, AuthorityKeyId: before.SubjectKeyId,
 		NotBefore: now.Add(-backdated), NotAfter: root.NotAfter,
 		KeyUsage: root.KeyUsage, BasicConstraintsValid: true, IsCA: true,
 	}
