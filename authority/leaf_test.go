@@ -3,6 +3,7 @@ package authority_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/secrets"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // said is a log.
@@ -51,11 +53,12 @@ func follow(t *testing.T, dir string) (*authority.Issuer, *said) {
 // await waits until something holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+	until.NoError(t, time.Minute, 10*time.Millisecond, what, func() error {
+		if !holds() {
+			return errors.New("it does not hold")
 		}
-	}
+		return nil
+	})
 }
 
 func leafOf(t *testing.T, i *authority.Issuer) *secrets.Leaf {

@@ -25,6 +25,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/internal/cli"
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -133,15 +134,12 @@ func (s *trusting) rotate(status int, want, step string, admins ...string) {
 // await waits until the admin API shows a text about the authority.
 func (s *trusting) await(text string) {
 	s.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		shown := s.ask("/api/v1/authority")
-		if strings.Contains(shown, text) {
-			return
+	until.NoError(s, patience, 20*time.Millisecond, "the authority to be shown", func() error {
+		if shown := s.ask("/api/v1/authority"); !strings.Contains(shown, text) {
+			return fmt.Errorf("it does not show %q: %s", text, shown)
 		}
-		if time.Now().After(end) {
-			s.Fatalf("it does not show %q: %s", text, shown)
-		}
-	}
+		return nil
+	})
 }
 
 func (s *trusting) ask(path string) string {
