@@ -14,6 +14,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # RLIMIT_DATA.
 export CGO_ENABLED ?= 0
 
+# The directory of a package is part of what Go's cache of builds keys on, unless -trimpath leaves
+# it out. So every checkout and every test module shares one compilation of each package.
+export GOFLAGS := -trimpath -buildvcs=false
+
 # The packages for test, race and bench: make test PKG=./store/...
 PKG     ?= ./...
 # More flags for go test: make test TESTFLAGS='-count=1 -run Golden'
@@ -40,7 +44,7 @@ demo: build ## See Isthmus at work, all on loopback (Ctrl-C ends it)
 .PHONY: build
 build: ## Build bin/isthmus
 	@mkdir -p $(BIN)
-	go build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BIN)/isthmus ./cmd/isthmus
+	go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/isthmus ./cmd/isthmus
 
 # go vet has looked at more than go test would once again.
 .PHONY: test

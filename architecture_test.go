@@ -24,13 +24,16 @@ import (
 const module = "github.com/isthmus-mesh/isthmus"
 
 // A room is a package together with the packages below it that have no room
-// of their own; inside a room imports are free. Rooms lie on floors.
+// of their own; inside a room imports are free. Rooms lie on floors, and the rooms
+// of one folder may have steps within their floor.
 type room struct {
-	path  string // relative to the module; a last element "*" stands for any one name
-	floor int
+	path        string // relative to the module; a last element "*" stands for any one name
+	floor, step int
 	// outside lists what may be imported from outside the module, beside the
 	// standard library; "*" is anything. A path stands for what is below it too.
 	outside []string
+	// holds is the content of the room, for the table in docs/architecture.md.
+	holds string
 }
 
 var (
@@ -38,175 +41,95 @@ var (
 	// Floors 0 and 1 speak no third party's types. What is allowed here brings
 	// none: it only adds to the standard library's sync.
 	floor1 = []string{"golang.org/x/sync"}
+	// What Kubernetes takes for a name.
+	kubernetesNames = "k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// rooms is the whole building. Imports only go down; rooms on one floor never
-// import each other, except as listed in neighbours. To add a row, have a
-// reason — a new third-party dependency, a new floor, or a second user — and
-// say it here or in docs/design.
+// rooms is the whole building. Imports only go down: to a lower floor, or to a lower step of
+// the same floor where both rooms are of one folder. A package is a room of its own when it has
+// one subject, and imports that go down. go test . -update writes the table of
+// docs/architecture.md anew.
 var rooms = []room{
 	// Floor 0: values. model is what everything speaks, so it depends on nothing.
-	{"model", 0, nil},
-	{"immutable", 0, []string{"github.com/tidwall/btree"}},
-	{"internal/wait", 0, nil},   // the sleep and the backoff of every floor, floor 1 among them
-	{"internal/*", 0, anything}, // small utilities that know nothing of Isthmus
-	// The messages of our own API, generated from its proto files: for whoever makes them and
-	// whoever serves them, and for programs that are no part of Isthmus.
-	{"api", 0, []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
-	// The names of resources, which are Istio's.
-	{"output/envoy/names", 0, nil},
+	{"model", 0, 0, nil, "records, listings and the values everything speaks; standard library only"},
+	{"immutable", 0, 0, []string{"github.com/tidwall/btree"}, "the persistent ordered map under store and catalog"},
+	{"internal/wait", 0, 0, nil, "the sleep and the backoff of every floor"},
+	{"internal/*", 0, 0, anything, "small utilities that know nothing of Isthmus"},
+	{"api", 0, 0, []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, "the messages of our own API, generated from its proto files"},
+	{"output/envoy/names", 0, 0, nil, "the names of Envoys' resources, which are Istio's"},
 
 	// Floor 1: the data path, without any protocol.
-	{"source", 1, floor1},
-	{"store", 1, floor1},
-	{"catalog", 1, floor1},
-	{"push", 1, floor1},
-	{"controller", 1, floor1},
-	// The certificates of clients, by whoever issues them.
-	{"secrets", 1, nil},
+	{"source", 1, 0, floor1, "the contract of a registry; its status and settings"},
+	{"source/index", 1, 1, nil, "pure: a source's records in numbers"},
+	{"source/reading", 1, 2, nil, "pure: checks a listing and compares it with the stored records"},
+	{"source/hold", 1, 3, nil, "pure: judges the records that a listing lacks"},
+	{"source/baseline", 1, 4, nil, "judges a source by the objects that another system has of it"},
+	{"source/supervise", 1, 5, floor1, "runs a source, and turns its listings into commits"},
+	{"store", 1, 0, floor1, "every record; commits, and watches that lose nothing"},
+	{"catalog", 1, 0, floor1, "merges records into immutable snapshots, with the exact change between two"},
+	{"push", 1, 0, floor1, "who subscribed to which resources, which of them each client lacks, and sending them"},
+	{"controller", 1, 0, floor1, "reconciles keys against a primed snapshot, for outputs that write elsewhere"},
+	{"secrets", 1, 0, nil, "the certificates that clients are sent, by whoever issues them"},
 	// Programs that are no part of Isthmus use it, so it knows the messages of the API, and
 	// nothing of the core.
-	{"client", 1, []string{"google.golang.org/grpc", "google.golang.org/protobuf"}},
-	// Who a client is, from its certificate and its token: the parsers of SPIFFE identities and
-	// of signatures of tokens are not ours to write. The server of streams uses it, and the
-	// authority that issues such tokens.
-	{"identity", 1, []string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2", "golang.org/x/sync"}},
-	// The inner walls of source: what is pure, and what runs.
-	{"source/index", 1, nil},
-	{"source/reading", 1, nil},
-	{"source/hold", 1, nil},
-	{"source/baseline", 1, nil},
-	{"source/supervise", 1, floor1},
-	// The inner wall of output/envoy: its settings know neither the catalog nor the engine.
-	{"output/envoy/policy", 1, nil},
+	{"client", 1, 0, []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, "a replica of the records of an Isthmus, for programs that read its resource API"},
+	// The parsers of SPIFFE identities and of signatures of tokens are not ours to write.
+	{"identity", 1, 0, []string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2", "golang.org/x/sync"},
+		"who a client is, by its certificate and its token; keys of issuers, revocations"},
+	{"output/envoy/policy", 1, 0, nil, "the settings of Envoys, and the lookups over them; neither catalog nor engine"},
 
 	// Floor 2: what the core and the rooms above it are to each other.
-	// The server that the protocols of the engine's streams have in common. It speaks
-	// gRPC and no protocol, and knows of the engine that it has clients.
-	{"internal/streams", 2, []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sync", "github.com/spiffe/go-spiffe/v2"}},
-	{"output", 2, nil}, // one interface of all outputs, which speaks of the catalog, the engine and the sources
-	// The messages of Envoys, from plain values: neither the catalog nor the engine.
-	{"output/envoy/wire", 2, anything},
-	// Pure decisions over the catalog: the Envoy of a client, the services that it reaches, the
-	// endpoints that it uses, and the owners of domains.
-	{"output/envoy/node", 2, nil},
-	{"output/envoy/reach", 2, nil},
-	{"output/envoy/lb", 2, nil},
-	{"output/envoy/vhost", 2, anything},
-	{"output/envoy/conflict", 2, nil},
-	{"output/envoy/leds", 2, nil},
-	{"output/envoy/explain", 2, anything},
-	// The subjects of secrets, apart from who gets them.
-	{"output/envoy/sds", 2, nil},
+	{"output", 2, 0, nil, "the interface between an output and the application"},
+	// It knows of the engine that it has clients.
+	{"output/streams", 2, 1, []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sync", "github.com/spiffe/go-spiffe/v2"},
+		"the gRPC server that xDS, MCP and the watch have in common, with its guards; no protocol"},
+	{"output/envoy/wire", 2, 1, anything, "the messages of Envoys, from plain values"},
+	{"output/envoy/node", 2, 1, nil, "pure: the Envoy of a client"},
+	{"output/envoy/reach", 2, 2, nil, "pure: how services are reached"},
+	{"output/envoy/sds", 2, 2, nil, "the subjects of secrets, apart from who gets them"},
+	{"output/envoy/lb", 2, 3, nil, "pure: which endpoints are used"},
+	{"output/envoy/vhost", 2, 3, anything, "pure: who owns a domain"},
+	{"output/envoy/explain", 2, 3, anything, "where a call of a client ends"},
+	{"output/envoy/conflict", 2, 4, nil, "pure: the services that calls do not reach"},
+	{"output/envoy/leds", 2, 4, nil, "large services as collections of endpoints"},
 	// Objects of other APIs, for whoever reads or writes them. It does no
 	// I/O, so it has the types of an API and nothing that could speak to one.
-	{"convert/istio", 2, []string{
-		"istio.io/api", "google.golang.org/protobuf", // the objects are messages
-		"k8s.io/apimachinery/pkg/api/validate/content", // the rules of names
-	}},
-	{"convert/kubernetes", 2, []string{
-		"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", // the objects
-	}},
-	// The messages of our own API. The output that serves them and the readers of another Isthmus
-	// both need them, and neither needs gRPC for that.
-	{"convert/resource", 2, []string{"google.golang.org/protobuf"}},
-	{"convert/smi", 2, []string{
-		"k8s.io/apimachinery/pkg/api/validate/content", // what Kubernetes takes for a name
-	}},
+	{"convert/smi", 2, 0, []string{kubernetesNames}, "SMI's objects"},
+	{"convert/istio", 2, 1, []string{"istio.io/api", "google.golang.org/protobuf", kubernetesNames}, "Istio's objects: reads, judges and composes them; no I/O"},
+	{"convert/kubernetes", 2, 1, []string{"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1"}, "Kubernetes' Services, slices and nodes as records"},
+	// The output that serves them and the readers of another Isthmus both need them, and
+	// neither needs gRPC for that.
+	{"convert/resource", 2, 1, []string{"google.golang.org/protobuf"}, "records as messages of our own API, and back"},
+	// For the commands that change it, and for whoever serves its certificates. It speaks no
+	// protocol. go-jose signs tokens, and go-spiffe has the names in them and in certificates.
+	{"authority", 2, 0, []string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2"}, "the certificate authority in a folder"},
+	{"secrets/files", 2, 0, nil, "the certificates that others write into files"},
+	{"source/mirror", 2, 0, nil, "a registry's objects by key, for the registries that report them one by one"},
 
-	// The certificate authority in a folder: for the commands that change it, and for whoever
-	// serves its certificates. It speaks no protocol. go-jose signs tokens, and go-spiffe has
-	// the names in them and in certificates.
-	{"authority", 2, []string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2"}},
-
-	// The certificates that others write into files.
-	{"secrets/files", 2, nil},
-
-	// The objects of a registry by key, for the registries that report them one by one.
-	{"source/mirror", 2, nil},
-
-	// Floor 3: one registry, storage or protocol each.
-	{"source/*", 3, anything},
-	{"store/etcd", 3, anything},
-	{"output/*", 3, anything},
-	// The inner walls of output/istio: what decides which objects are written does no I/O.
-	{"output/istio/object", 3, []string{"istio.io/api", "google.golang.org/protobuf", "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"}},
-	{"output/istio/observed", 3, []string{
+	// Floor 3: one registry or protocol each.
+	{"source/machines", 3, 0, anything, "the common part of clouds that list machines"},
+	{"source/*", 3, 1, anything, "one kind of registry each"},
+	{"output/*", 3, 3, anything, "one protocol or one pure translation each"},
+	// The inner walls of output/istio: the rooms that decide which objects are written do no I/O.
+	{"output/istio/object", 3, 0, []string{"istio.io/api", "google.golang.org/protobuf", "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"}, "Istio's objects as the API server has them"},
+	{"output/istio/observed", 3, 1, []string{
 		"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/client-go/tools/cache", // a store in memory
-	}},
-	{"output/istio/translate", 3, nil},
-	{"output/istio/plan", 3, nil},
-	// The inner walls of output/xds: the node of a client, and the messages. Both are pure.
-	{"output/xds/node", 3, []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf"}},
-	{"output/xds/wire", 3, []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
+	}, "the short form of the objects in the API server"},
+	{"output/istio/translate", 3, 1, nil, "pure: the desired objects"},
+	{"output/istio/plan", 3, 2, nil, "pure: compares desired and observed objects, and returns actions with reasons"},
+	// The inner walls of output/xds: both are pure.
+	{"output/xds/node", 3, 0, []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/grpc", "google.golang.org/protobuf"}, "the node of a client of xDS"},
+	{"output/xds/wire", 3, 0, []string{"github.com/envoyproxy/go-control-plane/envoy", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}, "the messages of xDS"},
 
 	// Floor 4: what an operator sees.
-	{"admin", 4, anything},
-	{"config", 4, anything},
+	{"admin", 4, 0, anything, "health, metrics, the admin API"},
+	{"config", 4, 0, anything, "loads, expands and validates the configuration; its table of kinds alone knows every concrete type"},
 
-	// Floor 5: where everything is put together.
-	{"internal/cli", 5, anything},
-	{"internal/app", 5, anything},
-	{"internal/demo", 5, anything}, // a second user of the application, with backends and a client around it
-	{"cmd/*", 5, anything},
-}
-
-// neighbours are the imports allowed between rooms of one floor.
-var neighbours = []struct{ from, to string }{
-	// The packages of source are a stair as well: the contract, and the way of a listing
-	// from its check to its commit.
-	{"source/index", "source"},
-	{"source/reading", "source"},
-	{"source/reading", "source/index"},
-	{"source/hold", "source"},
-	{"source/hold", "source/index"},
-	{"source/hold", "source/reading"},
-	{"source/baseline", "source"},
-	{"source/baseline", "source/index"},
-	{"source/baseline", "source/reading"},
-	{"source/baseline", "source/hold"},
-	{"source/supervise", "source"},
-	{"source/supervise", "source/index"},
-	{"source/supervise", "source/reading"},
-	{"source/supervise", "source/hold"},
-	{"source/supervise", "source/baseline"},
-	// The table of kinds has the kinds of SMI as well. Their rules are a room of their own.
-	{"convert/istio", "convert/smi"},
-	// The inner walls of output/envoy: decisions use the Envoy of a client and each other, and
-	// encode through wire.
-	{"output/envoy/reach", "output/envoy/node"},
-	{"output/envoy/lb", "output/envoy/node"},
-	{"output/envoy/lb", "output/envoy/reach"},
-	{"output/envoy/lb", "output/envoy/wire"},
-	{"output/envoy/vhost", "output/envoy/reach"},
-	{"output/envoy/vhost", "output/envoy/wire"},
-	{"output/envoy/conflict", "output/envoy/node"},
-	{"output/envoy/conflict", "output/envoy/reach"},
-	{"output/envoy/conflict", "output/envoy/vhost"},
-	{"output/envoy/leds", "output/envoy/lb"},
-	{"output/envoy/leds", "output/envoy/reach"},
-	{"output/envoy/leds", "output/envoy/wire"},
-	{"output/envoy/sds", "output/envoy/wire"},
-	{"output/envoy/explain", "output"},
-	{"output/envoy/explain", "output/envoy/node"},
-	{"output/envoy/explain", "output/envoy/reach"},
-	{"output/envoy/explain", "output/envoy/wire"},
-	// The top floor is a short stair: main calls the commands, and the commands
-	// start the application, which alone knows every concrete type.
-	{"cmd/*", "internal/cli"},
-	{"internal/cli", "internal/app"},
-	// What registries of machines have in common is a package, and each cloud is one.
-	{"source/azure", "source/machines"},
-	// The writer follows and writes, with what its inner rooms decide.
-	{"output/istio", "output/istio/*"},
-	{"output/istio/observed", "output/istio/object"},
-	{"output/istio/translate", "output/istio/object"},
-	{"output/istio/plan", "output/istio/*"},
-	// The streams of xDS read nodes and messages.
-	{"output/xds", "output/xds/*"},
-	// The demo runs the application as a command does, and is one itself.
-	{"internal/cli", "internal/demo"},
-	{"internal/demo", "internal/app"},
+	// The floors above: where everything is put together.
+	{"app", 5, 0, anything, "puts the parts together, whatever their kinds"},
+	{"demo", 6, 0, anything, "a second user of the application, with backends and a client around it"},
+	{"cli", 7, 0, anything, "one file per command"},
+	{"cmd/*", 8, 0, anything, "main"},
 }
 
 // testSupport is for tests: it may import anything, and only tests import it.
@@ -259,6 +182,9 @@ func TestArchitectureIsGuarded(t *testing.T) {
 			"catalog/p.go:5: catalog (floor 1) imports config (floor 4)",
 		}},
 		{"siblings keep apart", "push/p.go", imports(module + "/catalog"), []string{"never import each other"}},
+		{"a lower step of another folder keeps apart", "output/envoy/reach/p.go", imports(module + "/convert/smi"), []string{"never import each other"}},
+		{"clouds share machines", "source/azure/p.go", imports(module + "/source/machines"), nil},
+		{"machines know no cloud", "source/machines/p.go", imports(module + "/source/azure"), []string{"never import each other"}},
 		{"registries keep apart", "source/file/p.go", imports(module + "/source/mcp"), []string{"never import each other"}},
 		{"outputs keep apart", "output/xds/p.go", imports(module + "/output/envoy"), []string{"never import each other"}},
 		{"floor 0 keeps apart", "immutable/p.go", imports(module + "/model"), []string{"never import each other"}},
@@ -268,6 +194,7 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"a translation reads its settings", "output/envoy/p.go", imports(module + "/output/envoy/policy"), nil},
 		{"settings know no catalog", "output/envoy/policy/p.go", imports(module + "/catalog"), []string{"never import each other"}},
 		{"a registry may import its contract", "source/file/p.go", imports(module+"/source", "example.org/yaml"), nil},
+		{"an inner room reads its contract", "source/hold/p.go", imports(module+"/source", module+"/source/reading"), nil},
 		{"a judgement knows no store", "source/hold/p.go", imports(module+"/source/reading", module+"/store"), []string{"never import each other"}},
 		{"a judgement knows no supervisor", "source/hold/p.go", imports(module + "/source/supervise"), []string{"never import each other"}},
 		{"a registry may read objects", "source/file/p.go", imports(module + "/convert/istio"), nil},
@@ -286,10 +213,10 @@ func TestArchitectureIsGuarded(t *testing.T) {
 			"convert/istio must not import k8s.io/client-go/rest",
 		}},
 		{"a client knows no store", "client/p.go", imports(module+"/immutable", "google.golang.org/grpc", module+"/store"), []string{"never import each other"}},
-		{"main may call the commands", "cmd/isthmus/main.go", imports(module + "/internal/cli"), nil},
-		{"commands may start the application", "internal/cli/p.go", imports(module + "/internal/app"), nil},
-		{"the application knows no commands", "internal/app/p.go", imports(module + "/internal/cli"), []string{
-			"never import each other",
+		{"main may call the commands", "cmd/isthmus/main.go", imports(module + "/cli"), nil},
+		{"commands may start the application", "cli/p.go", imports(module + "/app"), nil},
+		{"the application knows no commands", "app/p.go", imports(module + "/cli"), []string{
+			"app (floor 5) imports cli (floor 7): imports only go down",
 		}},
 		{"a utility knows nothing of Isthmus", "internal/yamlpos/p.go", imports("example.org/yaml", module+"/model"), []string{
 			"never import each other",
@@ -301,18 +228,18 @@ func TestArchitectureIsGuarded(t *testing.T) {
 			"store must not import google.golang.org/grpc",
 		}},
 		{"a similar name is another library", "store/p.go", imports("golang.org/x/synchrony"), []string{"must not import"}},
-		{"only tests use test support", "store/etcd/p.go", imports(module + "/store/storetest"), []string{
+		{"only tests use test support", "store/p.go", imports(module + "/store/storetest"), []string{
 			"only tests import store/storetest",
 		}},
 		{"only tests use the rules of producers", "output/envoy/p.go", imports(module + "/push/pushtest"), []string{
 			"only tests import push/pushtest",
 		}},
-		{"the demo brings its registries", "internal/demo/p.go", imports(module + "/internal/demo/servicecenter"), nil},
-		{"the demo uses no test support", "internal/demo/p.go", imports(module + "/test/testkit/xdsclient"), []string{
+		{"the demo brings its registries", "demo/p.go", imports(module + "/demo/servicecenter"), nil},
+		{"the demo uses no test support", "demo/p.go", imports(module + "/test/testkit/xdsclient"), []string{
 			"only tests import test/testkit/xdsclient",
 		}},
 		{"test support is free", "store/storetest/p.go", imports(module+"/store", "pgregory.net/rapid"), nil},
-		{"tests are free", "model/p_test.go", imports(module + "/internal/app"), nil},
+		{"tests are free", "model/p_test.go", imports(module + "/app"), nil},
 		{"an unknown package is named", "helper/p.go", doc, []string{"helper has no room: add it to rooms"}},
 		{"an unknown import is named", "push/p.go", imports(module + "/helper"), []string{"helper, which has no room"}},
 		{"a package has a doc", "config/p.go", "package p\n", []string{"config has no package comment"}},
@@ -387,15 +314,14 @@ func (p *pkg) violations() []string {
 		add("%s: the package comment is to read like a manual page, of at least %d lines", p.path, manualLines)
 	}
 	for _, init := range p.inits {
-		add("%s: init: nothing happens at import time; let internal/app call it", init.at)
+		add("%s: init: nothing happens at import time; let app call it", init.at)
 	}
 	if isTestSupport(p.path) {
 		return found
 	}
 	own, ok := roomOf(p.path)
 	if !ok {
-		add("%s has no room: add it to rooms in architecture_test.go, with the reason it is a package of its own "+
-			"(a new third-party dependency, a new floor, or a second user); without one, make it a file", p.path)
+		add("%s has no room: add it to rooms in architecture_test.go, with its subject", p.path)
 		return found
 	}
 	for _, i := range p.imports {
@@ -427,11 +353,17 @@ func (r room) forbids(imported string) string {
 		return ""
 	case other.floor > r.floor:
 		return fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports only go down", r.path, r.floor, other.path, other.floor)
-	case mayImport(r.path, other.path):
+	case other.step < r.step && kin(r.path, other.path):
 		return ""
 	default:
-		return fmt.Sprintf("%s imports %s: siblings (floor %d) never import each other", r.path, other.path, r.floor)
+		return fmt.Sprintf("%s imports %s: siblings (floor %d) never import each other, but for a lower step of their folder", r.path, other.path, r.floor)
 	}
+}
+
+// kin holds for rooms of one folder, and for a room and the folder that it lies in.
+func kin(a, b string) bool {
+	folder := path.Dir(a)
+	return folder != "." && folder == path.Dir(b) || within(a, b) || within(b, a)
 }
 
 // roomOf returns the room of a package, its path made concrete: source/* is
@@ -442,7 +374,7 @@ func roomOf(pkg string) (room, bool) {
 		concrete, ok := enter(pkg, r.path)
 		// The longest wins, and a name wins over a star.
 		if ok && (len(concrete) > len(best.path) || len(concrete) == len(best.path) && concrete == r.path) {
-			best = room{concrete, r.floor, r.outside}
+			best, best.path = r, concrete
 		}
 	}
 	return best, best.path != ""
@@ -459,17 +391,6 @@ func enter(pkg, pattern string) (string, bool) {
 	concrete := strings.Join(elements[:n], "/")
 	ok, err := path.Match(pattern, concrete)
 	return concrete, ok && err == nil
-}
-
-func mayImport(from, to string) bool {
-	for _, n := range neighbours {
-		fromOK, _ := path.Match(n.from, from)
-		toOK, _ := path.Match(n.to, to)
-		if fromOK && toOK {
-			return true
-		}
-	}
-	return false
 }
 
 func isTestSupport(pkg string) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -237,7 +238,7 @@ func (a api) clients(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	replyList(w, a.parts.Log, func(yield func(Client) bool) {
 		for _, o := range a.parts.served() {
-			notices := func(push.Client) []output.Notice { return nil }
+			notices := func(world.Client) []output.Notice { return nil }
 			if o.Notices != nil {
 				notices = o.Notices(a.parts.Snapshot())
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -269,12 +270,12 @@ func (e *Explanation) judge(asked explained) {
 	}
 	for _, r := range e.Resources {
 		switch {
-		case r.State == string(push.NACKed):
+		case r.State == string(session.NACKed):
 			e.State = StateBehind
 			e.Reason = fmt.Sprintf("the client NACKed %s %s ago, and works with an older version or none: %s", r.Name, r.Age, r.Reason)
 			e.Next = "correct the service in its registry; isthmus clients " + quoted(asked.client.ID) + " shows every NACK"
 			return
-		case r.State == string(push.Waiting):
+		case r.State == string(session.Waiting):
 			e.State = StateBehind
 			e.Reason = fmt.Sprintf("the client was sent %s %s ago and has not answered: %s", r.Name, r.Age, r.Reason)
 			e.Next = "ask again; if it lasts, look at the client, or restart it"
@@ -296,7 +297,7 @@ func (e *Explanation) behind(asked explained) {
 	for subscriber := range asked.Engine.All() {
 		late := func(r ExplainedResource) bool {
 			status, ok := subscriber.Resource(r.Type, r.Name)
-			return ok && (status.State == push.NACKed || status.State == push.Waiting)
+			return ok && (status.State == session.NACKed || status.State == session.Waiting)
 		}
 		if i := slices.IndexFunc(e.Resources, late); i >= 0 {
 			if n++; n == 1 {

@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -317,12 +318,12 @@ type complaints struct {
 func clientFindings(f *findings, output string, list []push.ClientStatus) {
 	type key struct {
 		name  string
-		state push.State
+		state session.Phase
 	}
 	found := map[key]*complaints{}
 	for _, c := range list {
 		for _, t := range c.Types {
-			if t.State != push.NACKed && (t.State != push.Waiting || f.now.Sub(t.Since) < unansweredFor) {
+			if t.State != session.NACKed && (t.State != session.Waiting || f.now.Sub(t.Since) < unansweredFor) {
 				continue
 			}
 			at := key{t.Type, t.State}
@@ -338,7 +339,7 @@ func clientFindings(f *findings, output string, list []push.ClientStatus) {
 	}
 	for at, one := range found {
 		verb, next := "NACKed", "isthmus clients "+quoted(one.first.ID)
-		if at.state == push.Waiting {
+		if at.state == session.Waiting {
 			verb, next = "not answered", "look at the client, or restart it; "+next+" shows what it has"
 		}
 		f.add(SeverityError, "output "+output, one.since,

@@ -15,7 +15,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // holders lists the clients that have resources of a host's services, or ask for them.
@@ -77,7 +78,7 @@ func namesByKind(o served, services []*catalog.Service) map[string][]output.Reso
 	return all
 }
 
-func heldShape(name output.ResourceName, status push.ResourceStatus, now time.Time) ExplainedResource {
+func heldShape(name output.ResourceName, status session.ResourceStatus, now time.Time) ExplainedResource {
 	return ExplainedResource{
 		Type: name.Type, Name: name.Name, Version: name.Version, Held: status.Version, State: string(status.State), Reason: status.Reason,
 		Age: age(now, status.Since), Pending: status.Pending,
@@ -117,7 +118,7 @@ func (o served) trust(a *Authority, now time.Time) {
 	if o.Authorities.Name == "" {
 		return
 	}
-	complete := map[push.Version]bool{} // whether a version of the secret has all roots
+	complete := map[world.Version]bool{} // whether a version of the secret has all roots
 	for subscriber := range o.Engine.All() {
 		status, asks := subscriber.Resource(o.Authorities.Type, o.Authorities.Name)
 		if !asks {
@@ -131,7 +132,7 @@ func (o served) trust(a *Authority, now time.Time) {
 			complete[newest.Version] = containsAll(fingerprintsIn(newest.Body), a.Roots)
 		}
 		a.Clients.Asking++
-		if status.State == push.ACKed && status.Version == newest.Version.String() && complete[newest.Version] {
+		if status.State == session.ACKed && status.Version == newest.Version.String() && complete[newest.Version] {
 			a.Clients.ACKed++
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -126,9 +127,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 // clientStates counts clients by state. The state of a client is the worst of its types,
 // and idle if all are. All states are there: an alert need not tell zero from absence.
-func clientStates(list []push.ClientStatus) map[push.State]int {
-	worst := []push.State{push.NACKed, push.Waiting, push.ACKed, push.Idle}
-	counts := map[push.State]int{}
+func clientStates(list []push.ClientStatus) map[session.Phase]int {
+	worst := []session.Phase{session.NACKed, session.Waiting, session.ACKed, session.Idle}
+	counts := map[session.Phase]int{}
 	for _, state := range worst {
 		counts[state] = 0
 	}

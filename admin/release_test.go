@@ -25,7 +25,7 @@ import (
 type emptied chan struct{}
 
 func (e emptied) Run(ctx context.Context, sink source.Sink) error {
-	full := source.Object{Record: model.Record{
+	full := model.Object{Record: model.Record{
 		Ref:  model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "shop", Name: "reviews"}},
 		Spec: model.Service{Hosts: model.ListOf("reviews.example"), Ports: model.ListOf(model.Port{Number: 80, Name: "http"})},
 	}}
@@ -36,8 +36,8 @@ func (e emptied) Run(ctx context.Context, sink source.Sink) error {
 			Spec: model.Endpoint{Address: address},
 		})
 	}
-	for _, objects := range [][]source.Object{{full}, nil} {
-		if err := sink.Replace(ctx, source.Listing{Objects: objects}); err != nil {
+	for _, objects := range [][]model.Object{{full}, nil} {
+		if err := sink.Replace(ctx, model.Listing{Objects: objects}); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
@@ -63,7 +63,7 @@ type Parts struct {
 // Fault is a part of the process that panicked.
 type Fault struct {
 	Output string // its key in the configuration; empty for the catalog
-	push.Panic
+	world.Panic
 	Since time.Time // since when the part has failed; zero if it works again
 }
 

@@ -19,25 +19,27 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
 // single is a world of one resource, which every client sees.
 type single struct{}
 
-func (single) View(push.Row, push.Client) push.View                  { return nil }
-func (single) Names(push.View, push.Row) iter.Seq[string]            { return slices.Values([]string{"cart"}) }
-func (single) Find(push.View, push.Row, string) (push.Subject, bool) { return single{}, true }
-func (single) Complete() bool                                        { return true }
-func (single) Slot() any                                             { return "cart" }
-func (single) Encode() push.Encoded                                  { return push.Encoded{Name: "cart", Body: []byte("cart")} }
+func (single) View(world.Row, world.Client) world.View                  { return nil }
+func (single) Names(world.View, world.Row) iter.Seq[string]             { return slices.Values([]string{"cart"}) }
+func (single) Find(world.View, world.Row, string) (world.Subject, bool) { return single{}, true }
+func (single) Complete() bool                                           { return true }
+func (single) Slot() any                                                { return "cart" }
+func (single) Encode() world.Encoded                                    { return world.Encoded{Name: "cart", Body: []byte("cart")} }
 
 // serveSingle runs an engine over that world until the test ends. It returns its type, too.
-func serveSingle(t *testing.T) (engine *push.Engine, row push.Type) {
+func serveSingle(t *testing.T) (engine *push.Engine, row world.Type) {
 	t.Helper()
-	engine = push.New(push.Config{Workers: 1, Frame: func(push.Encoded) (heads [2][]byte) { return heads }})
-	producer := engine.Produce([]push.TypeSpec{{Name: "Cluster"}})
-	producer.Publish(push.Update{World: single{}})
+	engine = push.New(push.Config{Workers: 1, Frame: func(world.Encoded) (heads [2][]byte) { return heads }})
+	producer := engine.Produce([]world.TypeSpec{{Name: "Cluster"}})
+	producer.Publish(world.Update{World: single{}})
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -98,14 +100,14 @@ func TestASilentClientIsAFindingUntilItAnswers(t *testing.T) {
 		engine, row := serveSingle(t)
 		status := statusOf(t, &output.Clients{Engine: engine})
 		connect := func() (client *push.Subscriber, answer func()) {
-			client = engine.Connect(push.Info{ID: "web-1"}, push.Client{})
-			if err := client.Request(push.Request{Type: row, Mode: push.Delta, Wildcard: push.WildcardOn}); err != nil {
+			client = engine.Connect(push.Info{ID: "web-1"}, world.Client{})
+			if err := client.Request(session.Request{Type: row, Mode: world.Delta, Wildcard: session.WildcardOn}); err != nil {
 				t.Fatal(err)
 			}
 			response := <-client.Out()
 			client.Sent(response)
 			return client, func() {
-				if err := client.Request(push.Request{Type: row, Mode: push.Delta, Answer: push.Answer{Kind: push.ACK, Serial: response.Serial}}); err != nil {
+				if err := client.Request(session.Request{Type: row, Mode: world.Delta, Answer: session.Answer{Kind: session.ACK, Serial: response.Serial}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -49,16 +49,16 @@ func TestShortNamesAreOfTheOnlyCluster(t *testing.T) {
 
 // firstListing takes one listing.
 type firstListing struct {
-	source.Listing
+	model.Listing
 	enough func()
 }
 
-func (f *firstListing) Replace(_ context.Context, l source.Listing) error {
+func (f *firstListing) Replace(_ context.Context, l model.Listing) error {
 	f.Listing = l
 	f.enough()
 	return nil
 }
 
-func (f *firstListing) Change(context.Context, source.Change) error { return nil }
+func (f *firstListing) Change(context.Context, model.Change) error { return nil }
 
 func (f *firstListing) Relist() <-chan time.Time { return nil }

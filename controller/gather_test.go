@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // usual is the default of the output that uses it most.
-var usual = push.Debounce{Quiet: time.Second, Max: 10 * time.Second, Events: 1000}
+var usual = world.Debounce{Quiet: time.Second, Max: 10 * time.Second, Events: 1000}
 
 // deliveries notes what came when.
 type deliveries struct {
@@ -32,7 +32,7 @@ func (d *deliveries) take(keys []string) {
 	time.Sleep(d.slow)
 }
 
-func gathering(t *testing.T, b push.Debounce, slow time.Duration) (*Gatherer[string], *deliveries) {
+func gathering(t *testing.T, b world.Debounce, slow time.Duration) (*Gatherer[string], *deliveries) {
 	t.Helper()
 	d := &deliveries{start: time.Now(), slow: slow}
 	g := NewGatherer(b.Due, d.take)

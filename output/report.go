@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Report is how an output stands, as far as it applies to it.
@@ -49,7 +50,7 @@ type Clients struct {
 	InexactShares func(s *catalog.Service) string
 	// Notices returns, for a snapshot, the effects that a client's words about itself have on
 	// the services it can call. It is nil for an output without such effects.
-	Notices func(now *catalog.Snapshot) func(c push.Client) []Notice
+	Notices func(now *catalog.Snapshot) func(c world.Client) []Notice
 	// Named returns the resources that clients of a kind may have of a service alone. It is nil
 	// for an output without resources of single services.
 	Named func(s *catalog.Service, kind string) []ResourceName

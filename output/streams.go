@@ -4,7 +4,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Streams returns the metrics of a server of streams: the streams that it rejected and the
@@ -32,6 +32,6 @@ func Streams(listener string, server interface {
 }
 
 // Observing is what an engine calls where it only matters how long something took.
-func Observing(observe func(time.Duration)) func(push.Type, time.Duration) {
-	return func(_ push.Type, took time.Duration) { observe(took) }
+func Observing(observe func(time.Duration)) func(world.Type, time.Duration) {
+	return func(_ world.Type, took time.Duration) { observe(took) }
 }

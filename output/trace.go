@@ -4,12 +4,12 @@ import (
 	"fmt"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Call is a call that an application makes through a client.
 type Call struct {
-	Client push.Client
+	Client world.Client
 	Host   string
 	Port   uint32 // of the service, or of the edge if the client is one
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/push/index"
 	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // BenchmarkPublish measures from the publication of one changed resource until
@@ -21,7 +22,7 @@ func BenchmarkPublish(b *testing.B) {
 			var got, all sync.WaitGroup
 			all.Add(subscribers)
 			for range subscribers {
-				s := connected(e, Delta, parts, namesOf(10)...)
+				s := connected(e, world.Delta, parts, namesOf(10)...)
 				s.ack(s.receive())
 				all.Done()
 				go func() {
@@ -56,9 +57,9 @@ func BenchmarkIndex(b *testing.B) {
 			e := newEngine(Config{}, fakeTypes())
 			all := namesOf(names)
 			for n := range subscribers {
-				s := e.Connect(Info{}, Client{Kind: "test", Namespace: strconv.Itoa(n % 20)})
-				i := s.begin(parts, Delta)
-				e.index.SetView(&i.Entry, View(n%20))
+				s := e.Connect(Info{}, world.Client{Kind: "test", Namespace: strconv.Itoa(n % 20)})
+				i := s.begin(parts, world.Delta)
+				e.index.SetView(&i.Entry, world.View(n%20))
 				e.index.Add(&i.Entry, func(yield func(string) bool) {
 					for j, name := range all[1:] {
 						if j%50 == n%50 && !yield(name) {
@@ -74,7 +75,7 @@ func BenchmarkIndex(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				found = 0
-				e.index.Concerned(index.Target{Type: parts, Mode: Delta, Name: all[0]}, func(*index.Entry[*interest]) { found++ })
+				e.index.Concerned(index.Target{Type: parts, Mode: world.Delta, Name: all[0]}, func(*index.Entry[*interest]) { found++ })
 			}
 			if found != concerned {
 				b.Fatalf("found %d", found)
@@ -89,23 +90,23 @@ func BenchmarkAssemble(b *testing.B) {
 	const names = 5000
 	tests := []struct {
 		name string
-		mode Mode
-		t    Row
+		mode world.Mode
+		t    world.Row
 		want int // resources in the response
 	}{
-		{"one-of-5000", Delta, parts, 1},
-		{"full-state-of-5000", WholeState, wholes, names},
+		{"one-of-5000", world.Delta, parts, 1},
+		{"full-state-of-5000", world.WholeState, wholes, names},
 	}
 	for _, test := range tests {
 		b.Run(test.name, func(b *testing.B) {
 			e := newEngine(Config{Turn: names}, fakeTypes())
 			w := many(names)
-			worlds := [2]World{w.with(test.t, nameAt(3), "even"), w.with(test.t, nameAt(3), "odd")}
+			worlds := [2]world.World{w.with(test.t, nameAt(3), "even"), w.with(test.t, nameAt(3), "odd")}
 			e.producers[0].world.Store(&worlds[1])
-			s := connected(e, test.mode, Type(test.t), namesOf(names)...)
+			s := connected(e, test.mode, world.Type(test.t), namesOf(names)...)
 			(&worker{core: &e.core}).advance(s)
 			first := s.receive()
-			s.ask(Request{Type: Type(test.t), Answer: Answer{Kind: ACK, Serial: first.Serial}})
+			s.ask(session.Request{Type: world.Type(test.t), Answer: session.Answer{Kind: session.ACK, Serial: first.Serial}})
 			b.ReportAllocs()
 			round := 0
 			for b.Loop() {
@@ -124,12 +125,12 @@ func BenchmarkAssemble(b *testing.B) {
 	}
 	b.Run("first-5000", func(b *testing.B) {
 		e := newEngine(Config{}, fakeTypes())
-		var w World = many(names)
+		var w world.World = many(names)
 		e.producers[0].world.Store(&w)
 		all := namesOf(names)
 		b.ReportAllocs()
 		for b.Loop() {
-			s := connected(e, WholeState, wholes, all...)
+			s := connected(e, world.WholeState, wholes, all...)
 			(&worker{core: &e.core}).advance(s)
 			if r := s.receive(); len(r.Resources) != names {
 				b.Fatalf("%d resources", len(r.Resources))

@@ -1,16 +1,19 @@
 package push
 
-import "time"
+import (
+	"github.com/isthmus-mesh/isthmus/push/world"
+	"time"
+)
 
 // class is a debounce class: it delays the changes of some resources of a type for the
 // subscribers of a mode. Only the dispatcher uses it, except its step.
 type class struct {
-	t        Type
-	mode     Mode
-	debounce Debounce
+	t        world.Type
+	mode     world.Mode
+	debounce world.Debounce
 	replaces bool // its changes may replace removed resources of the type
 
-	before      World // the world before the first waiting change; nil while none waits
+	before      world.World // the world before the first waiting change; nil while none waits
 	changed     map[string]change
 	since       time.Time // commit of the oldest waiting change
 	first, last time.Time // when the first and the newest change came
@@ -21,7 +24,7 @@ type class struct {
 }
 
 // delay delays a change; before is the world without it.
-func (c *class) delay(before World, step uint64, name string, what change, since, now time.Time) {
+func (c *class) delay(before world.World, step uint64, name string, what change, since, now time.Time) {
 	if c.before == nil {
 		c.step = step
 		c.before, c.changed, c.first, c.since = before, map[string]change{}, now, time.Time{}
@@ -47,12 +50,12 @@ func (c *class) due() (at time.Time, ok bool) {
 func (c *class) clear() { c.before, c.changed, c.step = nil, nil, 0 }
 
 // classesOf returns the debounce classes of a type, by mode: see [typeInfo].
-func classesOf(t Type, spec *TypeSpec) (classes [modes][]*class) {
-	add := func(debounces [modes]Debounce, replaces bool) {
+func classesOf(t world.Type, spec *world.TypeSpec) (classes [world.Modes][]*class) {
+	add := func(debounces [world.Modes]world.Debounce, replaces bool) {
 		for m, d := range debounces {
 			var c *class
-			if d != (Debounce{}) {
-				c = &class{t: t, mode: Mode(m), debounce: d, replaces: replaces}
+			if d != (world.Debounce{}) {
+				c = &class{t: t, mode: world.Mode(m), debounce: d, replaces: replaces}
 			}
 			classes[m] = append(classes[m], c)
 		}

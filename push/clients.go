@@ -2,6 +2,8 @@ package push
 
 import (
 	"cmp"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -10,7 +12,7 @@ import (
 
 // Panics returns the panics that the engine survived, by place. It includes places without
 // a panic.
-func (e *Engine) Panics() []Panic { return e.reader.List() }
+func (e *Engine) Panics() []world.Panic { return e.reader.List() }
 
 // Streams returns the subscribers with an identifier, by age.
 func (e *Engine) Streams(id string) []*Subscriber {
@@ -39,10 +41,10 @@ func byIDAndAge(a, b *Subscriber) int {
 // ClientStatus is one subscriber as the admin API shows it.
 type ClientStatus struct {
 	Info
-	Client Client
+	Client world.Client
 	// Scope names the scope that narrows its view; empty if none does.
 	Scope string
-	Types []TypeStatus
+	Types []session.TypeStatus
 }
 
 // Clients lists the subscribers, by identifier and age.
@@ -100,7 +102,7 @@ func (e *Engine) Counts() []Count {
 // Read returns the newest version of a resource as a client would be sent it, whether or not
 // it is connected, but for what people are not shown. It returns nil if no type has the name, if the view of the client has no
 // such resource, and if the producer has published nothing.
-func (e *Engine) Read(c Client, typeName, name string) *Encoded {
+func (e *Engine) Read(c world.Client, typeName, name string) *world.Encoded {
 	table := e.table.Load()
 	t, known := table.Named(typeName)
 	if !known || table.types[t].producer == nil {
@@ -110,9 +112,9 @@ func (e *Engine) Read(c Client, typeName, name string) *Encoded {
 	if latest == nil {
 		return nil
 	}
-	var read *Encoded
+	var read *world.Encoded
 	row := table.types[t].Row
-	e.reader.Attempt(PanicResource, name, func() {
+	e.reader.Attempt(world.PanicResource, name, func() {
 		if subject, found := (*latest).Find((*latest).View(row, c), row, name); found {
 			encoded := subject.Encode().Visible()
 			read = &encoded

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"pgregory.net/rapid"
 )
 
@@ -15,20 +16,20 @@ func TestDue(t *testing.T) {
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 	tests := []struct {
 		name        string
-		debounce    Debounce
+		debounce    world.Debounce
 		first, last float64
 		events      int
 		want        float64
 	}{
-		{"nothing is delayed by default", Debounce{}, 3, 3, 1, 3},
-		{"a burst is over when it was quiet", Debounce{Quiet: time.Second}, 0, 3, 5, 4},
-		{"a single change waits for quiet", Debounce{Quiet: time.Second, Max: 10 * time.Second}, 3, 3, 1, 4},
-		{"a long burst ends at its bound", Debounce{Quiet: time.Second, Max: 10 * time.Second}, 0, 9.5, 20, 10},
-		{"without a bound it does not", Debounce{Quiet: time.Second}, 0, 60, 200, 61},
-		{"enough changes end the wait", Debounce{Quiet: time.Second, Events: 3}, 0, 0.5, 3, 0.5},
-		{"fewer do not", Debounce{Quiet: time.Second, Events: 3}, 0, 0.5, 2, 1.5},
-		{"a bound below quiet counts", Debounce{Quiet: time.Minute, Max: time.Second}, 0, 0, 1, 1},
-		{"what comes past the bound is late already", Debounce{Quiet: time.Second, Max: 2 * time.Second}, 0, 5, 2, 2},
+		{"nothing is delayed by default", world.Debounce{}, 3, 3, 1, 3},
+		{"a burst is over when it was quiet", world.Debounce{Quiet: time.Second}, 0, 3, 5, 4},
+		{"a single change waits for quiet", world.Debounce{Quiet: time.Second, Max: 10 * time.Second}, 3, 3, 1, 4},
+		{"a long burst ends at its bound", world.Debounce{Quiet: time.Second, Max: 10 * time.Second}, 0, 9.5, 20, 10},
+		{"without a bound it does not", world.Debounce{Quiet: time.Second}, 0, 60, 200, 61},
+		{"enough changes end the wait", world.Debounce{Quiet: time.Second, Events: 3}, 0, 0.5, 3, 0.5},
+		{"fewer do not", world.Debounce{Quiet: time.Second, Events: 3}, 0, 0.5, 2, 1.5},
+		{"a bound below quiet counts", world.Debounce{Quiet: time.Minute, Max: time.Second}, 0, 0, 1, 1},
+		{"what comes past the bound is late already", world.Debounce{Quiet: time.Second, Max: 2 * time.Second}, 0, 5, 2, 2},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -39,9 +40,9 @@ func TestDue(t *testing.T) {
 	}
 }
 
-func drawDebounce(t *rapid.T) Debounce {
+func drawDebounce(t *rapid.T) world.Debounce {
 	seconds := rapid.IntRange(0, 5)
-	return Debounce{
+	return world.Debounce{
 		Quiet:  time.Duration(seconds.Draw(t, "quiet")) * time.Second,
 		Max:    time.Duration(seconds.Draw(t, "max")) * time.Second,
 		Events: rapid.IntRange(0, 4).Draw(t, "events"),
@@ -106,16 +107,16 @@ func TestEngineDelivers(t *testing.T) {
 	}
 	tests := []struct {
 		name     string
-		debounce Debounce
+		debounce world.Debounce
 		every    time.Duration // between changes
 		changes  int
 		want     []delivery
 	}{
-		{"at once by default", Debounce{}, time.Second, 3, []delivery{{0, "1"}, {time.Second, "2"}, {2 * time.Second, "3"}}},
-		{"a burst when it is over", Debounce{Quiet: time.Second}, 500 * time.Millisecond, 5, []delivery{{3 * time.Second, "5"}}},
+		{"at once by default", world.Debounce{}, time.Second, 3, []delivery{{0, "1"}, {time.Second, "2"}, {2 * time.Second, "3"}}},
+		{"a burst when it is over", world.Debounce{Quiet: time.Second}, 500 * time.Millisecond, 5, []delivery{{3 * time.Second, "5"}}},
 		{
 			"a trickle at its bound",
-			Debounce{Quiet: time.Second, Max: 2 * time.Second},
+			world.Debounce{Quiet: time.Second, Max: 2 * time.Second},
 			300 * time.Millisecond, 10,
 			// The change at 2.1 s begins the next burst, which ends 1 s after the last at 2.7 s.
 			[]delivery{{2 * time.Second, "7"}, {3700 * time.Millisecond, "10"}},
@@ -127,7 +128,7 @@ func TestEngineDelivers(t *testing.T) {
 				e := runTypes(t, Config{}, delayed(test.debounce))
 				e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
 				<-e.Primed()
-				s := connected(e, Delta, parts, "a")
+				s := connected(e, world.Delta, parts, "a")
 				s.ack(s.receive())
 				start := time.Now()
 				go func() {
@@ -159,12 +160,12 @@ func TestEngineDelivers(t *testing.T) {
 // Enough changes end the wait; the same resource counts once.
 func TestEnoughChangesEndTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := runTypes(t, Config{}, delayed(Debounce{Quiet: time.Hour, Events: 3}))
+		e := runTypes(t, Config{}, delayed(world.Debounce{Quiet: time.Hour, Events: 3}))
 		w := many(3)
 		e.publish(w, parts)
 		time.Sleep(time.Hour)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(3)...)
+		s := connected(e, world.Delta, parts, namesOf(3)...)
 		s.ack(s.receive())
 		start := time.Now()
 		for _, i := range []int{0, 0, 1, 1} {

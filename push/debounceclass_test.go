@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -13,17 +15,17 @@ import (
 func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		slow := [modes]Debounce{Delta: {Quiet: time.Second}}
+		slow := [world.Modes]world.Debounce{world.Delta: {Quiet: time.Second}}
 		e := start(t, Config{}, func(e *Engine) {
-			p = e.Produce([]TypeSpec{{Name: "cluster"}, {Name: "route", Needs: []string{"cluster"}, Debounce: slow}})
+			p = e.Produce([]world.TypeSpec{{Name: "cluster"}, {Name: "route", Needs: []string{"cluster"}, Debounce: slow}})
 		})
 		w := newNotes(2)
 		to := map[string][]string{"cluster": {"a"}}
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {1, "a", "1", to}}))
-		led := deltaClient(e, Client{}, p.Type(0), p.Type(1))
+		led := deltaClient(e, world.Client{}, p.Type(0), p.Type(1))
 		wants(t, "the first", led.receiveAll(e), "cluster a 1", "route a 1")
-		other := deltaClient(e, Client{}, p.Type(0))
-		other.ask(Request{Type: p.Type(1), Subscribe: []string{"b"}})
+		other := deltaClient(e, world.Client{}, p.Type(0))
+		other.ask(session.Request{Type: p.Type(1), Subscribe: []string{"b"}})
 		wants(t, "the other", other.receiveAll(e), "cluster a 1", "route -b")
 
 		p.Publish(w.step(nil, noteSlot{0, "a"}, noteSlot{1, "a"}))
@@ -40,16 +42,16 @@ func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
 func TestThereAndBackWithinADebounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		slow := [modes]Debounce{Delta: {Quiet: time.Second}}
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster", Debounce: slow}}) })
+		slow := [world.Modes]world.Debounce{world.Delta: {Quiet: time.Second}}
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "cluster", Debounce: slow}}) })
 		w := newNotes(1)
 		a := &note{0, "a", "1", nil}
 		p.Publish(w.step([]*note{a, {0, "b", "1", nil}}))
-		s := deltaClient(e, Client{}, p.Type(0))
+		s := deltaClient(e, world.Client{}, p.Type(0))
 		if got := s.receiveAll(e); len(got) != 2 {
 			t.Fatalf("at first: %q", got)
 		}
-		w.view = func(Client) View { return "another" }
+		w.view = func(world.Client) world.View { return "another" }
 		u := w.step(nil, noteSlot{0, "a"})
 		u.Reviewed = []string{"*"}
 		p.Publish(u)
@@ -66,12 +68,12 @@ func TestResourcesWithTheirOwnDebounceWaitByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
 		e := start(t, Config{}, func(e *Engine) {
-			p = e.Produce([]TypeSpec{{Name: "cluster"}, {
-				Name: "listener", Needs: []string{"cluster"}, Debounce: [modes]Debounce{Delta: {Quiet: time.Second}},
-				NameDebounces: []NameDebounce{
+			p = e.Produce([]world.TypeSpec{{Name: "cluster"}, {
+				Name: "listener", Needs: []string{"cluster"}, Debounce: [world.Modes]world.Debounce{world.Delta: {Quiet: time.Second}},
+				NameDebounces: []world.NameDebounce{
 					{
 						Match:    func(name string) bool { return name == "slow" },
-						Debounce: [modes]Debounce{Delta: {Quiet: 3 * time.Second}, WholeState: {Quiet: time.Second}},
+						Debounce: [world.Modes]world.Debounce{world.Delta: {Quiet: 3 * time.Second}, world.WholeState: {Quiet: time.Second}},
 					},
 					{Match: func(name string) bool { return name == "fast" || name == "slow" }},
 				},
@@ -79,7 +81,7 @@ func TestResourcesWithTheirOwnDebounceWaitByThemselves(t *testing.T) {
 		})
 		w := newNotes(2)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {1, "slow", "1", nil}, {1, "usual", "1", nil}}))
-		s := deltaClient(e, Client{}, p.Type(0), p.Type(1))
+		s := deltaClient(e, world.Client{}, p.Type(0), p.Type(1))
 		if got := s.receiveAll(e); len(got) != 3 {
 			t.Fatalf("at first: %q", got)
 		}
@@ -105,9 +107,9 @@ func TestResourcesWithTheirOwnDebounceWaitByThemselves(t *testing.T) {
 
 // A removal waits for a change that may take its place, if both come at once.
 func TestRemovalWaitsForWhatReplacesIt(t *testing.T) {
-	for mode, want := range [modes][4][]string{
-		Delta: {{"listener b 2"}, {"listener shared 2", "listener -a"}, {"listener -c"}, {"listener names 2"}},
-		WholeState: {
+	for mode, want := range [world.Modes][4][]string{
+		world.Delta: {{"listener b 2"}, {"listener shared 2", "listener -a"}, {"listener -c"}, {"listener names 2"}},
+		world.WholeState: {
 			{"listener a 1", "listener b 2", "listener c 1", "listener names 1", "listener shared 1"},
 			{"listener b 2", "listener c 1", "listener names 1", "listener shared 2"},
 			{"listener b 2", "listener names 1", "listener shared 2"},
@@ -116,17 +118,17 @@ func TestRemovalWaitsForWhatReplacesIt(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var p *Producer
-			wait := [modes]Debounce{Delta: {Quiet: time.Second}, WholeState: {Quiet: time.Second}}
+			wait := [world.Modes]world.Debounce{world.Delta: {Quiet: time.Second}, world.WholeState: {Quiet: time.Second}}
 			e := start(t, Config{}, func(e *Engine) {
-				p = e.Produce([]TypeSpec{{Name: "listener", Whole: true, NameDebounces: []NameDebounce{
+				p = e.Produce([]world.TypeSpec{{Name: "listener", Whole: true, NameDebounces: []world.NameDebounce{
 					{Match: func(name string) bool { return name == "names" }, Debounce: wait},
 					{Match: func(name string) bool { return name == "shared" }, Debounce: wait, DelayRemovals: true},
 				}}})
 			})
 			w := newNotes(1)
 			p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}, {0, "names", "1", nil}, {0, "shared", "1", nil}}))
-			s := e.Connect(Info{Protocol: protocols[mode]}, Client{})
-			s.ask(Request{Type: p.Type(0), Wildcard: WildcardOn})
+			s := e.Connect(Info{Protocol: protocols[mode]}, world.Client{})
+			s.ask(session.Request{Type: p.Type(0), Wildcard: session.WildcardOn})
 			if got := s.receiveAll(e); len(got) != 5 {
 				t.Fatalf("at first: %q", got)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/push/index"
 	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // sweepEvery bounds how long an encoding outlives the last interest in it.
@@ -51,13 +52,13 @@ func (e *dispatcher) run(ctx context.Context) {
 // dispatch makes a world its producer's current one, and then marks the names that
 // it changed. In this order no change is lost: see the package comment. The worlds
 // are asked before the step, while no lock is held.
-func (e *dispatcher) dispatch(p *Producer, u Update) {
+func (e *dispatcher) dispatch(p *Producer, u world.Update) {
 	if p.world.Load() == nil {
 		e.begin(p, u)
 		return
 	}
 	var s *impact
-	planned := e.reader.Attempt(PanicStep, "a step", func() { s = e.impactOf(p, u) })
+	planned := e.reader.Attempt(world.PanicStep, "a step", func() { s = e.impactOf(p, u) })
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
@@ -86,7 +87,7 @@ func (e *dispatcher) dispatch(p *Producer, u Update) {
 }
 
 // begin opens the types of a producer that has published its first world.
-func (e *dispatcher) begin(p *Producer, first Update) {
+func (e *dispatcher) begin(p *Producer, first world.Update) {
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
@@ -181,7 +182,7 @@ func (e *dispatcher) makeReviewed(s *impact) {
 // take makes a step. If the step panics, the subscribers that it did not reach are unknown,
 // so all of them are ended.
 func (e *dispatcher) take(step func()) {
-	if !e.reader.Attempt(PanicStep, "a step", step) {
+	if !e.reader.Attempt(world.PanicStep, "a step", step) {
 		e.failAll()
 	}
 }

@@ -2,6 +2,7 @@ package push
 
 import (
 	"context"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ func TestEndsAreSpread(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := run(t, Config{})
 				for range c.subscribers {
-					e.Connect(Info{}, Client{})
+					e.Connect(Info{}, world.Client{})
 				}
 				began, most := time.Now(), 0
 				ended := make(chan struct{})
@@ -60,12 +61,12 @@ func TestEndsThatHaveNoMoreTime(t *testing.T) {
 			t.Errorf("to end nobody took %s", time.Since(began))
 		}
 		for range 1000 {
-			e.Connect(Info{}, Client{})
+			e.Connect(Info{}, world.Client{})
 		}
 		const limit = 100 * time.Millisecond
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		time.AfterFunc(limit/2, func() { e.Connect(Info{}, Client{}) })
+		time.AfterFunc(limit/2, func() { e.Connect(Info{}, world.Client{}) })
 		began = time.Now()
 		e.EndAll(ctx, time.Hour)
 		if took := time.Since(began); took != limit {

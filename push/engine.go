@@ -21,8 +21,8 @@ type Config struct {
 	// it. Types that it does not name follow.
 	Order []string
 	// Frame returns the bytes that the protocol writes before the body of a resource, for
-	// [WholeState] and [Delta] subscribers. It is called once per encoding.
-	Frame func(Encoded) [modes][]byte
+	// [world.WholeState] and [world.Delta] subscribers. It is called once per encoding.
+	Frame func(world.Encoded) [world.Modes][]byte
 	// Workers is the number of goroutines that assemble responses; default one per processor.
 	Workers int
 	// Patience is how long a response may stay unanswered before the next of its type is sent
@@ -43,7 +43,7 @@ type Config struct {
 	// Sent is called when the transport has taken a response, and ACKed when the client has
 	// ACKed it; both may be nil. They get the time since the oldest change in the response was
 	// committed. They must not block.
-	Sent, ACKed func(t Type, took time.Duration)
+	Sent, ACKed func(t world.Type, took time.Duration)
 	// Events takes the acts of clients; nil keeps nothing.
 	Events *events.Clients
 	// Log receives the panics that the engine survived.
@@ -114,13 +114,13 @@ func (e *Engine) Run(ctx context.Context) {
 }
 
 // Connect enters a subscriber. It returns nil once the engine has stopped.
-func (e *Engine) Connect(info Info, client Client) *Subscriber {
+func (e *Engine) Connect(info Info, client world.Client) *Subscriber {
 	s := &Subscriber{
 		Info: info, engine: &e.core, client: client,
 		stream: session.NewStream(session.Limits{Budget: e.config.Budget, Largest: e.config.Largest, Turn: e.config.Turn}, client.Kind, e.reader.Seed()),
 		// A type has at most one response that was not yet handed to the transport. A worker
 		// therefore never blocks when it puts one in.
-		out: make(chan *Response, MaxTypes),
+		out: make(chan *session.Response, MaxTypes),
 	}
 	// Its first turn computes its views. From here on, a world that changes its view requests
 	// a review again.

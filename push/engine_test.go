@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // nothingComes fails if the subscriber is sent anything now.
@@ -27,7 +28,7 @@ func nothingComes(t *testing.T, s *Subscriber) {
 func TestNothingBeforeTheFirstWorld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
-		s := connected(e, Delta, parts, "a")
+		s := connected(e, world.Delta, parts, "a")
 		nothingComes(t, s)
 		e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
 		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"0"}) {
@@ -43,7 +44,7 @@ func TestPatience(t *testing.T) {
 		e := run(t, Config{Patience: time.Minute})
 		e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, "a")
+		s := connected(e, world.Delta, parts, "a")
 		first := <-s.Out()
 		e.publish(fakeWorld{}.with(parts, "a", "1"), parts, "a")
 		time.Sleep(time.Hour)
@@ -56,11 +57,11 @@ func TestPatience(t *testing.T) {
 		if late := time.Since(start); late != 1 || contentsOf(second)[0] != "1" {
 			t.Errorf("%v came %v later", contentsOf(second), late)
 		}
-		if standing := s.status().Types[0].State; standing != Waiting {
+		if standing := s.status().Types[0].State; standing != session.Waiting {
 			t.Errorf("the client is shown as %s", standing)
 		}
 		s.ack(second)
-		if standing := s.status().Types[0].State; standing != ACKed {
+		if standing := s.status().Types[0].State; standing != session.ACKed {
 			t.Errorf("the client is shown as %s", standing)
 		}
 		time.Sleep(time.Hour)
@@ -75,7 +76,7 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 		w := many(100)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(100)...)
+		s := connected(e, world.Delta, parts, namesOf(100)...)
 		s.receive()
 		for i := range 100 {
 			w = w.with(parts, nameAt(i), "second")
@@ -97,9 +98,9 @@ func TestNACKOfTheOldestResponse(t *testing.T) {
 		w := many(responses)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(responses)...)
+		s := connected(e, world.Delta, parts, namesOf(responses)...)
 		s.ack(s.receive())
-		var sent []*Response
+		var sent []*session.Response
 		for i := range responses {
 			w = w.with(parts, nameAt(i), "second of "+strconv.Itoa(i))
 			e.publish(w, parts, nameAt(i))
@@ -126,14 +127,14 @@ func TestBadResourceIsSingledOut(t *testing.T) {
 		w := many(resources)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(resources)...)
+		s := connected(e, world.Delta, parts, namesOf(resources)...)
 		taken := map[string]string{}
 		sent, fixed := 0, false
 		settle := func() {
 			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 				r := s.receive()
 				sent += len(r.Resources)
-				if !fixed && slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == bad }) {
+				if !fixed && slices.ContainsFunc(r.Resources, func(res *world.Resource) bool { return res.Name == bad }) {
 					s.nack(r)
 					continue
 				}
@@ -173,18 +174,18 @@ func TestStepIsSeenWhole(t *testing.T) {
 		w := many(20)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, wholes, namesOf(20)...)
-		s.ask(Request{Type: parts, Subscribe: namesOf(20)})
+		s := connected(e, world.Delta, wholes, namesOf(20)...)
+		s.ask(session.Request{Type: parts, Subscribe: namesOf(20)})
 		s.ack(s.receive())
 		s.ack(s.receive())
-		u := Update{}
+		u := world.Update{}
 		for _, name := range namesOf(20) {
 			w = w.with(wholes, name, "second").with(parts, name, "second")
-			u.Changed = append(u.Changed, Changed{Row: parts, Name: name}, Changed{Row: wholes, Name: name})
+			u.Changed = append(u.Changed, world.Changed{Row: parts, Name: name}, world.Changed{Row: wholes, Name: name})
 		}
 		u.World = w
 		e.producers[0].Publish(u)
-		for _, want := range []Type{wholes, parts} {
+		for _, want := range []world.Type{wholes, parts} {
 			if r := s.receive(); r.Type != want || len(r.Resources) != 20 {
 				t.Fatalf("round %d: %d resources of type %d, want all of type %d", i, len(r.Resources), r.Type, want)
 			}
@@ -199,9 +200,9 @@ func TestEncodedOnce(t *testing.T) {
 	w := fakeWorld{parts: {"a": {t: parts, name: "a", content: "0", encoded: &encoded}}}
 	e.publish(w, parts)
 	<-e.Primed()
-	var first *Resource
+	var first *world.Resource
 	for range 50 {
-		r := connected(e, Delta, parts, "a").receive()
+		r := connected(e, world.Delta, parts, "a").receive()
 		if first == nil {
 			first = r.Resources[0]
 		}
@@ -231,7 +232,7 @@ func TestEncodedOnceByWorkersInParallel(t *testing.T) {
 	<-e.Primed()
 	subs := make([]*Subscriber, 6*workers)
 	for i := range subs {
-		subs[i] = connected(e, Delta, parts, "a")
+		subs[i] = connected(e, world.Delta, parts, "a")
 	}
 	<-begun
 	for range 100 { // the other workers reach the resource meanwhile, or come later
@@ -256,15 +257,15 @@ func TestCloseLeavesNothing(t *testing.T) {
 	<-e.Primed()
 	var list []*Subscriber
 	for range 10 {
-		s := connected(e, Delta, parts, namesOf(5)...)
-		s.ask(Request{Type: wholes, Wildcard: WildcardOn})
+		s := connected(e, world.Delta, parts, namesOf(5)...)
+		s.ask(session.Request{Type: wholes, Wildcard: session.WildcardOn})
 		s.receive()
 		s.receive()
 		list = append(list, s)
 	}
 	for _, s := range list {
 		s.Close()
-		s.ask(Request{Type: parts, Subscribe: []string{"late"}})
+		s.ask(session.Request{Type: parts, Subscribe: []string{"late"}})
 	}
 	left := e.index.Len()
 	if left != 0 || e.Len() != 0 || e.holdings.total != 0 {
@@ -275,9 +276,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 // Changes that wait for a slow dispatcher are joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
-	b.put(Update{World: many(1), Changed: []Changed{{Row: parts, Name: "a", Audience: []string{"x"}, Urgent: true}, {Row: parts, Name: "b", Audience: []string{"x"}}}})
-	b.put(Update{World: many(2), Changed: []Changed{{Row: parts, Name: "a", Audience: []string{"y"}}, {Row: wholes, Name: "b"}}})
-	b.put(Update{World: many(3), Changed: []Changed{{Row: wholes, Name: "b", Audience: []string{"y"}}}})
+	b.put(world.Update{World: many(1), Changed: []world.Changed{{Row: parts, Name: "a", Audience: []string{"x"}, Urgent: true}, {Row: parts, Name: "b", Audience: []string{"x"}}}})
+	b.put(world.Update{World: many(2), Changed: []world.Changed{{Row: parts, Name: "a", Audience: []string{"y"}}, {Row: wholes, Name: "b"}}})
+	b.put(world.Update{World: many(3), Changed: []world.Changed{{Row: wholes, Name: "b", Audience: []string{"y"}}}})
 	u, ok := b.take()
 	if !u.Changed[0].Urgent || u.Changed[1].Urgent || u.Changed[2].Urgent {
 		t.Errorf("the one that was urgent once is not first of %v", u.Changed)

@@ -2,6 +2,8 @@ package push
 
 import (
 	"fmt"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +24,7 @@ func TestManyAtFaultTakeFewAttempts(t *testing.T) {
 		}
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(n)...)
+		s := connected(e, world.Delta, parts, namesOf(n)...)
 		attempts, fine := 0, map[string]bool{}
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
@@ -50,15 +52,15 @@ func TestManyAtFaultTakeFewAttempts(t *testing.T) {
 // to, and the rest once it subscribes to their parents.
 func TestWildcardSendsResourcesOfSubscribedParents(t *testing.T) {
 	types := fakeTypes()
-	types[links] = TypeSpec{Name: "tables", Brings: []string{"parts"}}
+	types[links] = world.TypeSpec{Name: "tables", Brings: []string{"parts"}}
 	types[parts].Awaited, types[parts].Parent = true, func(name string) string { return name }
 	synctest.Test(t, func(t *testing.T) {
 		e := runTypes(t, Config{Order: []string{"tables", "parts"}}, types)
 		w := many(3)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, links, nameAt(0))
-		comes := func(typ Type, names ...string) {
+		s := connected(e, world.Delta, links, nameAt(0))
+		comes := func(typ world.Type, names ...string) {
 			t.Helper()
 			r := s.receive()
 			got := make([]string, 0, len(r.Resources))
@@ -71,12 +73,12 @@ func TestWildcardSendsResourcesOfSubscribedParents(t *testing.T) {
 			s.ack(r)
 		}
 		comes(links, nameAt(0))
-		s.ask(Request{Type: parts, Wildcard: WildcardOn})
+		s.ask(session.Request{Type: parts, Wildcard: session.WildcardOn})
 		comes(parts, nameAt(0))
 		w = w.with(parts, nameAt(1), "another").with(parts, nameAt(0), "new")
 		e.publish(w, parts, namesOf(2)...)
 		comes(parts, nameAt(0))
-		s.ask(Request{Type: links, Subscribe: []string{nameAt(1)}})
+		s.ask(session.Request{Type: links, Subscribe: []string{nameAt(1)}})
 		comes(links, nameAt(1))
 		comes(parts, nameAt(1))
 		e.publish(w.with(parts, nameAt(1), "newer"), parts, nameAt(1))

@@ -2,6 +2,8 @@ package push
 
 import (
 	"context"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"iter"
 	"maps"
 	"slices"
@@ -22,22 +24,22 @@ const (
 // silentKind is of clients that get no answer for links that do not exist.
 const silentKind = "silent"
 
-func fakeTypes() []TypeSpec {
-	return []TypeSpec{wholes: {Name: "wholes", Whole: true}, parts: {Name: "parts"}, links: {Name: "links", Needs: []string{"parts"}, Absent: absentLink}}
+func fakeTypes() []world.TypeSpec {
+	return []world.TypeSpec{wholes: {Name: "wholes", Whole: true}, parts: {Name: "parts"}, links: {Name: "links", Needs: []string{"parts"}, Absent: absentLink}}
 }
 
-func absentLink(kind string, m Mode) Absence {
+func absentLink(kind string, m world.Mode) world.Absence {
 	if kind == silentKind {
-		return Silence
+		return world.Silence
 	}
-	return Removal
+	return world.Removal
 }
 
 // fakeWorld holds the content of resources by type and name. All views see all of it.
 type fakeWorld [3]map[string]*fakeSubject
 
 type fakeSubject struct {
-	t       Row
+	t       world.Row
 	name    string
 	content string
 	encoded *atomic.Int64     // counts the calls of Encode; may be nil
@@ -45,13 +47,13 @@ type fakeSubject struct {
 }
 
 type fakeSlot struct {
-	t    Row
+	t    world.Row
 	name string
 }
 
 func (s *fakeSubject) Slot() any { return fakeSlot{s.t, s.name} }
 
-func (s *fakeSubject) Encode() Encoded {
+func (s *fakeSubject) Encode() world.Encoded {
 	if s.encoded != nil {
 		s.encoded.Add(1)
 	}
@@ -59,17 +61,19 @@ func (s *fakeSubject) Encode() Encoded {
 		s.encode(s.name)
 	}
 	body := []byte(s.content)
-	return Encoded{Name: s.name, Version: VersionOf(body), Body: body}
+	return world.Encoded{Name: s.name, Version: world.VersionOf(body), Body: body}
 }
 
 // Refers is to the resource of the same name.
 func (s *fakeSubject) Refers(string) iter.Seq[string] { return slices.Values([]string{s.name}) }
 
-func (w fakeWorld) View(_ Row, c Client) View { return [2]string{c.Kind, c.Namespace} }
+func (w fakeWorld) View(_ world.Row, c world.Client) world.View {
+	return [2]string{c.Kind, c.Namespace}
+}
 
-func (w fakeWorld) Names(_ View, t Row) iter.Seq[string] { return maps.Keys(w[t]) }
+func (w fakeWorld) Names(_ world.View, t world.Row) iter.Seq[string] { return maps.Keys(w[t]) }
 
-func (w fakeWorld) Find(_ View, t Row, name string) (Subject, bool) {
+func (w fakeWorld) Find(_ world.View, t world.Row, name string) (world.Subject, bool) {
 	s, ok := w[t][name]
 	return s, ok
 }
@@ -77,7 +81,7 @@ func (w fakeWorld) Find(_ View, t Row, name string) (Subject, bool) {
 func (w fakeWorld) Complete() bool { return true }
 
 // with returns a world in which one resource has another content.
-func (w fakeWorld) with(t Row, name, content string) fakeWorld {
+func (w fakeWorld) with(t world.Row, name, content string) fakeWorld {
 	w[t] = maps.Clone(w[t])
 	if w[t] == nil {
 		w[t] = map[string]*fakeSubject{}
@@ -93,7 +97,7 @@ func many(n int) fakeWorld {
 		w[t] = make(map[string]*fakeSubject, n)
 		for i := range n {
 			name := nameAt(i)
-			w[t][name] = &fakeSubject{t: Row(t), name: name, content: "first content of " + name}
+			w[t][name] = &fakeSubject{t: world.Row(t), name: name, content: "first content of " + name}
 		}
 	}
 	return w
@@ -109,7 +113,7 @@ func namesOf(n int) []string {
 	return names
 }
 
-func noFrame(Encoded) [2][]byte { return [2][]byte{} }
+func noFrame(world.Encoded) [2][]byte { return [2][]byte{} }
 
 // run starts an engine that ends with the test.
 func run(tb testing.TB, c Config) *Engine {
@@ -118,7 +122,7 @@ func run(tb testing.TB, c Config) *Engine {
 }
 
 // runTypes starts an engine of one producer.
-func runTypes(tb testing.TB, c Config, types []TypeSpec) *Engine {
+func runTypes(tb testing.TB, c Config, types []world.TypeSpec) *Engine {
 	tb.Helper()
 	e := newEngine(c, types)
 	ctx, stop := context.WithCancel(context.Background())
@@ -132,7 +136,7 @@ func runTypes(tb testing.TB, c Config, types []TypeSpec) *Engine {
 }
 
 // newEngine returns an engine of one producer that does not run.
-func newEngine(c Config, types []TypeSpec) *Engine {
+func newEngine(c Config, types []world.TypeSpec) *Engine {
 	c.Frame = noFrame
 	e := New(c)
 	e.Produce(types)
@@ -140,62 +144,62 @@ func newEngine(c Config, types []TypeSpec) *Engine {
 }
 
 // delayed are the fake types with a debounce.
-func delayed(d Debounce) []TypeSpec {
+func delayed(d world.Debounce) []world.TypeSpec {
 	types := fakeTypes()
 	for t := range types {
-		types[t].Debounce = [modes]Debounce{d, d}
+		types[t].Debounce = [world.Modes]world.Debounce{d, d}
 	}
 	return types
 }
 
 // publish makes a world the newest, in which some resources of a type changed.
-func (e *Engine) publish(w fakeWorld, t Row, names ...string) {
-	u := Update{World: w}
+func (e *Engine) publish(w fakeWorld, t world.Row, names ...string) {
+	u := world.Update{World: w}
 	for _, name := range names {
-		u.Changed = append(u.Changed, Changed{Row: t, Name: name})
+		u.Changed = append(u.Changed, world.Changed{Row: t, Name: name})
 	}
 	e.producers[0].Publish(u)
 }
 
 // connected returns a subscriber to names of a type.
-func connected(e *Engine, m Mode, t Type, names ...string) *Subscriber {
-	s := e.Connect(Info{ID: "test", Protocol: protocols[m]}, Client{Kind: "test"})
-	if m == WholeState {
-		s.ask(Request{Type: t, Replace: true, Names: names})
+func connected(e *Engine, m world.Mode, t world.Type, names ...string) *Subscriber {
+	s := e.Connect(Info{ID: "test", Protocol: protocols[m]}, world.Client{Kind: "test"})
+	if m == world.WholeState {
+		s.ask(session.Request{Type: t, Replace: true, Names: names})
 	} else {
-		s.ask(Request{Type: t, Mode: Delta, Subscribe: names})
+		s.ask(session.Request{Type: t, Mode: world.Delta, Subscribe: names})
 	}
 	return s
 }
 
-var protocols = [modes]string{"whole states", "delta"}
+var protocols = [world.Modes]string{"whole states", "delta"}
 
 // ask makes a request within every budget, in the mode of the subscriber's protocol.
-func (s *Subscriber) ask(r Request) {
-	if s.Info.Protocol == protocols[Delta] {
-		r.Mode = Delta
+func (s *Subscriber) ask(r session.Request) {
+	if s.Info.Protocol == protocols[world.Delta] {
+		r.Mode = world.Delta
 	}
 	if err := s.Request(r); err != nil {
 		panic(err)
 	}
 }
 
-func (s *Subscriber) receive() *Response {
+func (s *Subscriber) receive() *session.Response {
 	r := <-s.Out()
 	s.Sent(r)
 	return r
 }
 
-func (s *Subscriber) ack(r *Response) {
-	s.ask(Request{Type: r.Type, Answer: Answer{Kind: ACK, Serial: r.Serial}})
+func (s *Subscriber) ack(r *session.Response) {
+	s.ask(session.Request{Type: r.Type, Answer: session.Answer{Kind: session.ACK, Serial: r.Serial}})
 }
 
-func (s *Subscriber) nack(r *Response) {
-	s.ask(Request{Type: r.Type, Answer: Answer{Kind: NACK, Serial: r.Serial, Reason: "bad"}})
+func (s *Subscriber) nack(r *session.Response) {
+	s.ask(session.Request{Type: r.Type, Answer: session.Answer{Kind: session.NACK, Serial: r.Serial, Reason: "bad"}})
 }
 
 // contentsOf lists what a response brings.
-func contentsOf(r *Response) []string {
+func contentsOf(r *session.Response) []string {
 	var list []string
 	for _, res := range r.Resources {
 		list = append(list, string(res.Body))

@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"maps"
 	"testing"
 	"testing/synctest"
@@ -13,7 +15,7 @@ func (s *Subscriber) firstState(t *testing.T) (names map[string]bool, responses 
 	names = map[string]bool{}
 	for {
 		synctest.Wait() // whatever can be sent without an ACK has been
-		var r *Response
+		var r *session.Response
 		select {
 		case r = <-s.Out():
 			s.Sent(r)
@@ -38,9 +40,9 @@ func (s *Subscriber) firstState(t *testing.T) (names map[string]bool, responses 
 }
 
 // marked connects a subscriber to everything, which asks for the mark.
-func marked(e *Engine, held map[string]Version) *Subscriber {
-	s := e.Connect(Info{ID: "test", Protocol: protocols[Delta]}, Client{Kind: "test"})
-	s.ask(Request{Type: parts, Wildcard: WildcardOn, MarkFirst: true, Held: held})
+func marked(e *Engine, held map[string]world.Version) *Subscriber {
+	s := e.Connect(Info{ID: "test", Protocol: protocols[world.Delta]}, world.Client{Kind: "test"})
+	s.ask(session.Request{Type: parts, Wildcard: session.WildcardOn, MarkFirst: true, Held: held})
 	return s
 }
 
@@ -112,20 +114,20 @@ func TestFirstStateOfOneThatResumesEnds(t *testing.T) {
 		w := many(8193)
 		e.publish(w, parts)
 		<-e.Primed()
-		held := map[string]Version{}
+		held := map[string]world.Version{}
 		for name, subject := range w[parts] {
-			held[name] = VersionOf([]byte(subject.content))
+			held[name] = world.VersionOf([]byte(subject.content))
 		}
 		s := marked(e, maps.Clone(held))
 		if got, responses := s.firstState(t); len(got) != 0 || responses != 1 {
 			t.Errorf("it is sent %d names in %d responses", len(got), responses)
 		}
 		nothingComes(t, s)
-		other := e.Connect(Info{ID: "other", Protocol: protocols[Delta]}, Client{Kind: "test"})
-		other.ask(Request{Type: parts, Wildcard: WildcardOn, Held: held})
+		other := e.Connect(Info{ID: "other", Protocol: protocols[world.Delta]}, world.Client{Kind: "test"})
+		other.ask(session.Request{Type: parts, Wildcard: session.WildcardOn, Held: held})
 		nothingComes(t, other)
-		none := e.Connect(Info{ID: "none", Protocol: protocols[Delta]}, Client{Kind: "test"})
-		none.ask(Request{Type: parts, Wildcard: WildcardOn})
+		none := e.Connect(Info{ID: "none", Protocol: protocols[world.Delta]}, world.Client{Kind: "test"})
+		none.ask(session.Request{Type: parts, Wildcard: session.WildcardOn})
 		for received := 0; received < len(held); {
 			r := none.receive()
 			if received += len(r.Resources); r.First || r.Ends {

@@ -2,6 +2,8 @@ package push
 
 import (
 	"fmt"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +17,8 @@ func TestEncodingsOfWhatIsGoneAreBounded(t *testing.T) {
 		w := many(stay)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts)
-		s.ask(Request{Type: parts, Wildcard: WildcardOn})
+		s := connected(e, world.Delta, parts)
+		s.ask(session.Request{Type: parts, Wildcard: session.WildcardOn})
 		follow(s, parts)
 		for n := range names {
 			name := fmt.Sprint("passing ", n)
@@ -39,7 +41,7 @@ func TestNACKOfWhatIsGoneIsNotShown(t *testing.T) {
 			synctest.Wait()
 		},
 		"it is not asked for": func(_ *Engine, s *Subscriber) {
-			s.ask(Request{Type: links, Replace: true, Names: []string{"good"}})
+			s.ask(session.Request{Type: links, Replace: true, Names: []string{"good"}})
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -47,18 +49,18 @@ func TestNACKOfWhatIsGoneIsNotShown(t *testing.T) {
 				e := run(t, Config{})
 				e.publish(fakeWorld{}.with(links, "good", "1").with(links, "bad", "1"), links)
 				<-e.Primed()
-				s := e.Connect(Info{ID: "test", Protocol: protocols[WholeState]}, Client{Kind: silentKind})
-				s.ask(Request{Type: links, Replace: true, Names: []string{"good"}})
+				s := e.Connect(Info{ID: "test", Protocol: protocols[world.WholeState]}, world.Client{Kind: silentKind})
+				s.ask(session.Request{Type: links, Replace: true, Names: []string{"good"}})
 				s.ack(s.receive())
-				s.ask(Request{Type: links, Replace: true, Names: []string{"good", "bad"}})
+				s.ask(session.Request{Type: links, Replace: true, Names: []string{"good", "bad"}})
 				time.Sleep(time.Second)
 				s.nack(s.receive())
 				synctest.Wait()
-				if shown := e.Clients()[0].Types[0]; shown.State != NACKed || shown.Reason != "bad" {
+				if shown := e.Clients()[0].Types[0]; shown.State != session.NACKed || shown.Reason != "bad" {
 					t.Fatalf("the client is shown as %s because %q", shown.State, shown.Reason)
 				}
 				end(e, s)
-				if shown := e.Clients()[0].Types[0]; shown.State != ACKed || shown.Reason != "" || shown.LastNACK.IsZero() {
+				if shown := e.Clients()[0].Types[0]; shown.State != session.ACKed || shown.Reason != "" || shown.LastNACK.IsZero() {
 					t.Errorf("the client is shown as %s because %q, with its last NACK at %v", shown.State, shown.Reason, shown.LastNACK)
 				}
 			})
@@ -72,17 +74,17 @@ func TestWhatIsTooLargeAndGoneIsNotShown(t *testing.T) {
 		e := run(t, Config{Largest: 10})
 		e.publish(fakeWorld{}.with(parts, "a", "1"), parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts)
-		s.ask(Request{Type: parts, Wildcard: WildcardOn})
+		s := connected(e, world.Delta, parts)
+		s.ask(session.Request{Type: parts, Wildcard: session.WildcardOn})
 		follow(s, parts)
 		e.publish(fakeWorld{}.with(parts, "a", "1").with(parts, "b", "far more than ten bytes"), parts, "b")
 		synctest.Wait()
-		if shown := e.Clients()[0].Types[0]; shown.State != NACKed {
+		if shown := e.Clients()[0].Types[0]; shown.State != session.NACKed {
 			t.Fatalf("the client is shown as %s", shown.State)
 		}
 		e.publish(fakeWorld{}.with(parts, "a", "1"), parts, "b")
 		synctest.Wait()
-		if shown := e.Clients()[0].Types[0]; shown.State != ACKed {
+		if shown := e.Clients()[0].Types[0]; shown.State != session.ACKed {
 			t.Errorf("the client is shown as %s because %q", shown.State, shown.Reason)
 		}
 		if n := s.types[parts].state.Counts().NACKed; n > 0 {

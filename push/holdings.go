@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Holdings bound the memory that subscribers can make an engine use. They count the bytes
@@ -67,12 +68,12 @@ type outlook struct {
 	kind, namespace    string
 	locality           model.Locality
 	role, interception string
-	outbound           Ports
+	outbound           world.Ports
 	network            string
 	node, cluster      string
 }
 
-func outlookOf(c Client) outlook {
+func outlookOf(c world.Client) outlook {
 	return outlook{c.Kind, c.Namespace, c.Locality, c.Proxy.Role, c.Proxy.Interception, c.Proxy.Outbound, c.Network, c.Node, c.Cluster}
 }
 

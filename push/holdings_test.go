@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // admit connects a client, and closes it again if there is no room for its view.
-func admit(e *Engine, info Info, c Client) (*Subscriber, error) {
+func admit(e *Engine, info Info, c world.Client) (*Subscriber, error) {
 	s := e.Connect(info, c)
 	if err := s.Admit(); err != nil {
 		s.Close()
@@ -21,18 +22,18 @@ func admit(e *Engine, info Info, c Client) (*Subscriber, error) {
 // Clients of one address that prove nothing make up as many views as are allowed, whatever
 // they vary. Those that say what another says share its view, and others are not concerned.
 func TestViewsOfUnprovenClientsAreBounded(t *testing.T) {
-	vary := map[string]func(*Client, string){
-		"namespace": func(c *Client, by string) { c.Namespace = by },
-		"locality":  func(c *Client, by string) { c.Locality = model.Locality{Zone: by} },
-		"network":   func(c *Client, by string) { c.Network = by },
-		"node":      func(c *Client, by string) { c.Node = by },
-		"ports":     func(c *Client, by string) { c.Proxy.Outbound = PortsOf([]uint16{uint16(by[0])}) },
+	vary := map[string]func(*world.Client, string){
+		"namespace": func(c *world.Client, by string) { c.Namespace = by },
+		"locality":  func(c *world.Client, by string) { c.Locality = model.Locality{Zone: by} },
+		"network":   func(c *world.Client, by string) { c.Network = by },
+		"node":      func(c *world.Client, by string) { c.Node = by },
+		"ports":     func(c *world.Client, by string) { c.Proxy.Outbound = world.PortsOf([]uint16{uint16(by[0])}) },
 	}
 	for name, set := range vary {
 		t.Run(name, func(t *testing.T) {
 			e := New(Config{Holdings: Holdings{Views: 3}})
-			client := func(by string) Client {
-				c := Client{Kind: "envoy"}
+			client := func(by string) world.Client {
+				c := world.Client{Kind: "envoy"}
 				set(&c, by)
 				return c
 			}
@@ -82,13 +83,13 @@ func TestViewsCountInTheMemoryOfAllClients(t *testing.T) {
 	e := New(Config{Holdings: Holdings{Total: 2 * viewCost}})
 	var all []*Subscriber
 	for i := range 4 {
-		s, err := admit(e, Info{}, Client{Kind: "envoy", Namespace: fmt.Sprint(i % 2), Node: fmt.Sprint(i)})
+		s, err := admit(e, Info{}, world.Client{Kind: "envoy", Namespace: fmt.Sprint(i % 2), Node: fmt.Sprint(i)})
 		if err != nil {
 			t.Fatalf("client %d: %v", i, err)
 		}
 		all = append(all, s)
 	}
-	if _, err := admit(e, Info{}, Client{Kind: "envoy", Namespace: "more"}); !errors.Is(err, ErrViews) {
+	if _, err := admit(e, Info{}, world.Client{Kind: "envoy", Namespace: "more"}); !errors.Is(err, ErrViews) {
 		t.Errorf("one view too many: %v", err)
 	}
 	for _, s := range all {

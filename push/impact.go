@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/push/index"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // impact is the effect of an update, found before the update is made: the affected
@@ -15,9 +16,9 @@ type impact struct {
 	debounced []debounced // changes that a debounce delays
 	completes bool        // with the update, every source of the producer has been listed
 
-	number   uint64   // of the step, as recorded in the compared interests
-	reviewed []Type   // types with clients that may have another view
-	keys     []string // the audience keys that reach them; nil for all
+	number   uint64       // of the step, as recorded in the compared interests
+	reviewed []world.Type // types with clients that may have another view
+	keys     []string     // the audience keys that reach them; nil for all
 }
 
 // question asks for the subscribers that a change affects.
@@ -43,7 +44,7 @@ type debounced struct {
 }
 
 // impactOf finds the subscribers that an update of a producer affects.
-func (e *dispatcher) impactOf(p *Producer, u Update) *impact {
+func (e *dispatcher) impactOf(p *Producer, u world.Update) *impact {
 	old, now := *p.world.Load(), u.World
 	s := &impact{completes: now.Complete() && !old.Complete()}
 	e.planReviews(s, p, old, now, u.Reviewed)
@@ -51,7 +52,7 @@ func (e *dispatcher) impactOf(p *Producer, u Update) *impact {
 	replacing := map[classKey]*class{}
 	for _, c := range u.Changed {
 		info := types[p.Type(c.Row)]
-		for m := range modes {
+		for m := range world.Modes {
 			what := change{audience: c.Audience, urgent: c.Urgent, revoked: c.Revoked}
 			if by := info.class(m, c.Name); by != nil {
 				s.debounced = append(s.debounced, debounced{by, c.Name, what})
@@ -68,8 +69,8 @@ func (e *dispatcher) impactOf(p *Producer, u Update) *impact {
 }
 
 type classKey struct {
-	t    Type
-	mode Mode
+	t    world.Type
+	mode world.Mode
 }
 
 // holdReplaced makes removals wait for the changes that may replace them.
@@ -90,7 +91,7 @@ func (s *impact) holdReplaced(by map[classKey]*class) {
 // ask finds the views of the target's subscribers that a change affects. A resource that
 // changed there and back during a debounce affects all views: some subscribers may have
 // been sent the state in between.
-func (e *dispatcher) ask(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) question {
+func (e *dispatcher) ask(info *typeInfo, m world.Mode, old, now world.World, name string, c change, since time.Time) question {
 	q := question{Target: index.Target{Type: info.producer.Type(info.Row), Mode: m, Name: name, Audience: c.audience}, change: c, since: since}
 	if c.again {
 		return q
@@ -123,7 +124,7 @@ func (e *dispatcher) viewsOf(of index.Target) (views []answer) {
 
 // planReviews finds the clients with another view after an update, among the clients that
 // its audience keys reach.
-func (e *dispatcher) planReviews(s *impact, p *Producer, old, now World, keys []string) {
+func (e *dispatcher) planReviews(s *impact, p *Producer, old, now world.World, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
@@ -136,9 +137,9 @@ func (e *dispatcher) planReviews(s *impact, p *Producer, old, now World, keys []
 		if info.producer != p {
 			continue
 		}
-		s.reviewed = append(s.reviewed, Type(t))
+		s.reviewed = append(s.reviewed, world.Type(t))
 		var found []*interest
-		e.index.Reached(Type(t), s.keys, func(i *index.Entry[*interest]) { found = append(found, i.Owner) })
+		e.index.Reached(world.Type(t), s.keys, func(i *index.Entry[*interest]) { found = append(found, i.Owner) })
 		for _, i := range found {
 			i.reviewed, i.moved = s.number, e.moves(i, info, old, now)
 		}
@@ -146,9 +147,9 @@ func (e *dispatcher) planReviews(s *impact, p *Producer, old, now World, keys []
 }
 
 // moves reports whether a client's view of a type differs between two worlds.
-func (e *dispatcher) moves(i *interest, info *typeInfo, old, now World) (moves bool) {
+func (e *dispatcher) moves(i *interest, info *typeInfo, old, now world.World) (moves bool) {
 	s := i.subscriber
-	if !e.reader.Attempt(PanicStream, "client "+s.Info.ID, func() { moves = old.View(info.Row, s.client) != now.View(info.Row, s.client) }) {
+	if !e.reader.Attempt(world.PanicStream, "client "+s.Info.ID, func() { moves = old.View(info.Row, s.client) != now.View(info.Row, s.client) }) {
 		s.fail()
 	}
 	return moves

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"sync"
 	"time"
@@ -10,16 +11,16 @@ import (
 // grows beyond the number of names, however slow the dispatcher is.
 type inbox struct {
 	mu      sync.Mutex
-	pending *Update // without Changed
+	pending *world.Update // without Changed
 	changed map[rowName]change
 }
 
 type rowName struct {
-	Row
+	world.Row
 	name string
 }
 
-// change describes a changed resource, as in [Changed].
+// change describes a changed resource, as in [world.Changed].
 type change struct {
 	audience        []string
 	urgent, revoked bool
@@ -35,11 +36,11 @@ func newInbox() inbox { return inbox{changed: map[rowName]change{}} }
 
 // put joins an update with the waiting ones. Each name keeps its own audience, so only
 // names of an update are marked.
-func (b *inbox) put(u Update) {
+func (b *inbox) put(u world.Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pending == nil {
-		b.pending = &Update{Committed: u.Committed}
+		b.pending = &world.Update{Committed: u.Committed}
 	}
 	b.pending.World, b.pending.Remembers, b.pending.Waited = u.World, u.Remembers, u.Waited
 	b.pending.Reviewed = both(b.pending.Reviewed, u.Reviewed)
@@ -54,18 +55,18 @@ func (b *inbox) put(u Update) {
 }
 
 // take returns the waiting step, urgent changes first; ok is false when there is none.
-func (b *inbox) take() (u Update, ok bool) {
+func (b *inbox) take() (u world.Update, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pending == nil {
-		return Update{}, false
+		return world.Update{}, false
 	}
 	u, b.pending = *b.pending, nil
-	u.Changed = make([]Changed, 0, len(b.changed))
+	u.Changed = make([]world.Changed, 0, len(b.changed))
 	for _, urgent := range []bool{true, false} {
 		for key, c := range b.changed {
 			if c.urgent == urgent {
-				u.Changed = append(u.Changed, Changed{Row: key.Row, Name: key.name, Audience: c.audience, Urgent: c.urgent, Revoked: c.revoked})
+				u.Changed = append(u.Changed, world.Changed{Row: key.Row, Name: key.name, Audience: c.audience, Urgent: c.urgent, Revoked: c.revoked})
 			}
 		}
 	}

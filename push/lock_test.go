@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
 )
@@ -20,7 +22,7 @@ func await(c <-chan struct{}) {
 	}
 }
 
-func (w slow) Find(v View, r Row, name string) (Subject, bool) {
+func (w slow) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	await(w.find)
 	if v == moved {
 		return &fakeSubject{t: r, name: name, content: "moved"}, true
@@ -28,7 +30,7 @@ func (w slow) Find(v View, r Row, name string) (Subject, bool) {
 	return w.fakeWorld.Find(v, r, name)
 }
 
-func (w slow) View(r Row, c Client) View {
+func (w slow) View(r world.Row, c world.Client) world.View {
 	await(w.view)
 	if c.Namespace == movers {
 		return moved
@@ -55,20 +57,20 @@ func TestLookUpsOfTheDispatcherKeepNobodyWaiting(t *testing.T) {
 				before := many(3)
 				e.publish(before, parts)
 				synctest.Wait()
-				there := connected(e, Delta, parts, nameAt(0))
+				there := connected(e, world.Delta, parts, nameAt(0))
 				there.ack(there.receive())
 				synctest.Wait()
 
 				free := make(chan struct{})
 				w := slow{fakeWorld: before.with(parts, nameAt(0), "new")}
 				slowly(&w, free)
-				e.producers[0].Publish(Update{World: w, Reviewed: []string{"*"}, Changed: []Changed{{Row: parts, Name: nameAt(0)}}})
+				e.producers[0].Publish(world.Update{World: w, Reviewed: []string{"*"}, Changed: []world.Changed{{Row: parts, Name: nameAt(0)}}})
 				synctest.Wait() // the dispatcher waits for the world
-				there.ask(Request{Type: parts, Subscribe: []string{nameAt(1)}})
-				came := e.Connect(Info{Protocol: protocols[Delta]}, Client{Namespace: "with a view of its own"})
-				came.ask(Request{Type: parts, Subscribe: []string{nameAt(0)}})
-				mover := e.Connect(Info{Protocol: protocols[Delta]}, Client{Namespace: movers})
-				mover.ask(Request{Type: parts, Subscribe: []string{nameAt(2)}})
+				there.ask(session.Request{Type: parts, Subscribe: []string{nameAt(1)}})
+				came := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{Namespace: "with a view of its own"})
+				came.ask(session.Request{Type: parts, Subscribe: []string{nameAt(0)}})
+				mover := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{Namespace: movers})
+				mover.ask(session.Request{Type: parts, Subscribe: []string{nameAt(2)}})
 				for _, s := range []*Subscriber{there, came, mover} {
 					r := s.receive()
 					wants(t, "meanwhile", contentsOf(r), before[parts][r.Resources[0].Name].content)

@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -15,7 +17,7 @@ func TestNACKedAloneWaitsForItself(t *testing.T) {
 		w := many(3)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(3)...)
+		s := connected(e, world.Delta, parts, namesOf(3)...)
 		s.ack(s.receive())
 		for _, step := range []struct{ name, content string }{{nameAt(0), "bad"}, {nameAt(1), "bad, too"}, {nameAt(0), "worse"}} {
 			w = w.with(parts, step.name, step.content)
@@ -38,15 +40,15 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 		w := many(4)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(4)...)
+		s := connected(e, world.Delta, parts, namesOf(4)...)
 		s.ack(s.receive())
-		s.ask(Request{Type: links, Subscribe: namesOf(4)})
+		s.ask(session.Request{Type: links, Subscribe: namesOf(4)})
 		s.ack(s.receive())
-		step := func(typ Type, content string) *Response {
+		step := func(typ world.Type, content string) *session.Response {
 			for _, name := range namesOf(4) {
-				w = w.with(Row(typ), name, content)
+				w = w.with(world.Row(typ), name, content)
 			}
-			e.publish(w, Row(typ), namesOf(4)...)
+			e.publish(w, world.Row(typ), namesOf(4)...)
 			return s.receive()
 		}
 		unanswered := step(links, "second")
@@ -55,7 +57,7 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 			s.nack(s.receive()) // in halves, until each of them is alone
 		}
 		s.nack(unanswered)
-		s.ask(Request{Type: links, Unsubscribe: namesOf(1)})
+		s.ask(session.Request{Type: links, Unsubscribe: namesOf(1)})
 		nothingComes(t, s)
 		s.ack(step(parts, "fixed"))
 		got := 0
@@ -72,13 +74,13 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 
 // unwanted has a client NACK a response that brought two names, one of which it no
 // longer asks for. It returns the responses that follow, all of which are ACKed.
-func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cease Request) (got []*Response) {
+func unwanted(t *testing.T, ask session.Request, change func(w fakeWorld) fakeWorld, cease session.Request) (got []*session.Response) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
 		w := many(2)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, nameAt(0))
+		s := connected(e, world.Delta, parts, nameAt(0))
 		s.ask(ask)
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			s.ack(s.receive())
@@ -106,16 +108,16 @@ func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cea
 
 // A client is sent no names that it no longer asks for, whatever it NACKed.
 func TestNACKOfNamesNotWanted(t *testing.T) {
-	for name, got := range map[string][]*Response{
-		"a name": unwanted(t, Request{Type: parts, Subscribe: []string{nameAt(1)}},
+	for name, got := range map[string][]*session.Response{
+		"a name": unwanted(t, session.Request{Type: parts, Subscribe: []string{nameAt(1)}},
 			func(w fakeWorld) fakeWorld { return w.with(parts, nameAt(1), "fine") },
-			Request{Type: parts, Unsubscribe: []string{nameAt(1)}}),
-		"a removal of everything": unwanted(t, Request{Type: parts, Wildcard: WildcardOn},
+			session.Request{Type: parts, Unsubscribe: []string{nameAt(1)}}),
+		"a removal of everything": unwanted(t, session.Request{Type: parts, Wildcard: session.WildcardOn},
 			func(w fakeWorld) fakeWorld {
 				w[parts] = map[string]*fakeSubject{nameAt(0): w[parts][nameAt(0)]}
 				return w
 			},
-			Request{Type: parts, Wildcard: WildcardOff}),
+			session.Request{Type: parts, Wildcard: session.WildcardOff}),
 	} {
 		fixed := false
 		for _, r := range got {
@@ -138,10 +140,10 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 		w := many(1)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := e.Connect(Info{}, Client{})
-		s.ask(Request{Type: parts, Replace: true, Wildcard: WildcardOn})
+		s := e.Connect(Info{}, world.Client{})
+		s.ask(session.Request{Type: parts, Replace: true, Wildcard: session.WildcardOn})
 		s.ack(s.receive())
-		for _, answer := range []func(*Response){s.ack, s.nack} {
+		for _, answer := range []func(*session.Response){s.ack, s.nack} {
 			for _, name := range namesOf(20)[1:] {
 				e.publish(w.with(parts, name, "passing"), parts, name)
 				answer(s.receive())
@@ -157,17 +159,17 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 
 // A resource that returns to the content that was NACKed is not sent again.
 func TestNACKedIsNotSentAgainAsItIs(t *testing.T) {
-	for _, typ := range []Type{wholes, parts} {
+	for _, typ := range []world.Type{wholes, parts} {
 		synctest.Test(t, func(t *testing.T) {
 			e := run(t, Config{})
 			w := many(2)
-			e.publish(w, Row(typ))
+			e.publish(w, world.Row(typ))
 			<-e.Primed()
-			s := connected(e, WholeState, typ, namesOf(2)...)
+			s := connected(e, world.WholeState, typ, namesOf(2)...)
 			s.ack(s.receive())
 			for range 2 { // another subject each time, with equal content
-				w = w.with(Row(typ), nameAt(0), "bad")
-				e.publish(w, Row(typ), nameAt(0))
+				w = w.with(world.Row(typ), nameAt(0), "bad")
+				e.publish(w, world.Row(typ), nameAt(0))
 				synctest.Wait()
 				if len(s.Out()) > 0 {
 					s.nack(s.receive())
@@ -188,9 +190,9 @@ func TestNACKOfFullSets(t *testing.T) {
 		w := many(2)
 		e.publish(w, wholes)
 		<-e.Primed()
-		s := connected(e, WholeState, wholes, namesOf(2)...)
+		s := connected(e, world.WholeState, wholes, namesOf(2)...)
 		s.ack(s.receive())
-		step := func(i int, content string) *Response {
+		step := func(i int, content string) *session.Response {
 			w = w.with(wholes, nameAt(i), content)
 			e.publish(w, wholes, nameAt(i))
 			return s.receive()
@@ -202,7 +204,7 @@ func TestNACKOfFullSets(t *testing.T) {
 
 		w = w.with(wholes, nameAt(0), "bad again")
 		newer = step(1, "fine")
-		s.ask(Request{Type: wholes, Replace: true, Names: []string{nameAt(1)}, Overtaken: true})
+		s.ask(session.Request{Type: wholes, Replace: true, Names: []string{nameAt(1)}, Overtaken: true})
 		e.publish(w, wholes, nameAt(0))
 		s.nack(newer)
 		if got := contentsOf(s.receive()); !slices.Equal(got, []string{"fine"}) {
@@ -218,18 +220,18 @@ func TestLinkWaitsForWhatWaits(t *testing.T) {
 		w := many(2)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(2)...)
+		s := connected(e, world.Delta, parts, namesOf(2)...)
 		s.ack(s.receive())
-		s.ask(Request{Type: links, Subscribe: namesOf(2)})
+		s.ask(session.Request{Type: links, Subscribe: namesOf(2)})
 		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "second")
 		e.publish(w, parts, nameAt(0))
 		open := s.receive()
 		w = w.with(parts, nameAt(1), "second").with(links, nameAt(1), "second")
-		e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(1)}, {Row: links, Name: nameAt(1)}}})
+		e.producers[0].Publish(world.Update{World: w, Changed: []world.Changed{{Row: parts, Name: nameAt(1)}, {Row: links, Name: nameAt(1)}}})
 		nothingComes(t, s)
 		s.ack(open)
-		for _, want := range []Type{parts, links} {
+		for _, want := range []world.Type{parts, links} {
 			r := s.receive()
 			if r.Type != want {
 				t.Errorf("type %d came, want %d", r.Type, want)
@@ -241,12 +243,12 @@ func TestLinkWaitsForWhatWaits(t *testing.T) {
 
 // A client may NACK a response twice, or one that it was never sent.
 func TestNACKOfNothing(t *testing.T) {
-	for _, typ := range []Type{wholes, parts} {
+	for _, typ := range []world.Type{wholes, parts} {
 		synctest.Test(t, func(t *testing.T) {
 			e := run(t, Config{})
-			e.publish(many(3), Row(typ))
+			e.publish(many(3), world.Row(typ))
 			<-e.Primed()
-			s := connected(e, WholeState, typ, namesOf(3)...)
+			s := connected(e, world.WholeState, typ, namesOf(3)...)
 			r := s.receive()
 			s.nack(r)
 			s.nack(r)
@@ -259,7 +261,7 @@ func TestNACKOfNothing(t *testing.T) {
 				again += len(r.Resources)
 				s.ack(r)
 			}
-			if want := map[Type]int{wholes: 0, parts: 3}[typ]; again != want {
+			if want := map[world.Type]int{wholes: 0, parts: 3}[typ]; again != want {
 				t.Errorf("%d came again, want %d: those that may not be at fault", again, want)
 			}
 			if n := s.status().Types[0].NACKs; n != 1 {
@@ -277,7 +279,7 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 		w := many(4)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(4)...)
+		s := connected(e, world.Delta, parts, namesOf(4)...)
 		s.ack(s.receive())
 		for _, name := range namesOf(4) {
 			w = w.with(parts, name, "second")
@@ -287,7 +289,7 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 		gone := false
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
-			if slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == nameAt(0) }) {
+			if slices.ContainsFunc(r.Resources, func(res *world.Resource) bool { return res.Name == nameAt(0) }) {
 				s.nack(r)
 				continue
 			}
@@ -305,28 +307,28 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "cluster"}}) })
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
-		s := deltaClient(e, Client{}, p.Type(0))
+		s := deltaClient(e, world.Client{}, p.Type(0))
 		if got := s.receiveAll(e); len(got) != 3 {
 			t.Fatalf("at first: %q", got)
 		}
 		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
 		synctest.Wait()
 		r := s.receive()
-		s.ask(Request{Type: r.Type, Mode: Delta, Answer: Answer{Kind: NACK, Serial: r.Serial, Reason: "a"}})
+		s.ask(session.Request{Type: r.Type, Mode: world.Delta, Answer: session.Answer{Kind: session.NACK, Serial: r.Serial, Reason: "a"}})
 		removed := map[string]bool{}
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
-			answer := Answer{Kind: ACK, Serial: r.Serial}
+			answer := session.Answer{Kind: session.ACK, Serial: r.Serial}
 			for _, name := range r.Removed {
 				removed[name] = true
 			}
 			if len(r.Resources) > 0 {
-				answer = Answer{Kind: NACK, Serial: r.Serial, Reason: "a"}
+				answer = session.Answer{Kind: session.NACK, Serial: r.Serial, Reason: "a"}
 			}
-			s.ask(Request{Type: r.Type, Mode: Delta, Answer: answer})
+			s.ask(session.Request{Type: r.Type, Mode: world.Delta, Answer: answer})
 		}
 		if !removed["b"] || !removed["c"] {
 			t.Errorf("removals that came again: %v", removed)
@@ -342,13 +344,13 @@ func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 		w := many(2)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(2)...)
+		s := connected(e, world.Delta, parts, namesOf(2)...)
 		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "fine").with(parts, nameAt(1), "bad")
 		e.publish(w, parts, namesOf(2)...)
 		both := s.receive()
-		update := func(w World) {
-			e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(0)}}})
+		update := func(w world.World) {
+			e.producers[0].Publish(world.Update{World: w, Changed: []world.Changed{{Row: parts, Name: nameAt(0)}}})
 			synctest.Wait()
 		}
 		update(cursed{fakeWorld: w, find: nameAt(0)})
@@ -373,14 +375,14 @@ func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
 			e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
 			w := newNotes(5)
 			p.Publish(w.step([]*note{{clusters, "c", "1", nil}}))
-			s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
-			s.ask(Request{Type: clusters, Subscribe: []string{"c"}, Wildcard: WildcardOn})
+			s := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
+			s.ask(session.Request{Type: clusters, Subscribe: []string{"c"}, Wildcard: session.WildcardOn})
 			s.receiveAll(e)
 			p.Publish(w.step(others, noteSlot{clusters, "c"}))
 			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 				s.nack(s.receive())
 			}
-			s.ask(Request{Type: routes, Wildcard: WildcardOn})
+			s.ask(session.Request{Type: routes, Wildcard: session.WildcardOn})
 			p.Publish(w.step([]*note{{routes, "r", "1", to("cluster", "c")}}))
 			wants(t, "after a removal NACKed "+name, s.receiveAll(e), "route r 1")
 		})
@@ -391,16 +393,16 @@ func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
 func TestNACKedRemovalsEndWithTheWildcard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "cluster"}}) })
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
-		s := deltaClient(e, Client{}, 0)
+		s := deltaClient(e, world.Client{}, 0)
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
 		synctest.Wait()
 		s.nack(s.receive())
 		again := s.receive() // some of it, for the rest is yet to come
-		s.ask(Request{Wildcard: WildcardOff})
+		s.ask(session.Request{Wildcard: session.WildcardOff})
 		s.nack(again)
 		wants(t, "after the end", s.receiveAll(e))
 	})
@@ -411,10 +413,10 @@ func TestNACKedRemovalsEndWithTheWildcard(t *testing.T) {
 func TestNACKedRemovalOfWhatIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{Patience: time.Second}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		e := start(t, Config{Patience: time.Second}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "cluster"}}) })
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
-		s := deltaClient(e, Client{}, 0)
+		s := deltaClient(e, world.Client{}, 0)
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{0, "a", "2", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
 		synctest.Wait()

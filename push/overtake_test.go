@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
 )
@@ -10,7 +12,7 @@ type unlisted struct{ notes }
 
 func (unlisted) Complete() bool { return false }
 
-func (w *notes) unlisted(put []*note, gone ...noteSlot) Update {
+func (w *notes) unlisted(put []*note, gone ...noteSlot) world.Update {
 	u := w.step(put, gone...)
 	u.World = unlisted{*w}
 	return u
@@ -24,7 +26,7 @@ func TestRemovalWaitsForWhatIsHeldBack(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "old", "1", nil}, {routes, "r", "1", to("cluster", "old")}}))
-		s := deltaClient(e, Client{}, clusters, routes)
+		s := deltaClient(e, world.Client{}, clusters, routes)
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "new", "1", nil}, {routes, "r", "2", to("cluster", "new")}}, noteSlot{clusters, "old"}))
 		wants(t, "the order", s.receiveAll(e), "cluster new 1", "route r 2", "cluster -old")
@@ -39,7 +41,7 @@ func TestReferenceToWhatIsGoneIsSent(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "c", "1", nil}, {routes, "r", "1", to("cluster", "c")}}))
-		s := deltaClient(e, Client{}, clusters, routes)
+		s := deltaClient(e, world.Client{}, clusters, routes)
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{routes, "r", "2", to("cluster", "c")}}, noteSlot{clusters, "c"}))
 		wants(t, "the order", s.receiveAll(e), "route r 2", "cluster -c")
@@ -54,11 +56,11 @@ func TestRouteWaitsForWhatAWildcardIsYetToGive(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "a", "1", nil}, {clusters, "c", "1", nil}, {routes, "r", "1", to("cluster", "c")}}))
-		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
-		s.ask(Request{Type: clusters, Subscribe: []string{"a"}})
+		s := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
+		s.ask(session.Request{Type: clusters, Subscribe: []string{"a"}})
 		first := s.receive()
-		s.ask(Request{Type: clusters, Wildcard: WildcardOn})
-		s.ask(Request{Type: routes, Wildcard: WildcardOn})
+		s.ask(session.Request{Type: clusters, Wildcard: session.WildcardOn})
+		s.ask(session.Request{Type: routes, Wildcard: session.WildcardOn})
 		if empty := s.receive(); len(empty.Resources) > 0 {
 			t.Errorf("%s came before its cluster", empty.Resources[0].Name)
 		} else {
@@ -79,7 +81,7 @@ func TestAssignmentThatIsBackIsSent(t *testing.T) {
 		w := newNotes(5)
 		there := &note{assignments, "a", "1", nil}
 		p.Publish(w.step([]*note{{clusters, "c", "1", to("assignment", "a")}, there}))
-		s := deltaClient(e, Client{}, clusters, assignments)
+		s := deltaClient(e, world.Client{}, clusters, assignments)
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "c", "2", to("assignment", "a")}}, noteSlot{assignments, "a"}))
 		synctest.Wait()
@@ -92,15 +94,15 @@ func TestAssignmentThatIsBackIsSent(t *testing.T) {
 func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "service"}}) })
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "service"}}) })
 		w := newNotes(1)
 		p.Publish(w.unlisted(nil))
-		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
-		s.ask(Request{Subscribe: []string{"x"}, Wildcard: WildcardOn})
+		s := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
+		s.ask(session.Request{Subscribe: []string{"x"}, Wildcard: session.WildcardOn})
 		s.receiveAll(e)
-		s.ask(Request{Unsubscribe: []string{"x"}})
+		s.ask(session.Request{Unsubscribe: []string{"x"}})
 		s.receiveAll(e)
-		s.ask(Request{Wildcard: WildcardOff})
+		s.ask(session.Request{Wildcard: session.WildcardOff})
 		p.Publish(w.step(nil))
 		nothingComes(t, s)
 	})
@@ -110,11 +112,11 @@ func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 func TestNameThatCameAndWentIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{Budget: 10}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "service"}}) })
+		e := start(t, Config{Budget: 10}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "service"}}) })
 		w := newNotes(1)
 		p.Publish(w.unlisted(nil))
-		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
-		s.ask(Request{Subscribe: []string{"a", "x"}})
+		s := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
+		s.ask(session.Request{Subscribe: []string{"a", "x"}})
 		wants(t, "nothing is known yet", s.receiveAll(e))
 		p.Publish(w.unlisted([]*note{{0, "a", "ten bytes.", nil}, {0, "x", "1", nil}}))
 		synctest.Wait()
@@ -137,8 +139,8 @@ func TestAssignmentThatIsGoneAgainIsNotRemovedTwice(t *testing.T) {
 		w := newNotes(5)
 		there := &note{assignments, "a", "1", nil}
 		p.Publish(w.step([]*note{{clusters, "c", "1", to("assignment", "a")}, there}))
-		s := deltaClient(e, Client{}, clusters, assignments)
-		s.ask(Request{Type: assignments, Subscribe: []string{"a"}})
+		s := deltaClient(e, world.Client{}, clusters, assignments)
+		s.ask(session.Request{Type: assignments, Subscribe: []string{"a"}})
 		s.receiveAll(e)
 		p.Publish(w.step(nil, noteSlot{assignments, "a"}))
 		removal := s.receive()
@@ -156,22 +158,22 @@ func TestAssignmentThatIsGoneAgainIsNotRemovedTwice(t *testing.T) {
 // A client that asks again for a name may take a response on its way for the answer.
 // If the name is gone by then, it is removed, whichever way it was asked for.
 func TestWhatCrossedTheEndOfASubscriptionIsRemoved(t *testing.T) {
-	all, named := Request{Wildcard: WildcardOn}, Request{Subscribe: []string{"gone"}}
-	for name, requests := range map[string][3]Request{
-		"all of them":      {all, {Wildcard: WildcardOff}, all},
+	all, named := session.Request{Wildcard: session.WildcardOn}, session.Request{Subscribe: []string{"gone"}}
+	for name, requests := range map[string][3]session.Request{
+		"all of them":      {all, {Wildcard: session.WildcardOff}, all},
 		"the name":         {named, {Unsubscribe: []string{"gone"}}, named},
 		"first by name":    {named, {Unsubscribe: []string{"gone"}}, all},
-		"first everything": {all, {Wildcard: WildcardOff}, named},
+		"first everything": {all, {Wildcard: session.WildcardOff}, named},
 	} {
-		for _, absent := range []Absence{Removal, Silence} {
+		for _, absent := range []world.Absence{world.Removal, world.Silence} {
 			synctest.Test(t, func(t *testing.T) {
 				var p *Producer
 				e := start(t, Config{}, func(e *Engine) {
-					p = e.Produce([]TypeSpec{{Name: "cluster", Absent: func(string, Mode) Absence { return absent }}})
+					p = e.Produce([]world.TypeSpec{{Name: "cluster", Absent: func(string, world.Mode) world.Absence { return absent }}})
 				})
 				w := newNotes(1)
 				p.Publish(w.step([]*note{{0, "gone", "1", nil}}))
-				s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
+				s := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
 				s.ask(requests[0])
 				onItsWay := s.receive()
 				p.Publish(w.step(nil, noteSlot{0, "gone"}))
@@ -189,16 +191,16 @@ func TestWhatCrossedTheEndOfASubscriptionIsRemoved(t *testing.T) {
 func TestWhatIsForgottenIsNotRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "cluster"}}) })
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "gone", "1", nil}, {0, "here", "1", nil}}))
-		s := deltaClient(e, Client{}, 0)
+		s := deltaClient(e, world.Client{}, 0)
 		onItsWay := s.receive()
 		p.Publish(w.step(nil, noteSlot{0, "gone"}))
 		synctest.Wait()
-		s.ask(Request{Wildcard: WildcardOff})
+		s.ask(session.Request{Wildcard: session.WildcardOff})
 		s.ack(onItsWay)
-		s.ask(Request{Wildcard: WildcardOn})
+		s.ask(session.Request{Wildcard: session.WildcardOn})
 		wants(t, "what it is sent", s.receiveAll(e), "cluster here 1")
 	})
 }
@@ -208,11 +210,11 @@ func TestWhatIsForgottenIsNotRemoved(t *testing.T) {
 func TestRemovalIsNotSentAgainOnceEverythingIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "cluster"}}) })
 		w := newNotes(1)
 		p.Publish(w.unlisted(nil))
-		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
-		s.ask(Request{Subscribe: []string{"c"}, Held: map[string]Version{"c": VersionOf([]byte("1"))}})
+		s := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
+		s.ask(session.Request{Subscribe: []string{"c"}, Held: map[string]world.Version{"c": world.VersionOf([]byte("1"))}})
 		wants(t, "while it may be listed yet", s.receiveAll(e))
 		p.Publish(w.unlisted([]*note{{0, "c", "1", nil}}))
 		wants(t, "when it is as it was", s.receiveAll(e))
@@ -229,20 +231,20 @@ func TestSetIsNotSentAgainForWhatIsNotNamedAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
 		e := start(t, Config{}, func(e *Engine) {
-			p = e.Produce([]TypeSpec{{
-				Name: "listener", Whole: true, Absent: func(string, Mode) Absence { return Empty },
-				Empty: func(name string) Encoded { return Encoded{Name: name, Body: []byte("empty")} },
+			p = e.Produce([]world.TypeSpec{{
+				Name: "listener", Whole: true, Absent: func(string, world.Mode) world.Absence { return world.Empty },
+				Empty: func(name string) world.Encoded { return world.Encoded{Name: name, Body: []byte("empty")} },
 			}})
 		})
 		w := newNotes(1)
-		s := e.Connect(Info{Protocol: protocols[WholeState]}, Client{})
-		s.ask(Request{Mode: WholeState, Replace: true, Wildcard: WildcardOn, Names: []string{"gone"}})
-		s.ask(Request{Mode: WholeState, Replace: true})
+		s := e.Connect(Info{Protocol: protocols[world.WholeState]}, world.Client{})
+		s.ask(session.Request{Mode: world.WholeState, Replace: true, Wildcard: session.WildcardOn, Names: []string{"gone"}})
+		s.ask(session.Request{Mode: world.WholeState, Replace: true})
 		p.Publish(w.unlisted([]*note{{0, "here", "1", nil}}))
 		wants(t, "before everything is listed", s.receiveAll(e), "listener here 1")
 		p.Publish(w.step(nil))
 		wants(t, "once everything is listed", s.receiveAll(e))
-		s.ask(Request{Mode: WholeState, Replace: true, Names: []string{"gone"}})
+		s.ask(session.Request{Mode: world.WholeState, Replace: true, Names: []string{"gone"}})
 		wants(t, "when it is named again", s.receiveAll(e), "listener gone empty", "listener here 1")
 	})
 }

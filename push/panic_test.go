@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -15,14 +17,14 @@ type cursed struct {
 	complete bool
 }
 
-func (w cursed) Find(v View, r Row, name string) (Subject, bool) {
+func (w cursed) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	if name == w.find {
 		panic("find")
 	}
 	return w.fakeWorld.Find(v, r, name)
 }
 
-func (w cursed) View(r Row, c Client) View {
+func (w cursed) View(r world.Row, c world.Client) world.View {
 	if c.Namespace != "" && c.Namespace == w.view {
 		panic("view")
 	}
@@ -46,15 +48,15 @@ func (e *Engine) survived(where string) uint64 {
 }
 
 // spoil returns a world in which a resource cannot be encoded.
-func (w fakeWorld) spoil(t Row, name string) fakeWorld {
+func (w fakeWorld) spoil(t world.Row, name string) fakeWorld {
 	w = w.with(t, name, "spoilt")
 	w[t][name].encode = func(string) { panic("encode") }
 	return w
 }
 
-func allOf(e *Engine, m Mode, t Type) *Subscriber {
-	s := e.Connect(Info{ID: "all", Protocol: protocols[m]}, Client{Kind: "test"})
-	s.ask(Request{Type: t, Wildcard: WildcardOn, Replace: m == WholeState})
+func allOf(e *Engine, m world.Mode, t world.Type) *Subscriber {
+	s := e.Connect(Info{ID: "all", Protocol: protocols[m]}, world.Client{Kind: "test"})
+	s.ask(session.Request{Type: t, Wildcard: session.WildcardOn, Replace: m == world.WholeState})
 	return s
 }
 
@@ -66,7 +68,7 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 		w := many(3)
 		e.publish(w, wholes)
 		synctest.Wait()
-		delta, whole := allOf(e, Delta, wholes), allOf(e, WholeState, wholes)
+		delta, whole := allOf(e, world.Delta, wholes), allOf(e, world.WholeState, wholes)
 		for _, s := range []*Subscriber{delta, whole} {
 			s.ack(s.receive())
 		}
@@ -80,10 +82,10 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 			}
 			s.ack(r)
 		}
-		if got := contentsOf(allOf(e, WholeState, wholes).receive()); !slices.Equal(got, []string{"changed", first, second}) {
+		if got := contentsOf(allOf(e, world.WholeState, wholes).receive()); !slices.Equal(got, []string{"changed", first, second}) {
 			t.Errorf("who came was given %q", got)
 		}
-		if n := e.survived(PanicResource); n != 1 {
+		if n := e.survived(world.PanicResource); n != 1 {
 			t.Errorf("%d panics were counted", n)
 		}
 		w = w.with(wholes, nameAt(0), "well")
@@ -101,12 +103,12 @@ func TestPanicInANewResource(t *testing.T) {
 		e.publish(many(2).spoil(wholes, nameAt(0)), wholes)
 		synctest.Wait()
 		good := "first content of " + nameAt(1)
-		for _, m := range []Mode{WholeState, Delta} {
+		for _, m := range []world.Mode{world.WholeState, world.Delta} {
 			if got := contentsOf(allOf(e, m, wholes).receive()); !slices.Equal(got, []string{good}) {
 				t.Errorf("got %q", got)
 			}
 		}
-		r := connected(e, Delta, wholes, nameAt(0), nameAt(1)).receive()
+		r := connected(e, world.Delta, wholes, nameAt(0), nameAt(1)).receive()
 		if !slices.Equal(contentsOf(r), []string{good}) || !slices.Equal(r.Removed, []string{nameAt(0)}) {
 			t.Errorf("got %q without %q", contentsOf(r), r.Removed)
 		}
@@ -121,11 +123,11 @@ func TestPanicInFindingAResource(t *testing.T) {
 		w := many(2)
 		e.publish(w, parts)
 		synctest.Wait()
-		s := connected(e, Delta, parts, namesOf(2)...)
+		s := connected(e, world.Delta, parts, namesOf(2)...)
 		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "changed").with(parts, nameAt(1), "changed, too")
-		update := func(w World) {
-			e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(0)}, {Row: parts, Name: nameAt(1)}}})
+		update := func(w world.World) {
+			e.producers[0].Publish(world.Update{World: w, Changed: []world.Changed{{Row: parts, Name: nameAt(0)}, {Row: parts, Name: nameAt(1)}}})
 		}
 		update(cursed{fakeWorld: w, find: nameAt(0)})
 		r := s.receive()
@@ -168,8 +170,8 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		e.publish(w, parts)
 		synctest.Wait()
 		join := func(namespace string) *Subscriber {
-			s := e.Connect(Info{ID: namespace, Protocol: protocols[Delta]}, Client{Kind: "test", Namespace: namespace})
-			s.ask(Request{Type: parts, Subscribe: namesOf(1)})
+			s := e.Connect(Info{ID: namespace, Protocol: protocols[world.Delta]}, world.Client{Kind: "test", Namespace: namespace})
+			s.ask(session.Request{Type: parts, Subscribe: namesOf(1)})
 			return s
 		}
 		poor, well := join("poor"), join("well")
@@ -177,7 +179,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 			s.ack(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "changed")
-		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, view: "poor"}, Reviewed: []string{"*"}, Changed: []Changed{{Row: parts, Name: nameAt(0)}}})
+		e.producers[0].Publish(world.Update{World: cursed{fakeWorld: w, view: "poor"}, Reviewed: []string{"*"}, Changed: []world.Changed{{Row: parts, Name: nameAt(0)}}})
 		r := well.receive()
 		if got := contentsOf(r); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
@@ -186,7 +188,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		ended(t, poor)
 		ended(t, join("poor")) // in a worker
 		synctest.Wait()        // a stream is closed before it is forgotten
-		if n := e.survived(PanicStream); n != 2 || e.Len() != 1 {
+		if n := e.survived(world.PanicStream); n != 2 || e.Len() != 1 {
 			t.Errorf("%d panics were counted, %d subscribers are left", n, e.Len())
 		}
 		e.publish(w.with(parts, nameAt(0), "well"), parts, nameAt(0))
@@ -206,22 +208,22 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 		w := many(1)
 		e.publish(w, parts)
 		synctest.Wait()
-		list := []*Subscriber{connected(e, Delta, parts, namesOf(1)...), connected(e, WholeState, parts, namesOf(1)...)}
+		list := []*Subscriber{connected(e, world.Delta, parts, namesOf(1)...), connected(e, world.WholeState, parts, namesOf(1)...)}
 		for _, s := range list {
 			s.ack(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "changed")
-		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, complete: true}})
+		e.producers[0].Publish(world.Update{World: cursed{fakeWorld: w, complete: true}})
 		for _, s := range list {
 			ended(t, s)
 		}
 		synctest.Wait() // a stream is closed before it is forgotten
-		if n := e.survived(PanicStep); n != 1 || e.Len() != 0 {
+		if n := e.survived(world.PanicStep); n != 1 || e.Len() != 0 {
 			t.Errorf("%d panics were counted, %d subscribers are left", n, e.Len())
 		}
 		e.publish(w, parts)
 		synctest.Wait()
-		if got := contentsOf(connected(e, Delta, parts, namesOf(1)...).receive()); !slices.Equal(got, []string{"changed"}) {
+		if got := contentsOf(connected(e, world.Delta, parts, namesOf(1)...).receive()); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -232,13 +234,13 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 // it may not see any more.
 func TestStreamWithoutAViewIsSentNothing(t *testing.T) {
 	e := New(Config{Frame: noFrame})
-	p := e.Produce([]TypeSpec{{Name: "service"}})
+	p := e.Produce([]world.TypeSpec{{Name: "service"}})
 	w, d := newNotes(1), &dispatcher{core: &e.core}
 	d.dispatch(p, w.step([]*note{{0, "a", "1", nil}}))
-	s := deltaClient(e, Client{}, p.Type(0))
+	s := deltaClient(e, world.Client{}, p.Type(0))
 	(&worker{core: &e.core}).advance(s)
 	s.ack(s.receive())
-	w.view = func(Client) View { panic("the view of a client") }
+	w.view = func(world.Client) world.View { panic("the view of a client") }
 	u := w.step([]*note{{0, "a", "2", nil}})
 	u.Reviewed = []string{"*"}
 	d.dispatch(p, u)

@@ -13,34 +13,34 @@ import (
 // published, regardless of other producers.
 type Producer struct {
 	wake  chan<- struct{} // of the dispatcher
-	first Type            // of its rows
+	first world.Type      // of its rows
 	inbox inbox
-	world atomic.Pointer[World] // nil until the first is published
-	later bool                  // Primed does not wait for its first world, see [Engine.ProduceLater]
+	world atomic.Pointer[world.World] // nil until the first is published
+	later bool                        // Primed does not wait for its first world, see [Engine.ProduceLater]
 
 	remembers, waited bool // of the world; guarded by the engine's step
 }
 
 // Produce enters a producer with its table of types. All producers are entered
 // before [Engine.Run]. It panics if another producer has one of the types: a type has one owner.
-func (e *Engine) Produce(rows []TypeSpec) *Producer { return e.produce(rows, false) }
+func (e *Engine) Produce(rows []world.TypeSpec) *Producer { return e.produce(rows, false) }
 
 // ProduceLater enters a producer that publishes nothing before a client asks for one of its
 // types. [Engine.Primed] does not wait for it.
-func (e *Engine) ProduceLater(rows []TypeSpec) *Producer { return e.produce(rows, true) }
+func (e *Engine) ProduceLater(rows []world.TypeSpec) *Producer { return e.produce(rows, true) }
 
-func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
+func (e *Engine) produce(rows []world.TypeSpec, later bool) *Producer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.table.Load()
-	p := &Producer{wake: e.wake, first: Type(len(before.types)), inbox: newInbox(), later: later}
+	p := &Producer{wake: e.wake, first: world.Type(len(before.types)), inbox: newInbox(), later: later}
 	infos, parts := make([]world.Info, len(rows)), slices.Clone(before.types)
 	for i, spec := range rows {
 		if _, taken := before.Named(spec.Name); taken {
 			panic("push: the type " + spec.Name + " has a producer already")
 		}
-		infos[i] = world.Info{TypeSpec: spec, Producer: len(e.producers), Row: Row(i)}
-		parts = append(parts, &typeInfo{producer: p, counts: &typeCounters{}, classes: classesOf(p.Type(Row(i)), &spec)})
+		infos[i] = world.Info{TypeSpec: spec, Producer: len(e.producers), Row: world.Row(i)}
+		parts = append(parts, &typeInfo{producer: p, counts: &typeCounters{}, classes: classesOf(p.Type(world.Row(i)), &spec)})
 	}
 	e.table.Store(tableOf(before.With(e.config.Order, infos...), parts))
 	e.producers = append(e.producers, p)
@@ -48,7 +48,7 @@ func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
 }
 
 // Publish stores the producer's newest world and returns.
-func (p *Producer) Publish(u Update) {
+func (p *Producer) Publish(u world.Update) {
 	p.inbox.put(u)
 	select {
 	case p.wake <- struct{}{}:
@@ -57,18 +57,18 @@ func (p *Producer) Publish(u Update) {
 }
 
 // Type returns the engine's type of a row.
-func (p *Producer) Type(r Row) Type { return p.first + Type(r) }
+func (p *Producer) Type(r world.Row) world.Type { return p.first + world.Type(r) }
 
 // Type finds a type by its name in the protocol.
-func (e *Engine) Type(name string) (Type, bool) {
+func (e *Engine) Type(name string) (world.Type, bool) {
 	return e.table.Load().Named(name)
 }
 
 // TypeName returns the name of a type in the protocol.
-func (e *Engine) TypeName(t Type) string { return e.table.Load().types[t].Name }
+func (e *Engine) TypeName(t world.Type) string { return e.table.Load().types[t].Name }
 
-// Whole reports whether a type goes to [WholeState] subscribers as a full set.
-func (e *Engine) Whole(t Type) bool { return e.table.Load().types[t].Whole }
+// Whole reports whether a type goes to [world.WholeState] subscribers as a full set.
+func (e *Engine) Whole(t world.Type) bool { return e.table.Load().types[t].Whole }
 
 // maxTypes bounds the types of an engine, including admitted ones.
 const maxTypes = 256
@@ -91,7 +91,7 @@ func (a *admission) expired(now time.Time) bool {
 // its row defines. If a type has the name already, Admit returns that type. ok is false if
 // most types are admitted already. A caller that no longer uses the type calls
 // [Engine.Release]: the type stays for 10 minutes more, and then makes room for another.
-func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
+func (e *Engine) Admit(spec world.TypeSpec, most int) (t world.Type, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.table.Load()
@@ -103,10 +103,10 @@ func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 	}
 	info, part := world.Info{TypeSpec: spec, Producer: -1}, &typeInfo{counts: &typeCounters{}, admitted: &admission{users: 1}}
 	part.counts.asked.Store(true) // a client admits it
-	t, admitted, now := Type(len(before.types)), 0, time.Now()
+	t, admitted, now := world.Type(len(before.types)), 0, time.Now()
 	for at, other := range before.types {
 		if other.admitted.expired(now) {
-			t = Type(at)
+			t = world.Type(at)
 		} else if other.admitted != nil {
 			admitted++
 		}
@@ -126,7 +126,7 @@ func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 
 // Release gives an admitted type back, once for each call of [Engine.Admit]. The caller
 // first closes the subscribers that asked for the type.
-func (e *Engine) Release(t Type) {
+func (e *Engine) Release(t world.Type) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := e.table.Load().types[t].admitted

@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,22 +11,22 @@ import (
 // An urgent removal waits for no change that may take its place: until it comes, clients
 // go astray.
 func TestUrgentRemovalWaitsForNoReplacement(t *testing.T) {
-	for mode := range modes {
+	for mode := range world.Modes {
 		synctest.Test(t, func(t *testing.T) {
 			var p *Producer
-			wait := [modes]Debounce{Delta: {Quiet: time.Second}, WholeState: {Quiet: time.Second}}
+			wait := [world.Modes]world.Debounce{world.Delta: {Quiet: time.Second}, world.WholeState: {Quiet: time.Second}}
 			e := start(t, Config{}, func(e *Engine) {
-				p = e.Produce([]TypeSpec{{Name: "listener", NameDebounces: []NameDebounce{
+				p = e.Produce([]world.TypeSpec{{Name: "listener", NameDebounces: []world.NameDebounce{
 					{Match: func(name string) bool { return name == "shared" }, Debounce: wait, DelayRemovals: true},
 				}, Empty: emptyNote, Absent: removedOrEmpty}})
 			})
 			w := newNotes(1)
 			p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "shared", "1", nil}}))
-			s := e.Connect(Info{Protocol: protocols[mode]}, Client{})
-			if mode == Delta {
-				s.ask(Request{Type: p.Type(0), Subscribe: []string{"a", "b", "shared"}})
+			s := e.Connect(Info{Protocol: protocols[mode]}, world.Client{})
+			if mode == world.Delta {
+				s.ask(session.Request{Type: p.Type(0), Subscribe: []string{"a", "b", "shared"}})
 			} else {
-				s.ask(Request{Type: p.Type(0), Replace: true, Names: []string{"a", "b", "shared"}})
+				s.ask(session.Request{Type: p.Type(0), Replace: true, Names: []string{"a", "b", "shared"}})
 			}
 			s.receiveAll(e)
 			u := w.step([]*note{{0, "shared", "2", nil}}, noteSlot{0, "a"}, noteSlot{0, "b"})
@@ -32,11 +34,11 @@ func TestUrgentRemovalWaitsForNoReplacement(t *testing.T) {
 				u.Changed[n].Urgent = u.Changed[n].Name == "a"
 			}
 			p.Publish(u)
-			gone := [modes][2]string{WholeState: {"listener a empty", "listener b empty"}, Delta: {"listener -a", "listener -b"}}[mode]
+			gone := [world.Modes][2]string{world.WholeState: {"listener a empty", "listener b empty"}, world.Delta: {"listener -a", "listener -b"}}[mode]
 			wants(t, "at once", s.receiveAll(e), gone[0])
 			time.Sleep(time.Second)
 			got := s.receiveAll(e)
-			if mode == Delta {
+			if mode == world.Delta {
 				wants(t, "with what replaces it", got, "listener shared 2", gone[1])
 			} else {
 				wants(t, "with what replaces it", got, gone[1], "listener shared 2")
@@ -45,13 +47,13 @@ func TestUrgentRemovalWaitsForNoReplacement(t *testing.T) {
 	}
 }
 
-func emptyNote(name string) Encoded { return (&note{name: name, content: "empty"}).Encode() }
+func emptyNote(name string) world.Encoded { return (&note{name: name, content: "empty"}).Encode() }
 
-func removedOrEmpty(_ string, m Mode) Absence {
-	if m == Delta {
-		return Removal
+func removedOrEmpty(_ string, m world.Mode) world.Absence {
+	if m == world.Delta {
+		return world.Removal
 	}
-	return Empty
+	return world.Empty
 }
 
 // tally is a subject that is sent as what differs from the revision that is held.
@@ -59,24 +61,24 @@ type tally struct{ note }
 
 type tallySince struct {
 	*tally
-	from Version
+	from world.Version
 }
 
-func (s *tally) Revision() Version { return VersionOf([]byte(s.content)) }
+func (s *tally) Revision() world.Version { return world.VersionOf([]byte(s.content)) }
 
-func (s *tally) Since(held Version) Subject { return tallySince{s, held} }
+func (s *tally) Since(held world.Version) world.Subject { return tallySince{s, held} }
 
 func (s tallySince) Slot() any {
 	return [2]any{s.tally.Slot(), s.from}
 }
 
 // Encode says what the increment begins with.
-func (s tallySince) Encode() Encoded {
+func (s tallySince) Encode() world.Encoded {
 	body := s.content
-	if s.from != (Version{}) {
+	if s.from != (world.Version{}) {
 		body += " since " + s.from.String()
 	}
-	return Encoded{Name: s.name, Version: s.Revision(), Body: []byte(body)}
+	return world.Encoded{Name: s.name, Version: s.Revision(), Body: []byte(body)}
 }
 
 // tallies is a world of one.
@@ -85,23 +87,25 @@ type tallies struct {
 	only *tally
 }
 
-func (w tallies) Find(_ View, _ Row, name string) (Subject, bool) { return w.only, name == w.only.name }
+func (w tallies) Find(_ world.View, _ world.Row, name string) (world.Subject, bool) {
+	return w.only, name == w.only.name
+}
 
 // An increment begins with what the subscriber has ACKed. While that is not known, it is
 // sent the whole: after a response that is overdue, and after a NACK.
 func TestIncrementBeginsWithWhatWasACKed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{Patience: time.Second}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "tally", Increments: true}}) })
+		e := start(t, Config{Patience: time.Second}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "tally", Increments: true}}) })
 		publish := func(content string) {
 			w := newNotes(1)
-			p.Publish(Update{World: tallies{*w, &tally{note{0, "t", content, nil}}}, Changed: []Changed{{Row: 0, Name: "t"}}})
+			p.Publish(world.Update{World: tallies{*w, &tally{note{0, "t", content, nil}}}, Changed: []world.Changed{{Row: 0, Name: "t"}}})
 		}
-		since := func(now, before string) string { return now + " since " + VersionOf([]byte(before)).String() }
+		since := func(now, before string) string { return now + " since " + world.VersionOf([]byte(before)).String() }
 		publish("1")
-		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
-		s.ask(Request{Type: p.Type(0), Subscribe: []string{"t"}})
-		var last *Response
+		s := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
+		s.ask(session.Request{Type: p.Type(0), Subscribe: []string{"t"}})
+		var last *session.Response
 		next := func(what, want string) {
 			t.Helper()
 			synctest.Wait()
@@ -149,7 +153,7 @@ func TestOverdueResponseFreesRemovals(t *testing.T) {
 			e := start(t, Config{Patience: patience}, func(e *Engine) { p = e.Produce(references()) })
 			w := newNotes(5)
 			p.Publish(w.step([]*note{{clusters, "old", "1", nil}, {clusters, "new", "1", nil}, {routes, "r", "1", to("cluster", "old")}}))
-			s := deltaClient(e, Client{}, clusters, routes)
+			s := deltaClient(e, world.Client{}, clusters, routes)
 			s.receiveAll(e)
 			p.Publish(w.step([]*note{{routes, "r", "2", to("cluster", "new")}}, noteSlot{clusters, "old"}))
 			synctest.Wait()
@@ -187,7 +191,7 @@ func TestOverdueResponseFreesWhatNeedsIt(t *testing.T) {
 		e := start(t, Config{Patience: patience}, func(e *Engine) { p = e.Produce(references()) })
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "c", "1", nil}}))
-		s := deltaClient(e, Client{}, clusters, routes)
+		s := deltaClient(e, world.Client{}, clusters, routes)
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "c", "2", nil}, {routes, "r", "1", to("cluster", "c")}}))
 		synctest.Wait()
@@ -206,14 +210,14 @@ func TestRemovalWaitsForNothingThatWasDropped(t *testing.T) {
 		e := start(t, Config{Patience: time.Hour}, func(e *Engine) { p = e.Produce(references()) })
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "old", "1", nil}, {clusters, "new", "1", nil}, {routes, "r", "1", to("cluster", "old")}}))
-		s := deltaClient(e, Client{}, clusters)
-		s.ask(Request{Type: routes, Subscribe: []string{"r"}})
+		s := deltaClient(e, world.Client{}, clusters)
+		s.ask(session.Request{Type: routes, Subscribe: []string{"r"}})
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "new", "2", nil}, {routes, "r", "2", to("cluster", "new")}}, noteSlot{clusters, "old"}))
 		synctest.Wait()
 		last := s.receive() // of the new cluster
 		wants(t, "what is needed", contentsOf(last), "2")
-		s.ask(Request{Type: routes, Unsubscribe: []string{"r"}})
+		s.ask(session.Request{Type: routes, Unsubscribe: []string{"r"}})
 		s.ack(last)
 		wants(t, "once it was answered", s.receiveAll(e), "cluster -old")
 	})
@@ -228,10 +232,10 @@ func TestNothingWaitsForWhatIsGone(t *testing.T) {
 			e := start(t, Config{Patience: time.Hour}, func(e *Engine) { p = e.Produce(references()) })
 			w := newNotes(5)
 			p.Publish(w.step([]*note{{clusters, "a", "1", nil}, {clusters, "b", "1", nil}, {secrets, "s", "1", nil}}))
-			s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
-			s.ask(Request{Type: clusters, Subscribe: []string{"a", "b"}})
-			s.ask(Request{Type: secrets, Wildcard: WildcardOn})
-			s.ask(Request{Type: routes, Wildcard: WildcardOn})
+			s := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
+			s.ask(session.Request{Type: clusters, Subscribe: []string{"a", "b"}})
+			s.ask(session.Request{Type: secrets, Wildcard: session.WildcardOn})
+			s.ask(session.Request{Type: routes, Wildcard: session.WildcardOn})
 			s.receiveAll(e)
 			p.Publish(w.step([]*note{{clusters, "a", "2", nil}}))
 			synctest.Wait()
@@ -239,7 +243,7 @@ func TestNothingWaitsForWhatIsGone(t *testing.T) {
 			p.Publish(w.step([]*note{{clusters, "b", "2", nil}, {routes, "r", "1", to("cluster", "b")}}))
 			wants(t, "while the next waits for that", s.receiveAll(e))
 			if dropped {
-				s.ask(Request{Type: clusters, Unsubscribe: []string{"b"}})
+				s.ask(session.Request{Type: clusters, Unsubscribe: []string{"b"}})
 				wants(t, "once it is not asked for", s.receiveAll(e), "route r 1")
 				return
 			}

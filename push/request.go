@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/events"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // ErrTypes is returned for a request of one type more than [MaxTypes].
@@ -15,7 +17,7 @@ var ErrTypes = errors.New("too many types on one stream")
 // Request applies a request. The responses follow through [Subscriber.Out]. If the request
 // asks for more than the subscriber may hold, [ErrHoldings] or [ErrTypes] is returned, and
 // only its answer counts.
-func (s *Subscriber) Request(r Request) error {
+func (s *Subscriber) Request(r session.Request) error {
 	o, err := s.take(r)
 	if o.turn {
 		s.engine.queue.Add(&s.place, o.urgent)
@@ -38,7 +40,7 @@ type outcome struct {
 }
 
 // take applies a request to the subscriber's state.
-func (s *Subscriber) take(r Request) (o outcome, err error) {
+func (s *Subscriber) take(r session.Request) (o outcome, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -71,7 +73,7 @@ func (s *Subscriber) take(r Request) (o outcome, err error) {
 }
 
 // interested applies the subscriptions of a request.
-func (s *Subscriber) interested(i *interest, r Request, first bool) error {
+func (s *Subscriber) interested(i *interest, r session.Request, first bool) error {
 	if first {
 		if err := s.resume(i, r); err != nil {
 			return err
@@ -86,8 +88,8 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 		return err
 	}
 	s.unsubscribe(i, r.Unsubscribe)
-	if r.Wildcard != WildcardKeep && i.state.SetWildcard(r.Wildcard, r.Overtaken) {
-		s.engine.index.SetWildcard(&i.Entry, r.Wildcard == WildcardOn)
+	if r.Wildcard != session.WildcardKeep && i.state.SetWildcard(r.Wildcard, r.Overtaken) {
+		s.engine.index.SetWildcard(&i.Entry, r.Wildcard == session.WildcardOn)
 	}
 	if first {
 		i.state.Begun(&r)
@@ -96,7 +98,7 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 }
 
 // resume applies the parts that count on the first request of a type only.
-func (s *Subscriber) resume(i *interest, r Request) error {
+func (s *Subscriber) resume(i *interest, r session.Request) error {
 	i.state.Claims(r.Claim, s.engine.reader.Issued.Knows(r.Claim))
 	if len(r.Held) == 0 || s.engine.table.Load().types[i.Type].Increments {
 		return nil
@@ -111,7 +113,7 @@ func (s *Subscriber) resume(i *interest, r Request) error {
 
 // Listed returns the digest of the names as the subscriber last listed them. It returns 0
 // if there is no list, or the names have changed since.
-func (s *Subscriber) Listed(t Type) uint64 {
+func (s *Subscriber) Listed(t world.Type) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
@@ -121,7 +123,7 @@ func (s *Subscriber) Listed(t Type) uint64 {
 }
 
 // replace makes the subscriber ask for exactly the names of a request.
-func (s *Subscriber) replace(i *interest, r Request) error {
+func (s *Subscriber) replace(i *interest, r session.Request) error {
 	if r.Digest != 0 && r.Digest == i.state.Listed() {
 		return nil // the usual case of an ACK
 	}

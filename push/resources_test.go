@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // shown is what of a subscriber's resources is compared: name, state, reason, and
@@ -47,7 +48,7 @@ func TestResourcesShowHowEachStands(t *testing.T) {
 		w := many(2)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, nameAt(0), nameAt(1), "absent")
+		s := connected(e, world.Delta, parts, nameAt(0), nameAt(1), "absent")
 		typeName := e.table.Load().types[parts].Name
 		const unanswered, lacking = ": the client has not answered yet", "absent idle: no such resource for this client: it does not exist, or the client may not see it"
 		first := s.receive()
@@ -56,8 +57,8 @@ func TestResourcesShowHowEachStands(t *testing.T) {
 			t.Errorf("there are more behind %q", next)
 		}
 		for _, r := range first.Resources {
-			at := slices.IndexFunc(all, func(a ResourceStatus) bool { return a.Name == r.Name })
-			if at < 0 || all[at].Version != r.Version.String() || all[at].State != Waiting {
+			at := slices.IndexFunc(all, func(a session.ResourceStatus) bool { return a.Name == r.Name })
+			if at < 0 || all[at].Version != r.Version.String() || all[at].State != session.Waiting {
 				t.Errorf("%s was sent as %s; shown are %+v", r.Name, r.Version, all)
 			}
 		}
@@ -70,7 +71,7 @@ func TestResourcesShowHowEachStands(t *testing.T) {
 		mustShow(t, "before the answer", s, typeName, inOrder(lacking, nameAt(0)+" waiting has"+unanswered, nameAt(1)+" accepted has")...)
 		s.nack(bad)
 		reason := s.status().Types[0].NACKReason
-		mustShow(t, "after the NACK", s, typeName, inOrder(lacking, nameAt(0)+" "+string(NACKed)+": "+reason, nameAt(1)+" accepted has")...)
+		mustShow(t, "after the NACK", s, typeName, inOrder(lacking, nameAt(0)+" "+string(session.NACKed)+": "+reason, nameAt(1)+" accepted has")...)
 	})
 }
 
@@ -87,7 +88,7 @@ func TestPagesOfResourcesAreTheWhole(t *testing.T) {
 		e := run(t, Config{})
 		e.publish(many(n), parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(n)...)
+		s := connected(e, world.Delta, parts, namesOf(n)...)
 		s.ack(s.receive())
 		typeName := e.table.Load().types[parts].Name
 		whole, _ := s.Resources(typeName, "", n)
@@ -95,7 +96,7 @@ func TestPagesOfResourcesAreTheWhole(t *testing.T) {
 			t.Fatalf("%d resources, not %d", len(whole), n)
 		}
 		for size := 1; size <= n+1; size++ {
-			var all []ResourceStatus
+			var all []session.ResourceStatus
 			for after, pages := "", 0; pages == 0 || after != ""; pages++ {
 				page, next := s.Resources(typeName, after, size)
 				if len(page) > size {
@@ -120,7 +121,7 @@ func BenchmarkPageOfResources(b *testing.B) {
 	e := run(b, Config{})
 	e.publish(many(n), parts)
 	<-e.Primed()
-	s := connected(e, Delta, parts, namesOf(n)...)
+	s := connected(e, world.Delta, parts, namesOf(n)...)
 	typeName := e.table.Load().types[parts].Name
 	for got := 0; got < n; {
 		r := <-s.Out()

@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -16,14 +18,14 @@ func (partial) Complete() bool { return false }
 func TestOnlyTheDifferenceComesOnceEverythingIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
-		e.producers[0].Publish(Update{World: partial{}})
+		e.producers[0].Publish(world.Update{World: partial{}})
 		<-e.Primed()
-		s := e.Connect(Info{ID: "test"}, Client{Kind: "test"})
-		held := map[string]Version{}
+		s := e.Connect(Info{ID: "test"}, world.Client{Kind: "test"})
+		held := map[string]world.Version{}
 		for _, name := range []string{"same", "other", "gone"} {
-			held[name] = VersionOf([]byte(name))
+			held[name] = world.VersionOf([]byte(name))
 		}
-		s.ask(Request{Type: parts, Mode: Delta, Wildcard: WildcardOn, Subscribe: []string{"none"}, Held: held})
+		s.ask(session.Request{Type: parts, Mode: world.Delta, Wildcard: session.WildcardOn, Subscribe: []string{"none"}, Held: held})
 		nothingComes(t, s)
 		e.publish(fakeWorld{}.with(parts, "same", "same").with(parts, "other", "another"), parts, "same", "other")
 		r := s.receive()

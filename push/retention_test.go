@@ -7,6 +7,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
@@ -17,7 +18,7 @@ func TestSlowSubscriberKeepsNoOldResource(t *testing.T) {
 	w := many(3)
 	e.publish(w, parts)
 	<-e.Primed()
-	slow, reader := connected(e, Delta, parts, nameAt(0), nameAt(1)), connected(e, Delta, parts, nameAt(0), nameAt(1))
+	slow, reader := connected(e, world.Delta, parts, nameAt(0), nameAt(1)), connected(e, world.Delta, parts, nameAt(0), nameAt(1))
 	for _, s := range []*Subscriber{slow, reader} {
 		s.ack(s.receive())
 	}
@@ -28,7 +29,7 @@ func TestSlowSubscriberKeepsNoOldResource(t *testing.T) {
 	e.publish(w.with(parts, nameAt(0), "newer"), parts, nameAt(0))
 	reader.ack(reader.receive())
 	waitFor(t, func() bool { runtime.GC(); return old.Value() == nil })
-	if !slow.types[parts].state.Holds(nameAt(0), world.MemberOf(nameAt(0), VersionOf([]byte("first content of "+nameAt(0))))) {
+	if !slow.types[parts].state.Holds(nameAt(0), world.MemberOf(nameAt(0), world.VersionOf([]byte("first content of "+nameAt(0))))) {
 		t.Error("the slow one is not taken to have the old one")
 	}
 }
@@ -41,13 +42,13 @@ func TestEachResponseHasItsOwnPatience(t *testing.T) {
 		w := many(1)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, nameAt(0))
+		s := connected(e, world.Delta, parts, nameAt(0))
 		s.Sent(s.receive())
 		time.Sleep(4 * time.Second)
-		s.ask(Request{Type: wholes, Mode: Delta, Subscribe: []string{nameAt(0)}})
+		s.ask(session.Request{Type: wholes, Mode: world.Delta, Subscribe: []string{nameAt(0)}})
 		s.Sent(s.receive())
 		for _, newer := range []struct {
-			of   Row
+			of   world.Row
 			wait time.Duration // until the newest is sent all the same
 		}{{parts, 6 * time.Second}, {wholes, 4 * time.Second}, {parts, 6 * time.Second}} {
 			began := time.Now()
@@ -62,7 +63,7 @@ func TestEachResponseHasItsOwnPatience(t *testing.T) {
 }
 
 // encodedAs is the newest encoded form of a name, without keeping it.
-func encodedAs(e *Engine, name string) weak.Pointer[Resource] {
+func encodedAs(e *Engine, name string) weak.Pointer[world.Resource] {
 	subject, _ := (*e.producers[0].world.Load()).Find(nil, parts, name)
 	return weak.Make(e.reader.Encoded(subject, name))
 }

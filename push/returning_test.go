@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,20 +14,20 @@ func TestFullSetOfOneThatComesBackBeforeEverythingIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := runTypes(t, Config{}, needyTypes())
 		publish := func(waited bool, w fakeWorld, names ...string) {
-			u := Update{World: partial{w}, Waited: waited}
+			u := world.Update{World: partial{w}, Waited: waited}
 			for _, name := range names {
-				u.Changed = append(u.Changed, Changed{Row: wholes, Name: name})
+				u.Changed = append(u.Changed, world.Changed{Row: wholes, Name: name})
 			}
 			e.producers[0].Publish(u)
 			synctest.Wait()
 		}
-		comes := func(claim *Version) *Subscriber {
-			s := e.Connect(Info{ID: "test", Protocol: protocols[WholeState]}, Client{Kind: "test"})
-			s.ask(Request{Type: wholes, Wildcard: WildcardOn, Claim: claim})
+		comes := func(claim *world.Version) *Subscriber {
+			s := e.Connect(Info{ID: "test", Protocol: protocols[world.WholeState]}, world.Client{Kind: "test"})
+			s.ask(session.Request{Type: wholes, Wildcard: session.WildcardOn, Claim: claim})
 			synctest.Wait()
 			return s
 		}
-		next := func(s *Subscriber) *Response {
+		next := func(s *Subscriber) *session.Response {
 			t.Helper()
 			if len(s.Out()) == 0 {
 				t.Fatal("nothing comes")
@@ -43,7 +45,7 @@ func TestFullSetOfOneThatComesBackBeforeEverythingIsListed(t *testing.T) {
 		if got := contentsOf(next(comes(&set.Version))); !slices.Equal(got, []string{"a", "c"}) {
 			t.Errorf("one that comes back is sent %v", got)
 		}
-		elsewhere := VersionOf([]byte("of another process"))
+		elsewhere := world.VersionOf([]byte("of another process"))
 		moved := comes(&elsewhere)
 		nothingComes(t, moved)
 		publish(true, fakeWorld{}.with(wholes, "a", "a").with(wholes, "c", "c").with(wholes, "d", "d"), "d")

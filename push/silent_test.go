@@ -1,6 +1,8 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -14,10 +16,10 @@ func TestMissingNameIsSilence(t *testing.T) {
 		var w fakeWorld
 		e.publish(w, links)
 		<-e.Primed()
-		silent := e.Connect(Info{ID: "silent", Protocol: protocols[Delta]}, Client{Kind: silentKind})
-		other := e.Connect(Info{ID: "other", Protocol: protocols[Delta]}, Client{Kind: "test"})
+		silent := e.Connect(Info{ID: "silent", Protocol: protocols[world.Delta]}, world.Client{Kind: silentKind})
+		other := e.Connect(Info{ID: "other", Protocol: protocols[world.Delta]}, world.Client{Kind: "test"})
 		for _, s := range []*Subscriber{silent, other} {
-			s.ask(Request{Type: links, Subscribe: []string{"a"}})
+			s.ask(session.Request{Type: links, Subscribe: []string{"a"}})
 		}
 		r := other.receive()
 		if !slices.Equal(r.Removed, []string{"a"}) {
@@ -25,7 +27,7 @@ func TestMissingNameIsSilence(t *testing.T) {
 		}
 		other.ack(r)
 		nothingComes(t, silent)
-		silent.ask(Request{Type: links, Subscribe: []string{"a"}}) // asked again
+		silent.ask(session.Request{Type: links, Subscribe: []string{"a"}}) // asked again
 		nothingComes(t, silent)
 		e.publish(w.with(links, "a", "0"), links, "a")
 		for _, s := range []*Subscriber{silent, other} {
@@ -42,8 +44,8 @@ func TestMissingNameIsSilence(t *testing.T) {
 			}
 		}
 		// One that resumes is sent the removal of what it holds.
-		back := e.Connect(Info{ID: "back", Protocol: protocols[Delta]}, Client{Kind: silentKind})
-		back.ask(Request{Type: links, Subscribe: []string{"a"}, Held: map[string]Version{"a": {1}}})
+		back := e.Connect(Info{ID: "back", Protocol: protocols[world.Delta]}, world.Client{Kind: silentKind})
+		back.ask(session.Request{Type: links, Subscribe: []string{"a"}, Held: map[string]world.Version{"a": {1}}})
 		if r := back.receive(); !slices.Equal(r.Removed, []string{"a"}) {
 			t.Errorf("the one that resumes was sent the removals %v", r.Removed)
 		}

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // SubscribedBytes returns the length of all names of a type that the subscriber asks for.
 // It visits each name.
-func (s *Subscriber) SubscribedBytes(t Type) (n int) {
+func (s *Subscriber) SubscribedBytes(t world.Type) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
@@ -22,7 +23,7 @@ func (s *Subscriber) SubscribedBytes(t Type) (n int) {
 }
 
 // Subscribed returns the number of names of a type that the subscriber asks for.
-func (s *Subscriber) Subscribed(t Type) int {
+func (s *Subscriber) Subscribed(t world.Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
@@ -33,7 +34,7 @@ func (s *Subscriber) Subscribed(t Type) int {
 
 // NACKs returns the number of responses of a type that the subscriber has NACKed. An answer
 // to a response that was never sent, or was answered before, does not count.
-func (s *Subscriber) NACKs(t Type) int {
+func (s *Subscriber) NACKs(t world.Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.interest(t); i != nil {
@@ -43,7 +44,7 @@ func (s *Subscriber) NACKs(t Type) int {
 }
 
 // Client returns the description of the subscriber.
-func (s *Subscriber) Client() Client { return s.client }
+func (s *Subscriber) Client() world.Client { return s.client }
 
 func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
@@ -60,17 +61,11 @@ func (s *Subscriber) status() ClientStatus {
 	return c
 }
 
-// Scoped is a view that a scope narrows.
-type Scoped interface {
-	// Scope returns the scope that narrows the view; nil if there is none.
-	Scope() fmt.Stringer
-}
-
 func (i *interest) scope() any {
 	if i.View() == nil {
 		return nil
 	}
-	if v, ok := i.View().View.(Scoped); ok {
+	if v, ok := i.View().View.(world.Scoped); ok {
 		return v.Scope()
 	}
 	return nil
@@ -90,12 +85,12 @@ func (s *Subscriber) TypeNames() []string {
 
 // Resource returns the state of one resource for the subscriber; ok is false if it neither
 // holds the resource nor asks for it.
-func (s *Subscriber) Resource(typeName, name string) (status ResourceStatus, ok bool) {
+func (s *Subscriber) Resource(typeName, name string) (status session.ResourceStatus, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.interestNamed(typeName)
 	if i == nil {
-		return ResourceStatus{}, false
+		return session.ResourceStatus{}, false
 	}
 	return session.ResourceOf(i.state, name)
 }
@@ -107,7 +102,7 @@ func (s *Subscriber) Resource(typeName, name string) (status ResourceStatus, ok 
 // The subscriber is locked only to copy its table of held resources, and then to read the
 // listed names. Its state may change in between: each name is shown as it is when it is
 // read.
-func (s *Subscriber) Resources(typeName, after string, limit int) (list []ResourceStatus, next string) {
+func (s *Subscriber) Resources(typeName, after string, limit int) (list []session.ResourceStatus, next string) {
 	names, more := s.namesBehind(typeName, after, limit)
 	if more {
 		next = names[len(names)-1]

@@ -2,6 +2,8 @@ package push
 
 import (
 	"fmt"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"runtime"
 	"strconv"
 	"sync/atomic"
@@ -16,7 +18,7 @@ type countedWorld struct {
 	finds *atomic.Int64
 }
 
-func (w countedWorld) Find(v View, t Row, name string) (Subject, bool) {
+func (w countedWorld) Find(v world.View, t world.Row, name string) (world.Subject, bool) {
 	w.finds.Add(1)
 	return w.fakeWorld.Find(v, t, name)
 }
@@ -39,14 +41,14 @@ func costOf(t *testing.T, changes, stuck int, connect func(*Engine) *Subscriber,
 			name := nameAt(3)
 			w = w.with(parts, name, strconv.Itoa(i)).with(wholes, name, strconv.Itoa(i))
 			w[parts][name].encoded, w[wholes][name].encoded = encoded, encoded
-			e.producers[0].Publish(Update{World: countedWorld{w, finds}, Changed: []Changed{{Row: parts, Name: name}, {Row: wholes, Name: name}}})
+			e.producers[0].Publish(world.Update{World: countedWorld{w, finds}, Changed: []world.Changed{{Row: parts, Name: name}, {Row: wholes, Name: name}}})
 		}
 		change(-1)
 		<-e.Primed()
 		for range stuck {
 			connect(e)
 		}
-		reader := connected(e, Delta, parts, namesOf(10)...)
+		reader := connected(e, world.Delta, parts, namesOf(10)...)
 		reader.ack(reader.receive())
 		follow := func(i int) {
 			change(i)
@@ -86,12 +88,14 @@ func costOf(t *testing.T, changes, stuck int, connect func(*Engine) *Subscriber,
 func TestClientThatNeverReadsCostsNothing(t *testing.T) {
 	const changes, stuck = 200, 50
 	for name, connect := range map[string]func(*Engine) *Subscriber{
-		"names": func(e *Engine) *Subscriber { return stuckWith(e, Delta, Request{Type: parts, Subscribe: namesOf(10)}) },
+		"names": func(e *Engine) *Subscriber {
+			return stuckWith(e, world.Delta, session.Request{Type: parts, Subscribe: namesOf(10)})
+		},
 		"everything": func(e *Engine) *Subscriber {
-			return stuckWith(e, Delta, Request{Type: parts, Mode: Delta, Wildcard: WildcardOn})
+			return stuckWith(e, world.Delta, session.Request{Type: parts, Mode: world.Delta, Wildcard: session.WildcardOn})
 		},
 		"full sets": func(e *Engine) *Subscriber {
-			return stuckWith(e, WholeState, Request{Type: wholes, Replace: true, Wildcard: WildcardOn})
+			return stuckWith(e, world.WholeState, session.Request{Type: wholes, Replace: true, Wildcard: session.WildcardOn})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +106,7 @@ func TestClientThatNeverReadsCostsNothing(t *testing.T) {
 				if n := c.Types[0].Pending; n != 1 {
 					t.Errorf("%d changes are shown as pending", n)
 				}
-				if c.Types[0].State != Waiting || c.Types[0].Reason != "the client does not read: the response is not on the wire yet" {
+				if c.Types[0].State != session.Waiting || c.Types[0].Reason != "the client does not read: the response is not on the wire yet" {
 					t.Errorf("the client is shown as %s because %s", c.Types[0].State, c.Types[0].Reason)
 				}
 			})
@@ -123,8 +127,8 @@ func TestClientThatNeverReadsCostsNothing(t *testing.T) {
 	}
 }
 
-func stuckWith(e *Engine, m Mode, r Request) *Subscriber {
-	s := e.Connect(Info{ID: "stuck"}, Client{Kind: "test"})
+func stuckWith(e *Engine, m world.Mode, r session.Request) *Subscriber {
+	s := e.Connect(Info{ID: "stuck"}, world.Client{Kind: "test"})
 	r.Mode = m
 	s.ask(r)
 	synctest.Wait()
@@ -141,8 +145,8 @@ func TestClientThatNeverAnswers(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		start := time.Now()
-		s := connected(e, Delta, parts, nameAt(0))
-		var newest *Response
+		s := connected(e, world.Delta, parts, nameAt(0))
+		var newest *session.Response
 		responses := 0
 		take := func(want string) {
 			if len(s.Out()) == 0 {
@@ -166,13 +170,13 @@ func TestClientThatNeverAnswers(t *testing.T) {
 			t.Errorf("%d responses, want one in %d seconds", responses, patience)
 		}
 		status := s.status().Types[0]
-		if status.State != Waiting || !status.Since.Equal(start) {
+		if status.State != session.Waiting || !status.Since.Equal(start) {
 			t.Errorf("the client is shown as %s for %v", status.State, time.Since(status.Since))
 		}
 		s.ack(newest)
 		synctest.Wait()
 		s.ack(newest)
-		if status := s.status().Types[0]; status.State != ACKed {
+		if status := s.status().Types[0]; status.State != session.ACKed {
 			t.Errorf("the client is shown as %s", status.State)
 		}
 		s.Close()
@@ -182,7 +186,7 @@ func TestClientThatNeverAnswers(t *testing.T) {
 // What a client holds, as its responses say.
 type possession map[string]string
 
-func (h possession) take(r *Response) {
+func (h possession) take(r *session.Response) {
 	for _, res := range r.Resources {
 		h[res.Name] = string(res.Body)
 	}
@@ -203,16 +207,16 @@ func TestStuckWildcardIsBounded(t *testing.T) {
 				w := many(stay)
 				e.publish(w, parts)
 				<-e.Primed()
-				s := e.Connect(Info{}, Client{})
-				s.ask(Request{Type: parts, Mode: Delta, Wildcard: WildcardOn})
+				s := e.Connect(Info{}, world.Client{})
+				s.ask(session.Request{Type: parts, Mode: world.Delta, Wildcard: session.WildcardOn})
 				synctest.Wait()
 				holds := possession{}
-				take := func() (r *Response) {
+				take := func() (r *session.Response) {
 					r = s.receive()
 					holds.take(r)
 					return r
 				}
-				var newest *Response
+				var newest *session.Response
 				if reads {
 					newest = take()
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push/index"
 	"github.com/isthmus-mesh/isthmus/push/queue"
 	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Info identifies a subscriber for people.
@@ -44,8 +45,8 @@ type Subscriber struct {
 	Info Info
 
 	engine *core
-	client Client
-	out    chan *Response
+	client world.Client
+	out    chan *session.Response
 	place  queue.Place[*Subscriber]
 
 	failed  atomic.Bool // to be ended, after an internal fault
@@ -85,7 +86,7 @@ func (s *Subscriber) Admit() error {
 
 // Out delivers the responses to send, in order. [Subscriber.Close] closes it. After handing
 // a response to the transport the reader calls [Subscriber.Sent].
-func (s *Subscriber) Out() <-chan *Response { return s.out }
+func (s *Subscriber) Out() <-chan *session.Response { return s.out }
 
 // Close ends the subscriber and releases its resources and its room.
 func (s *Subscriber) Close() {
@@ -121,7 +122,7 @@ func (s *Subscriber) close() bool {
 }
 
 // interest returns the state of a type; nil if it was not asked for.
-func (s *Subscriber) interest(t Type) *interest {
+func (s *Subscriber) interest(t world.Type) *interest {
 	if int(t) >= len(s.types) {
 		return nil
 	}
@@ -138,7 +139,7 @@ func (s *Subscriber) interests(yield func(*interest) bool) {
 }
 
 // begin starts the interest in a type.
-func (s *Subscriber) begin(t Type, m Mode) *interest {
+func (s *Subscriber) begin(t world.Type, m world.Mode) *interest {
 	if n := int(t) + 1; n > len(s.types) {
 		s.types = append(s.types, make([]*interest, n-len(s.types))...)
 	}
@@ -155,7 +156,7 @@ func (s *Subscriber) begin(t Type, m Mode) *interest {
 }
 
 // Sent records that the transport has taken a response: from now on its answer is awaited.
-func (s *Subscriber) Sent(r *Response) {
+func (s *Subscriber) Sent(r *session.Response) {
 	now := time.Now()
 	if sent := s.engine.config.Sent; sent != nil && !r.Since.IsZero() {
 		sent(r.Type, now.Sub(r.Since))

@@ -13,12 +13,14 @@ type typeInfo struct {
 
 	counts *typeCounters
 	// classes are the debounce classes by mode: the first is that of the type, the others are
-	// those of [TypeSpec].NameDebounces. Nil for changes that do not wait.
-	classes [modes][]*class
+	// those of [world.TypeSpec].NameDebounces. Nil for changes that do not wait.
+	classes [world.Modes][]*class
 }
 
 // class returns the debounce class of a resource; nil if its changes do not wait.
-func (i *typeInfo) class(m Mode, name string) *class { return i.classes[m][i.DebounceClass(name)] }
+func (i *typeInfo) class(m world.Mode, name string) *class {
+	return i.classes[m][i.DebounceClass(name)]
+}
 
 // table is all types of an engine. It is replaced and never written to.
 type table struct {
@@ -50,7 +52,7 @@ func tableOf(types *world.Types, parts []*typeInfo) *table {
 func (b *table) marked(l *session.Look) (some bool) {
 	l.Marked = l.Marked[:0]
 	for range b.types {
-		l.Marked = append(l.Marked, [modes]uint64{l.Step, l.Step})
+		l.Marked = append(l.Marked, [world.Modes]uint64{l.Step, l.Step})
 	}
 	for _, c := range b.classes {
 		if c.step > 0 {

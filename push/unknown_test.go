@@ -3,6 +3,8 @@ package push
 import (
 	"errors"
 	"fmt"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -21,7 +23,7 @@ func liveHeap() uint64 {
 // A name that stands for nothing costs its bytes and less than a hundred more,
 // once it is answered, whatever size the maps it is in have grown to.
 func TestUnknownNameIsCheap(t *testing.T) {
-	for _, m := range []Mode{WholeState, Delta} {
+	for _, m := range []world.Mode{world.WholeState, world.Delta} {
 		for _, n := range []int{10_000, 30_000, 57_000} {
 			t.Run(fmt.Sprint(protocols[m], " ", n), func(t *testing.T) {
 				e := run(t, Config{})
@@ -41,7 +43,7 @@ func TestUnknownNameIsCheap(t *testing.T) {
 					default:
 					}
 					shown := s.status().Types[0]
-					return shown.Pending == 0 && shown.State != Waiting
+					return shown.Pending == 0 && shown.State != session.Waiting
 				})
 				per := float64(liveHeap()-before) / float64(n)
 				runtime.KeepAlive(names)
@@ -73,34 +75,34 @@ func TestNamesAreBudgeted(t *testing.T) {
 		e := run(t, Config{Holdings: Holdings{Each: 2 * room, Total: 3 * room}})
 		e.publish(many(9), parts)
 		<-e.Primed()
-		connect := func(budget string) *Subscriber { return e.Connect(Info{Budget: budget}, Client{}) }
-		ask := func(s *Subscriber, r Request) error {
-			r.Type, r.Mode = parts, Delta
+		connect := func(budget string) *Subscriber { return e.Connect(Info{Budget: budget}, world.Client{}) }
+		ask := func(s *Subscriber, r session.Request) error {
+			r.Type, r.Mode = parts, world.Delta
 			return s.Request(r)
 		}
 		a, sibling, b := connect("a"), connect("a"), connect("b")
 		for i, s := range []*Subscriber{a, sibling} {
-			if err := ask(s, Request{Subscribe: name(i)}); err != nil {
+			if err := ask(s, session.Request{Subscribe: name(i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := ask(sibling, Request{Subscribe: name(2)}); !errors.Is(err, ErrHoldings) {
+		if err := ask(sibling, session.Request{Subscribe: name(2)}); !errors.Is(err, ErrHoldings) {
 			t.Errorf("the budget of one is exceeded: %v", err)
 		}
-		if err := ask(b, Request{Subscribe: name(0)}); err != nil {
+		if err := ask(b, session.Request{Subscribe: name(0)}); err != nil {
 			t.Errorf("another has no budget of its own: %v", err)
 		}
-		if err := ask(b, Request{Subscribe: name(1)}); !errors.Is(err, ErrHoldings) {
+		if err := ask(b, session.Request{Subscribe: name(1)}); !errors.Is(err, ErrHoldings) {
 			t.Errorf("the budget of all is exceeded: %v", err)
 		}
 		sibling.Close()
-		if err := ask(b, Request{Subscribe: name(1)}); err != nil {
+		if err := ask(b, session.Request{Subscribe: name(1)}); err != nil {
 			t.Errorf("what was given up is not to be had: %v", err)
 		}
-		if err := ask(b, Request{Unsubscribe: name(1), Subscribe: name(1)}); err != nil {
+		if err := ask(b, session.Request{Unsubscribe: name(1), Subscribe: name(1)}); err != nil {
 			t.Error(err)
 		}
-		if err := ask(a, Request{Subscribe: append(name(3), name(3)...)}); err != nil && !errors.Is(err, ErrHoldings) {
+		if err := ask(a, session.Request{Subscribe: append(name(3), name(3)...)}); err != nil && !errors.Is(err, ErrHoldings) {
 			t.Error(err)
 		}
 		a.Close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/push/queue"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // crowd is many subscribers of one resource each, two resources beside, and one
@@ -29,7 +30,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	c.publish(c.world, parts)
 	<-c.Primed()
 	for _, name := range namesOf(n) {
-		s := connected(c.Engine, Delta, parts, name)
+		s := connected(c.Engine, world.Delta, parts, name)
 		s.ack(s.receive())
 		c.subs = append(c.subs, s)
 	}
@@ -38,11 +39,11 @@ func newCrowd(t *testing.T, n int) *crowd {
 
 // change publishes one step in which some resources change, urgently or not.
 func (c *crowd) change(content string, urgent bool, names ...string) {
-	u := Update{}
+	u := world.Update{}
 	for _, name := range names {
 		c.world = c.world.with(parts, name, content)
 		c.world[parts][name].encode = c.note
-		u.Changed = append(u.Changed, Changed{Row: parts, Name: name, Urgent: urgent})
+		u.Changed = append(u.Changed, world.Changed{Row: parts, Name: name, Urgent: urgent})
 	}
 	u.World = c.world
 	c.producers[0].Publish(u)
@@ -101,11 +102,11 @@ func TestUrgentGoesFirstInItsStep(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const n = 50
 			c := newCrowd(t, n)
-			u := Update{World: c.world}
+			u := world.Update{World: c.world}
 			for i, name := range namesOf(n) {
 				c.world = c.world.with(parts, name, "changed")
 				c.world[parts][name].encode = c.note
-				u.Changed = append(u.Changed, Changed{Row: parts, Name: name, Urgent: i == n-1})
+				u.Changed = append(u.Changed, world.Changed{Row: parts, Name: name, Urgent: i == n-1})
 			}
 			u.World = c.world
 			c.producers[0].Publish(u)
@@ -169,7 +170,7 @@ func TestRestOfWhatIsUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20
 		c := newCrowd(t, n)
-		s := connected(c.Engine, Delta, parts, nameAt(n), nameAt(n+1))
+		s := connected(c.Engine, world.Delta, parts, nameAt(n), nameAt(n+1))
 		s.ack(s.receive())
 		s.ack(s.receive())
 		c.change("gone", true, nameAt(n), nameAt(n+1))
@@ -202,17 +203,17 @@ func TestUrgentResourcesGoFirst(t *testing.T) {
 		w := many(n)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts, namesOf(n)...)
+		s := connected(e, world.Delta, parts, namesOf(n)...)
 		for range n {
 			s.ack(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "open")
 		e.publish(w, parts, nameAt(0))
 		open := s.receive()
-		u := Update{}
+		u := world.Update{}
 		for i, name := range namesOf(n) {
 			w = w.with(parts, name, "changed")
-			u.Changed = append(u.Changed, Changed{Row: parts, Name: name, Urgent: i >= n-4})
+			u.Changed = append(u.Changed, world.Changed{Row: parts, Name: name, Urgent: i >= n-4})
 		}
 		u.World = w
 		e.producers[0].Publish(u)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // cappedWorld is one in which whoever looks up without end has to sleep, so that a test
@@ -18,7 +19,7 @@ type cappedWorld struct {
 	most int64
 }
 
-func (w cappedWorld) Find(v View, t Row, name string) (Subject, bool) {
+func (w cappedWorld) Find(v world.View, t world.Row, name string) (world.Subject, bool) {
 	if w.finds.Load() > w.most {
 		time.Sleep(time.Hour)
 	}
@@ -31,7 +32,7 @@ func (w cappedWorld) Find(v View, t Row, name string) (Subject, bool) {
 // turns for something else. Once it answers, all of them reach it.
 func TestNamesThatWaitAreNotLookedAt(t *testing.T) {
 	const names, turn, changes = 500, 16, 100
-	for what, wait := range map[string]func(*Engine, *Subscriber, func(Row, fakeWorld, ...string)) (finish func() int){
+	for what, wait := range map[string]func(*Engine, *Subscriber, func(world.Row, fakeWorld, ...string)) (finish func() int){
 		"for an ACK":                waitForACK,
 		"for what was NACKed":       waitForNACK,
 		"for the rest of a listing": waitForListing,
@@ -41,10 +42,10 @@ func TestNamesThatWaitAreNotLookedAt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := run(t, Config{Workers: 1, Turn: turn, Patience: 1000 * time.Hour})
 				finds := &atomic.Int64{}
-				publish := func(row Row, w fakeWorld, names ...string) {
-					u := Update{World: cappedWorld{countedWorld{w, finds}, 1 << 16}}
+				publish := func(row world.Row, w fakeWorld, names ...string) {
+					u := world.Update{World: cappedWorld{countedWorld{w, finds}, 1 << 16}}
 					for _, name := range names {
-						u.Changed = append(u.Changed, Changed{Row: row, Name: name})
+						u.Changed = append(u.Changed, world.Changed{Row: row, Name: name})
 					}
 					e.producers[0].Publish(u)
 				}
@@ -52,7 +53,7 @@ func TestNamesThatWaitAreNotLookedAt(t *testing.T) {
 				w[wholes] = map[string]*fakeSubject{}
 				publish(parts, w)
 				<-e.Primed()
-				s := e.Connect(Info{ID: "test", Protocol: protocols[Delta]}, Client{Kind: "test"})
+				s := e.Connect(Info{ID: "test", Protocol: protocols[world.Delta]}, world.Client{Kind: "test"})
 				finish := wait(e, s, publish)
 				synctest.Wait()
 				finds.Store(0)
@@ -62,7 +63,7 @@ func TestNamesThatWaitAreNotLookedAt(t *testing.T) {
 					t.Fatalf("%d look-ups while nothing happens", n)
 				}
 				// The same stream has turns for a type on which nothing depends.
-				s.ask(Request{Type: wholes, Subscribe: []string{"other"}})
+				s.ask(session.Request{Type: wholes, Subscribe: []string{"other"}})
 				synctest.Wait()
 				s.ack(s.receive())
 				finds.Store(0)
@@ -92,7 +93,7 @@ func TestNamesThatWaitAreNotLookedAt(t *testing.T) {
 func (p *Producer) current() fakeWorld { return (*p.world.Load()).(cappedWorld).fakeWorld }
 
 // follow ACKs whatever comes, and counts what it brings of a type.
-func follow(s *Subscriber, t Type) (n int) {
+func follow(s *Subscriber, t world.Type) (n int) {
 	for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 		r := s.receive()
 		if r.Type == t {
@@ -104,11 +105,11 @@ func follow(s *Subscriber, t Type) (n int) {
 }
 
 // waitForACK has the client ask for everything and ACK nothing of the first type.
-func waitForACK(_ *Engine, s *Subscriber, _ func(Row, fakeWorld, ...string)) func() int {
-	s.ask(Request{Type: parts, Wildcard: WildcardOn})
+func waitForACK(_ *Engine, s *Subscriber, _ func(world.Row, fakeWorld, ...string)) func() int {
+	s.ask(session.Request{Type: parts, Wildcard: session.WildcardOn})
 	synctest.Wait()
 	first := s.receive()
-	s.ask(Request{Type: links, Wildcard: WildcardOn})
+	s.ask(session.Request{Type: links, Wildcard: session.WildcardOn})
 	follow(s, links) // that there is nothing yet
 	return func() int {
 		s.ack(first)
@@ -117,11 +118,11 @@ func waitForACK(_ *Engine, s *Subscriber, _ func(Row, fakeWorld, ...string)) fun
 }
 
 // waitForListing does so for one who asks for all of it by name.
-func waitForListing(_ *Engine, s *Subscriber, _ func(Row, fakeWorld, ...string)) func() int {
-	s.ask(Request{Type: parts, Subscribe: namesOf(500)})
+func waitForListing(_ *Engine, s *Subscriber, _ func(world.Row, fakeWorld, ...string)) func() int {
+	s.ask(session.Request{Type: parts, Subscribe: namesOf(500)})
 	synctest.Wait()
 	first := s.receive()
-	s.ask(Request{Type: links, Subscribe: namesOf(500)})
+	s.ask(session.Request{Type: links, Subscribe: namesOf(500)})
 	return func() int {
 		s.ack(first)
 		return follow(s, links)
@@ -130,12 +131,12 @@ func waitForListing(_ *Engine, s *Subscriber, _ func(Row, fakeWorld, ...string))
 
 // waitForNACK has the client NACK everything of the first type, until all of that was
 // NACKed by itself. Then it changes, and is ACKed.
-func waitForNACK(e *Engine, s *Subscriber, publish func(Row, fakeWorld, ...string)) func() int {
-	s.ask(Request{Type: parts, Wildcard: WildcardOn})
+func waitForNACK(e *Engine, s *Subscriber, publish func(world.Row, fakeWorld, ...string)) func() int {
+	s.ask(session.Request{Type: parts, Wildcard: session.WildcardOn})
 	for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 		s.nack(s.receive())
 	}
-	s.ask(Request{Type: links, Wildcard: WildcardOn})
+	s.ask(session.Request{Type: links, Wildcard: session.WildcardOn})
 	follow(s, links) // that there is nothing yet
 	return func() int {
 		w := e.producers[0].current()
@@ -149,9 +150,9 @@ func waitForNACK(e *Engine, s *Subscriber, publish func(Row, fakeWorld, ...strin
 
 // waitForReferrers has everything go while the client has not ACKed a change of what
 // refers to it.
-func waitForReferrers(e *Engine, s *Subscriber, publish func(Row, fakeWorld, ...string)) func() int {
-	s.ask(Request{Type: parts, Wildcard: WildcardOn})
-	s.ask(Request{Type: links, Wildcard: WildcardOn})
+func waitForReferrers(e *Engine, s *Subscriber, publish func(world.Row, fakeWorld, ...string)) func() int {
+	s.ask(session.Request{Type: parts, Wildcard: session.WildcardOn})
+	s.ask(session.Request{Type: links, Wildcard: session.WildcardOn})
 	follow(s, parts)
 	w := e.producers[0].current().with(links, nameAt(0), "changed")
 	publish(links, w, nameAt(0))
@@ -175,9 +176,9 @@ func TestNameThatWaitsAndGoes(t *testing.T) {
 		w := many(1)
 		e.publish(w, parts)
 		<-e.Primed()
-		s := connected(e, Delta, parts)
-		s.ask(Request{Type: parts, Wildcard: WildcardOn})
-		s.ask(Request{Type: links, Wildcard: WildcardOn})
+		s := connected(e, world.Delta, parts)
+		s.ask(session.Request{Type: parts, Wildcard: session.WildcardOn})
+		s.ask(session.Request{Type: links, Wildcard: session.WildcardOn})
 		follow(s, parts)
 		w = w.with(parts, nameAt(0), "not ACKed")
 		e.publish(w, parts, nameAt(0))

@@ -1,24 +1,26 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"testing"
 	"testing/synctest"
 )
 
 // needyTypes has full sets of which each member needs a part.
-func needyTypes() []TypeSpec {
-	return []TypeSpec{wholes: {Name: "wholes", Whole: true, Needs: []string{"parts"}}, parts: {Name: "parts"}, links: {Name: "links"}}
+func needyTypes() []world.TypeSpec {
+	return []world.TypeSpec{wholes: {Name: "wholes", Whole: true, Needs: []string{"parts"}}, parts: {Name: "parts"}, links: {Name: "links"}}
 }
 
 // resumedWhole is a subscriber that comes back with a full set and its parts, which
 // are on their way.
-func resumedWhole(e *Engine) (s *Subscriber, part *Response) {
-	s = e.Connect(Info{ID: "test", Protocol: protocols[WholeState]}, Client{Kind: "test"})
-	claim := VersionOf([]byte("of another process"))
-	s.ask(Request{Type: parts, Replace: true, Names: []string{"a", "b"}, Claim: &claim})
+func resumedWhole(e *Engine) (s *Subscriber, part *session.Response) {
+	s = e.Connect(Info{ID: "test", Protocol: protocols[world.WholeState]}, world.Client{Kind: "test"})
+	claim := world.VersionOf([]byte("of another process"))
+	s.ask(session.Request{Type: parts, Replace: true, Names: []string{"a", "b"}, Claim: &claim})
 	part = s.receive()
-	s.ask(Request{Type: wholes, Wildcard: WildcardOn, Claim: &claim})
+	s.ask(session.Request{Type: wholes, Wildcard: session.WildcardOn, Claim: &claim})
 	return s, part
 }
 

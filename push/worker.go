@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // worker assembles responses, one subscriber at a time.
@@ -29,7 +30,7 @@ func (w *worker) run() {
 
 // serve runs a subscriber's turn. After a panic the subscriber is ended.
 func (w *worker) serve(s *Subscriber) {
-	if s.Failed() || !w.reader.Attempt(PanicStream, "client "+s.Info.ID, func() { w.advance(s) }) {
+	if s.Failed() || !w.reader.Attempt(world.PanicStream, "client "+s.Info.ID, func() { w.advance(s) }) {
 		s.failed.Store(true)
 		s.Close()
 	}
@@ -65,9 +66,9 @@ func (w *worker) advance(s *Subscriber) {
 }
 
 // send hands a response to the stream's goroutine.
-func (w *worker) send(s *Subscriber, r *Response) {
+func (w *worker) send(s *Subscriber, r *session.Response) {
 	info := w.table.Load().types[r.Type]
-	if r.Mode == WholeState {
+	if r.Mode == world.WholeState {
 		w.reader.Issued.Add(r.Version)
 		if !info.Whole {
 			for _, res := range r.Resources {

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +18,7 @@ func TestNoMoreAreAssembledThanThereAreWorkers(t *testing.T) {
 		<-e.Primed()
 		subs := make([]*Subscriber, n)
 		for i, name := range namesOf(n) {
-			subs[i] = connected(e, Delta, parts, name)
+			subs[i] = connected(e, world.Delta, parts, name)
 			subs[i].ack(subs[i].receive())
 		}
 

@@ -2,6 +2,8 @@ package push
 
 import (
 	"fmt"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"iter"
 	"maps"
 	"slices"
@@ -13,21 +15,21 @@ import (
 
 // note is a resource of the worlds below: it needs and brings the names in refers.
 type note struct {
-	row     Row
+	row     world.Row
 	name    string
 	content string
 	refers  map[string][]string // names by type
 }
 
 type noteSlot struct {
-	row  Row
+	row  world.Row
 	name string
 }
 
 func (n *note) Slot() any { return noteSlot{n.row, n.name} }
 
-func (n *note) Encode() Encoded {
-	return Encoded{Name: n.name, Version: VersionOf([]byte(n.content)), Body: []byte(n.content)}
+func (n *note) Encode() world.Encoded {
+	return world.Encoded{Name: n.name, Version: world.VersionOf([]byte(n.content)), Body: []byte(n.content)}
 }
 
 func (n *note) Refers(to string) iter.Seq[string] { return slices.Values(n.refers[to]) }
@@ -35,17 +37,17 @@ func (n *note) Refers(to string) iter.Seq[string] { return slices.Values(n.refer
 // notes is a world of them.
 type notes struct {
 	rows []map[string]*note
-	view func(Client) View // nil for that of the client's kind
+	view func(world.Client) world.View // nil for that of the client's kind
 }
 
-func (w notes) View(_ Row, c Client) View {
+func (w notes) View(_ world.Row, c world.Client) world.View {
 	if w.view == nil {
 		return c.Kind
 	}
 	return w.view(c)
 }
 
-func (w notes) Names(_ View, r Row) iter.Seq[string] {
+func (w notes) Names(_ world.View, r world.Row) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name := range w.rows[r] {
 			if !yield(name) {
@@ -55,7 +57,7 @@ func (w notes) Names(_ View, r Row) iter.Seq[string] {
 	}
 }
 
-func (w notes) Find(_ View, r Row, name string) (Subject, bool) {
+func (w notes) Find(_ world.View, r world.Row, name string) (world.Subject, bool) {
 	n, ok := w.rows[r][name]
 	return n, ok
 }
@@ -63,19 +65,19 @@ func (w notes) Find(_ View, r Row, name string) (Subject, bool) {
 func (notes) Complete() bool { return true }
 
 // step returns the update to a world in which some notes are these, and others gone.
-func (w *notes) step(put []*note, gone ...noteSlot) Update {
+func (w *notes) step(put []*note, gone ...noteSlot) world.Update {
 	next := notes{view: w.view}
 	for _, row := range w.rows {
 		next.rows = append(next.rows, maps.Clone(row))
 	}
-	u := Update{}
+	u := world.Update{}
 	for _, n := range put {
 		next.rows[n.row][n.name] = n
-		u.Changed = append(u.Changed, Changed{Row: n.row, Name: n.name})
+		u.Changed = append(u.Changed, world.Changed{Row: n.row, Name: n.name})
 	}
 	for _, at := range gone {
 		delete(next.rows[at.row], at.name)
-		u.Changed = append(u.Changed, Changed{Row: at.row, Name: at.name})
+		u.Changed = append(u.Changed, world.Changed{Row: at.row, Name: at.name})
 	}
 	*w, u.World = next, next
 	return u
@@ -126,10 +128,10 @@ func wants(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-func deltaClient(e *Engine, c Client, types ...Type) *Subscriber {
-	s := e.Connect(Info{Protocol: protocols[Delta]}, c)
+func deltaClient(e *Engine, c world.Client, types ...world.Type) *Subscriber {
+	s := e.Connect(Info{Protocol: protocols[world.Delta]}, c)
 	for _, t := range types {
-		s.ask(Request{Type: t, Wildcard: WildcardOn})
+		s.ask(session.Request{Type: t, Wildcard: session.WildcardOn})
 	}
 	return s
 }
@@ -139,10 +141,10 @@ func TestProducersAreIndependent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var services, secrets *Producer
 		e := start(t, Config{}, func(e *Engine) {
-			services = e.Produce([]TypeSpec{{Name: "service"}, {Name: "route"}})
-			secrets = e.Produce([]TypeSpec{{Name: "secret"}})
+			services = e.Produce([]world.TypeSpec{{Name: "service"}, {Name: "route"}})
+			secrets = e.Produce([]world.TypeSpec{{Name: "secret"}})
 		})
-		s := deltaClient(e, Client{}, services.Type(0), secrets.Type(0))
+		s := deltaClient(e, world.Client{}, services.Type(0), secrets.Type(0))
 		w, hidden := newNotes(2), newNotes(1)
 		services.Publish(w.step([]*note{{0, "a", "1", nil}}))
 		wants(t, "one producer has published", s.receiveAll(e), "service a 1")
@@ -165,7 +167,7 @@ type lasting struct {
 	until <-chan struct{}
 }
 
-func (w lasting) Find(v View, r Row, name string) (Subject, bool) {
+func (w lasting) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	if name == "lasting" {
 		<-w.until
 	}
@@ -177,29 +179,29 @@ func TestOrderGoesAcrossProducers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var first, second *Producer
 		e := start(t, Config{Workers: 1, Order: []string{"cluster", "secret", "listener"}}, func(e *Engine) {
-			first = e.Produce([]TypeSpec{{Name: "listener"}, {Name: "cluster"}})
-			second = e.Produce([]TypeSpec{{Name: "secret"}})
+			first = e.Produce([]world.TypeSpec{{Name: "listener"}, {Name: "cluster"}})
+			second = e.Produce([]world.TypeSpec{{Name: "secret"}})
 		})
 		w, hidden := newNotes(2), newNotes(1)
 		u, until := hidden.step([]*note{{0, "s", "1", nil}}), make(chan struct{})
 		u.World = lasting{*hidden, until}
 		second.Publish(u)
-		s := deltaClient(e, Client{}, first.Type(0), first.Type(1), second.Type(0))
+		s := deltaClient(e, world.Client{}, first.Type(0), first.Type(1), second.Type(0))
 		wants(t, "before the other is primed", s.receiveAll(e), "secret s 1")
 		first.Publish(w.step([]*note{{0, "l", "1", nil}, {1, "c", "1", nil}}))
 		wants(t, "then", s.receiveAll(e), "cluster c 1", "listener l 1")
-		busy := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
-		busy.ask(Request{Type: second.Type(0), Subscribe: []string{"lasting"}})
+		busy := e.Connect(Info{Protocol: protocols[world.Delta]}, world.Client{})
+		busy.ask(session.Request{Type: second.Type(0), Subscribe: []string{"lasting"}})
 		synctest.Wait() // so is the only worker, and looks at who comes later once they have asked for all
-		late := deltaClient(e, Client{}, first.Type(0), second.Type(0), first.Type(1))
+		late := deltaClient(e, world.Client{}, first.Type(0), second.Type(0), first.Type(1))
 		close(until)
 		wants(t, "who comes later", late.receiveAll(e), "cluster c 1", "secret s 1", "listener l 1")
 	})
 }
 
 // references are types that refer to each other by names of their own.
-func references() []TypeSpec {
-	return []TypeSpec{
+func references() []world.TypeSpec {
+	return []world.TypeSpec{
 		{Name: "cluster", Brings: []string{"assignment", "secret"}},
 		{Name: "assignment", Awaited: true},
 		{Name: "route", Needs: []string{"cluster"}},
@@ -233,7 +235,7 @@ func TestReferencesGoByTheNamesOfTheResource(t *testing.T) {
 			{secrets, "key", "1", nil},
 			{routes, "r", "1", to("cluster", "c")},
 		}))
-		s := deltaClient(e, Client{}, clusters, assignments, routes, secrets)
+		s := deltaClient(e, world.Client{}, clusters, assignments, routes, secrets)
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "c", "2", map[string][]string{"assignment": {"eds-of-c"}, "secret": {"key"}}}}))
 		wants(t, "a cluster brings what it names", s.receiveAll(e), "cluster c 2", "assignment eds-of-c 1", "secret key 1")
@@ -257,7 +259,7 @@ func TestNACKHoldsBackItsOwnServiceOnly(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
 		w := newNotes(5)
 		p.Publish(w.step(nil))
-		s := deltaClient(e, Client{}, clusters, routes, tables)
+		s := deltaClient(e, world.Client{}, clusters, routes, tables)
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{
 			{clusters, "bad", "1", nil},
@@ -269,7 +271,7 @@ func TestNACKHoldsBackItsOwnServiceOnly(t *testing.T) {
 		var got []string
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
-			bad := slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == "bad" })
+			bad := slices.ContainsFunc(r.Resources, func(res *world.Resource) bool { return res.Name == "bad" })
 			for _, res := range r.Resources {
 				if !bad {
 					got = append(got, res.Name)
@@ -294,14 +296,14 @@ func TestNACKHoldsBackNoAggregateBehind(t *testing.T) {
 		const clusters, hosts, listeners = 0, 1, 2
 		var p *Producer
 		e := start(t, Config{}, func(e *Engine) {
-			p = e.Produce([]TypeSpec{
+			p = e.Produce([]world.TypeSpec{
 				{Name: "cluster"},
 				{Name: "host", Needs: []string{"cluster"}},
 				{Name: "listener", Needs: []string{"cluster", "host"}, Aggregate: func(string) bool { return true }},
 			})
 		})
 		w := newNotes(3)
-		s := deltaClient(e, Client{}, clusters, hosts, listeners)
+		s := deltaClient(e, world.Client{}, clusters, hosts, listeners)
 		p.Publish(w.step([]*note{{clusters, "good", "1", nil}, {hosts, "good", "1", to("cluster", "good")}, {listeners, "all", "1", to("host", "good")}}))
 		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "bad", "1", nil}, {hosts, "bad", "1", to("cluster", "bad")}}))
@@ -322,7 +324,7 @@ func TestRemovalUnderSteadyChurn(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "c", "1", nil}, {clusters, "d", "1", nil}, {routes, "r", "1", to("cluster", "c")}}))
-		s := deltaClient(e, Client{}, clusters, routes)
+		s := deltaClient(e, world.Client{}, clusters, routes)
 		s.receiveAll(e)
 		// The route leaves the cluster, which goes in the same step.
 		p.Publish(w.step([]*note{{routes, "r", "2", to("cluster", "d")}}, noteSlot{clusters, "c"}))
@@ -355,7 +357,7 @@ func TestRevocationIsSentAtOnce(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "c", "1", to("secret", "key")}, {secrets, "key", "1", nil}}))
-		s := deltaClient(e, Client{}, clusters, secrets)
+		s := deltaClient(e, world.Client{}, clusters, secrets)
 		s.receiveAll(e)
 		u := w.step([]*note{{clusters, "c", "2", nil}}, noteSlot{secrets, "key"})
 		for i := range u.Changed {
@@ -375,22 +377,22 @@ func TestRevocationIsSentAtOnce(t *testing.T) {
 func TestTypeThatNobodyProduces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "service"}}) })
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "service"}}) })
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}}))
-		empty, ok := e.Admit(TypeSpec{Name: "empty", Whole: true}, 2)
-		silent, also := e.Admit(TypeSpec{Name: "silent", Absent: func(string, Mode) Absence { return Silence }}, 2)
-		if again, _ := e.Admit(TypeSpec{Name: "empty"}, 2); !ok || !also || again != empty {
+		empty, ok := e.Admit(world.TypeSpec{Name: "empty", Whole: true}, 2)
+		silent, also := e.Admit(world.TypeSpec{Name: "silent", Absent: func(string, world.Mode) world.Absence { return world.Silence }}, 2)
+		if again, _ := e.Admit(world.TypeSpec{Name: "empty"}, 2); !ok || !also || again != empty {
 			t.Fatalf("admitted %t and %t, and again as %d", ok, also, again)
 		}
-		s := e.Connect(Info{}, Client{})
-		s.ask(Request{Type: empty, Mode: WholeState, Replace: true, Wildcard: WildcardOn})
+		s := e.Connect(Info{}, world.Client{})
+		s.ask(session.Request{Type: empty, Mode: world.WholeState, Replace: true, Wildcard: session.WildcardOn})
 		if r := s.receive(); r.Type != empty || len(r.Resources) != 0 {
 			t.Errorf("got %v", r)
 		}
-		s.ask(Request{Type: silent, Mode: Delta, Subscribe: []string{"x"}})
+		s.ask(session.Request{Type: silent, Mode: world.Delta, Subscribe: []string{"x"}})
 		nothingComes(t, s)
-		s.ask(Request{Type: p.Type(0), Mode: Delta, Wildcard: WildcardOn})
+		s.ask(session.Request{Type: p.Type(0), Mode: world.Delta, Wildcard: session.WildcardOn})
 		wants(t, "the others", s.receiveAll(e), "service a 1")
 	})
 }
@@ -400,13 +402,13 @@ func TestModeIsOfStreamAndType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
 		e := start(t, Config{}, func(e *Engine) {
-			p = e.Produce([]TypeSpec{{Name: "whole", Whole: true}, {Name: "also whole", Whole: true}})
+			p = e.Produce([]world.TypeSpec{{Name: "whole", Whole: true}, {Name: "also whole", Whole: true}})
 		})
 		w := newNotes(2)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {1, "a", "1", nil}, {1, "b", "1", nil}}))
-		s := e.Connect(Info{}, Client{})
-		s.ask(Request{Type: 0, Mode: WholeState, Replace: true, Wildcard: WildcardOn})
-		s.ask(Request{Type: 1, Mode: Delta, Wildcard: WildcardOn})
+		s := e.Connect(Info{}, world.Client{})
+		s.ask(session.Request{Type: 0, Mode: world.WholeState, Replace: true, Wildcard: session.WildcardOn})
+		s.ask(session.Request{Type: 1, Mode: world.Delta, Wildcard: session.WildcardOn})
 		s.receiveAll(e)
 		p.Publish(w.step(nil, noteSlot{0, "a"}, noteSlot{1, "a"}))
 		wants(t, "a removal", s.receiveAll(e), "whole b 1", "also whole -a")
@@ -417,15 +419,15 @@ func TestModeIsOfStreamAndType(t *testing.T) {
 func TestVariantsShareBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "assignment"}}) })
-		p.Publish(Update{World: zoned{}})
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "assignment"}}) })
+		p.Publish(world.Update{World: zoned{}})
 		<-e.Primed()
-		bytes := map[string]*Resource{}
+		bytes := map[string]*world.Resource{}
 		for i, zone := range []string{"a", "b", "a", "b", "a"} {
-			c := Client{}
+			c := world.Client{}
 			c.Locality.Zone = zone
-			s := e.Connect(Info{Protocol: protocols[Delta]}, c)
-			s.ask(Request{Type: 0, Subscribe: []string{"x"}})
+			s := e.Connect(Info{Protocol: protocols[world.Delta]}, c)
+			s.ask(session.Request{Type: 0, Subscribe: []string{"x"}})
 			res := s.receive().Resources[0]
 			if bytes[zone] == nil {
 				bytes[zone] = res
@@ -443,27 +445,29 @@ type variant struct{ zone string }
 
 func (v variant) Slot() any { return v }
 
-func (v variant) Encode() Encoded {
+func (v variant) Encode() world.Encoded {
 	body := []byte("nearest to " + v.zone)
-	return Encoded{Name: "x", Version: VersionOf(body), Body: body}
+	return world.Encoded{Name: "x", Version: world.VersionOf(body), Body: body}
 }
 
-func (zoned) View(_ Row, c Client) View                    { return c.Locality.Zone }
-func (zoned) Names(View, Row) iter.Seq[string]             { return slices.Values([]string{"x"}) }
-func (zoned) Find(v View, _ Row, _ string) (Subject, bool) { return variant{fmt.Sprint(v)}, true }
-func (zoned) Complete() bool                               { return true }
+func (zoned) View(_ world.Row, c world.Client) world.View  { return c.Locality.Zone }
+func (zoned) Names(world.View, world.Row) iter.Seq[string] { return slices.Values([]string{"x"}) }
+func (zoned) Find(v world.View, _ world.Row, _ string) (world.Subject, bool) {
+	return variant{fmt.Sprint(v)}, true
+}
+func (zoned) Complete() bool { return true }
 
 // A debounce is of a type and a mode: it delays nobody else.
 func TestDebounceIsOfTypeAndMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		slow := [modes]Debounce{WholeState: {Quiet: time.Second, Max: 10 * time.Second}}
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "slow", Debounce: slow}, {Name: "fast"}}) })
+		slow := [world.Modes]world.Debounce{world.WholeState: {Quiet: time.Second, Max: 10 * time.Second}}
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "slow", Debounce: slow}, {Name: "fast"}}) })
 		w := newNotes(2)
 		p.Publish(w.step([]*note{{0, "a", "0", nil}, {1, "a", "0", nil}}))
-		whole, delta := e.Connect(Info{}, Client{}), deltaClient(e, Client{}, 0, 1)
-		for typ := range Type(2) {
-			whole.ask(Request{Type: typ, Replace: true, Names: []string{"a"}})
+		whole, delta := e.Connect(Info{}, world.Client{}), deltaClient(e, world.Client{}, 0, 1)
+		for typ := range world.Type(2) {
+			whole.ask(session.Request{Type: typ, Replace: true, Names: []string{"a"}})
 		}
 		whole.receiveAll(e)
 		delta.receiveAll(e)
@@ -483,7 +487,7 @@ func TestDebounceIsOfTypeAndMode(t *testing.T) {
 func TestAdmittedTypesPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
-		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "service"}}) })
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]world.TypeSpec{{Name: "service"}}) })
 		p.Publish(newNotes(1).step(nil))
 		counted := func() (names []string) {
 			for _, c := range e.Counts() {
@@ -491,7 +495,7 @@ func TestAdmittedTypesPass(t *testing.T) {
 			}
 			return names
 		}
-		admit := func(name string) (Type, bool) { return e.Admit(TypeSpec{Name: name, Whole: true}, 2) }
+		admit := func(name string) (world.Type, bool) { return e.Admit(world.TypeSpec{Name: name, Whole: true}, 2) }
 		used, _ := admit("used")
 		again, _ := admit("used")
 		left, _ := admit("left")
@@ -514,10 +518,10 @@ func TestAdmittedTypesPass(t *testing.T) {
 		if _, ok := admit("left"); ok {
 			t.Error("there is room for one more")
 		}
-		s := e.Connect(Info{}, Client{})
-		e.Connect(Info{}, Client{}).ask(Request{Type: p.Type(0), Mode: WholeState, Replace: true, Names: []string{"a"}})
+		s := e.Connect(Info{}, world.Client{})
+		e.Connect(Info{}, world.Client{}).ask(session.Request{Type: p.Type(0), Mode: world.WholeState, Replace: true, Names: []string{"a"}})
 		wants(t, "once a client asks for it", counted(), "service", "used", "third")
-		s.ask(Request{Type: left, Mode: WholeState, Replace: true, Wildcard: WildcardOn})
+		s.ask(session.Request{Type: left, Mode: world.WholeState, Replace: true, Wildcard: session.WildcardOn})
 		if r := s.receive(); r.Type != left || e.TypeName(left) != "third" {
 			t.Errorf("got %v", r)
 		}

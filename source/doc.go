@@ -6,13 +6,13 @@
 // place for every registry: an error is never an empty list, and a bad object poisons
 // only itself.
 //
-// A source reports in one of three ways, and may mix them. A [Listing] has every
-// record, of the whole registry or of some places. A [Change] with Upserts and
+// A source reports in one of three ways, and may mix them. A [model.Listing] has every
+// record, of the whole registry or of some places. A [model.Change] with Upserts and
 // Deletes reports whole objects that were created, changed or deleted. A Change with
 // OwnedUpserts and OwnedDeletes reports single records that an object owns, such as
 // one endpoint of a service:
 //
-//	sink.Change(ctx, source.Change{OwnedUpserts: []model.Record{{
+//	sink.Change(ctx, model.Change{OwnedUpserts: []model.Record{{
 //		Ref: endpoint, Owner: service, Spec: spec,
 //	}}})
 //

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"github.com/isthmus-mesh/isthmus/model"
 	"slices"
 	"sync"
 	"time"
@@ -75,8 +76,8 @@ func (s *ExchangeStatus) Echoed(typ string, resources int) {
 
 // EchoNotice returns a notice that resources of a registry have parts that came
 // through this Isthmus, and are left out.
-func EchoNotice(object string, resources []string, self string) Notice {
-	return Notice{
+func EchoNotice(object string, resources []string, self string) model.Notice {
+	return model.Notice{
 		Object: object,
 		Text: fmt.Sprintf("%d of its resources came in whole or in part through this Isthmus, %s, and that is left out, such as %s: "+
 			"the peer has it from here; if it does not, another Isthmus has the same name: give each its own instance", len(resources), self, slices.Min(resources)),

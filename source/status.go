@@ -45,9 +45,9 @@ type Status struct {
 	// Ignored counts objects of other kinds, as the source last counted them.
 	Ignored map[string]int
 	// Notices are the last notices of the source.
-	Notices []Notice
+	Notices []model.Notice
 	// Rejected are the present rejections, in the order of place and object.
-	Rejected []Rejection
+	Rejected []model.Rejection
 	// RejectedTotal counts all rejections so far. A rejection that a later reading
 	// merely repeats is not counted again.
 	RejectedTotal uint64

@@ -6,7 +6,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/isthmus-mesh/isthmus/internal/cli"
+	"github.com/isthmus-mesh/isthmus/cli"
 )
 
 // version is set by the build.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
@@ -34,9 +33,9 @@ func FuzzRead(f *testing.F) {
 				continue
 			}
 			object := r.Listed("f.yaml")
-			once, again := source.Listing{Objects: []source.Object{object}}, gather("f.yaml", manifest(object))
+			once, again := model.Listing{Objects: []model.Object{object}}, gather("f.yaml", manifest(object))
 			if len(r.Rejected) > 0 {
-				once.Rejected = []source.Rejection{r.Rejection("f.yaml", "f.yaml:1")}
+				once.Rejected = []model.Rejection{r.Rejection("f.yaml", "f.yaml:1")}
 			}
 			if diff := cmp.Diff(listing.Dump(once), listing.Dump(again)); diff != "" {
 				t.Errorf("written down and read again (-before +after):\n%s", diff)
@@ -207,7 +206,7 @@ func judged(r istio.Reading) string {
 		out += fmt.Sprintf("\n%s: %s", p.Field, strings.ReplaceAll(p.Reason, "\u00a0", " "))
 	}
 	if r.Valid() {
-		out += "\n" + listing.Dump(source.Listing{Objects: []source.Object{r.Listed("")}})
+		out += "\n" + listing.Dump(model.Listing{Objects: []model.Object{r.Listed("")}})
 	}
 	return out
 }
@@ -238,7 +237,7 @@ func checkReading(t *testing.T, r istio.Reading, lines int) {
 	}
 }
 
-func checkRecords(t *testing.T, object source.Object) {
+func checkRecords(t *testing.T, object model.Object) {
 	t.Helper()
 	ref, seen := object.Record.Ref, map[model.Ref]bool{}
 	if ref.Name == "" || ref.Namespace == "" || strings.Contains(ref.Name, "/") {

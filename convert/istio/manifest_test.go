@@ -12,7 +12,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
@@ -23,7 +22,7 @@ func TestReading(t *testing.T) {
 	golden.Run(t, func(t *testing.T, files *txtar.Archive) *txtar.Archive {
 		t.Helper()
 		const outcome = "listing"
-		var all source.Listing
+		var all model.Listing
 		for _, f := range files.Files {
 			if f.Name == outcome {
 				continue
@@ -36,8 +35,8 @@ func TestReading(t *testing.T) {
 }
 
 // gather lists what a file says.
-func gather(place string, text []byte) source.Listing {
-	l := source.Listing{Ignored: map[string]int{}}
+func gather(place string, text []byte) model.Listing {
+	l := model.Listing{Ignored: map[string]int{}}
 	for r := range istio.Read(text) {
 		if r.Ignored {
 			l.Ignored[r.Kind]++
@@ -53,7 +52,7 @@ func gather(place string, text []byte) source.Listing {
 }
 
 // manifest writes an object down as JSON.
-func manifest(object source.Object) []byte {
+func manifest(object model.Object) []byte {
 	doc := map[string]any{"apiVersion": "networking.istio.io/v1"}
 	switch spec := object.Record.Spec.(type) {
 	case model.Service:

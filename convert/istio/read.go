@@ -8,7 +8,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Read yields the objects of a text in YAML or JSON, in their order: each document, and
@@ -200,8 +199,8 @@ func (r *Reading) String() string {
 }
 
 // Listed returns a valid object as a source lists it.
-func (r *Reading) Listed(place string) source.Object {
-	object := source.Object{Record: model.Record{Ref: r.Ref, Path: r.Path, Place: place, Spec: r.Spec}}
+func (r *Reading) Listed(place string) model.Object {
+	object := model.Object{Record: model.Record{Ref: r.Ref, Path: r.Path, Place: place, Spec: r.Spec}}
 	if len(r.Owned) == 0 {
 		return object
 	}
@@ -224,9 +223,9 @@ func (r *Reading) Faults() []Problem {
 
 // Rejection returns the rejection of an object with [Reading.Faults]. where is the place of the
 // first fault, for people.
-func (r *Reading) Rejection(place, where string) source.Rejection {
+func (r *Reading) Rejection(place, where string) model.Rejection {
 	faults := r.Faults()
-	out := source.Rejection{Ref: r.Ref, Place: place, Object: r.String(), Where: where, Field: faults[0].Field, Reason: reason(faults)}
+	out := model.Rejection{Ref: r.Ref, Place: place, Object: r.String(), Where: where, Field: faults[0].Field, Reason: reason(faults)}
 	if split, is := r.Spec.(model.Split); is && split.NoEffect != "" {
 		out.NoEffect = true
 	} else if r.Valid() {

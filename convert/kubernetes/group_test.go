@@ -17,7 +17,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/kubernetes"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 var cluster = kubernetes.Cluster{Domain: "cluster.local", Network: "n1", Name: "east"}
@@ -115,7 +114,7 @@ func TestAnyHistoryEndsWithWhatTheObjectsSay(t *testing.T) {
 		w.compare(t, before, got)
 		listed := mirror{}
 		for _, o := range group.Objects() {
-			listed.apply(t, kubernetes.Change{Upserts: []source.Object{o}})
+			listed.apply(t, kubernetes.Change{Upserts: []model.Object{o}})
 		}
 		w.compare(t, got, listed)
 	})

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // endpointsAt makes the records of an address. A new one is kept back while its pod is
@@ -150,10 +149,10 @@ func (g *Group) hostRef(host string) model.Ref {
 	return ref
 }
 
-func (g *Group) hostObject(host string) source.Object {
+func (g *Group) hostObject(host string) model.Object {
 	spec := g.service.Spec
 	spec.Hosts = model.ListOf(host + "." + g.cluster.Host(g.name))
-	object := source.Object{Record: model.Record{Ref: g.hostRef(host), Place: Place, Spec: spec}}
+	object := model.Object{Record: model.Record{Ref: g.hostRef(host), Place: Place, Spec: spec}}
 	for _, address := range slices.Sorted(maps.Keys(g.named[host])) {
 		for _, e := range g.records[address] {
 			if e.host == host {

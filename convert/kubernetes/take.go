@@ -5,13 +5,12 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Change is the difference since the last Take: objects to be replaced or deleted as a
 // whole, and single endpoints of the Service.
 type Change struct {
-	Upserts      []source.Object
+	Upserts      []model.Object
 	Deletes      []model.Ref
 	OwnedUpserts []model.Record
 	OwnedDeletes []model.Ref
@@ -92,15 +91,15 @@ func (g *Group) takeAll() (change Change) {
 }
 
 // Objects returns all objects, for a listing. Nothing is left to be taken.
-func (g *Group) Objects() []source.Object {
+func (g *Group) Objects() []model.Object {
 	g.whole = true
 	change := g.takeAll() // also without a Service: the listing shows that it is gone
 	return change.Upserts
 }
 
 // object returns the Service with its endpoints.
-func (g *Group) object() source.Object {
-	object := source.Object{Record: model.Record{Ref: g.name.Ref(), Place: Place, Spec: g.service.Spec}}
+func (g *Group) object() model.Object {
+	object := model.Object{Record: model.Record{Ref: g.name.Ref(), Place: Place, Spec: g.service.Spec}}
 	if g.service.External != "" {
 		return g.external(object)
 	}
@@ -113,7 +112,7 @@ func (g *Group) object() source.Object {
 }
 
 // external gives a Service that is an alias of a host its one endpoint.
-func (g *Group) external(object source.Object) source.Object {
+func (g *Group) external(object model.Object) model.Object {
 	e := endpoint{name: g.service.External, spec: model.Endpoint{Address: g.service.External}}
 	object.Owned = []model.Record{record(g.name.Ref(), e)}
 	return object

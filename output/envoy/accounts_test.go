@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // The names that a server's certificate may have follow the accounts of the endpoints: the
@@ -52,7 +52,7 @@ func TestNamesInCertificatesFollowTheAccounts(t *testing.T) {
 		if diff := gocmp.Diff(want, demanded(tlsOf(t, clusterFor(t, w, reach.KindEnvoy)))); diff != "" {
 			t.Errorf("step %d: -want +got:\n%s", i, diff)
 		}
-		cluster := func(c push.Changed) bool { return c.Row == ClusterType && c.Name == "outbound|80||api.example" }
+		cluster := func(c world.Changed) bool { return c.Row == ClusterType && c.Name == "outbound|80||api.example" }
 		if step.changed && !slices.ContainsFunc(changesOf(prepared, now, change), cluster) {
 			t.Errorf("step %d: the cluster is not among the changes", i)
 		}

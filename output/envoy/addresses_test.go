@@ -17,7 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // inCluster is a service as a cluster has it. A younger cluster has younger services.
@@ -47,7 +47,7 @@ func crossedClusters() *catalog.Builder {
 	return b
 }
 
-func sidecarOf(cluster string) push.Client {
+func sidecarOf(cluster string) world.Client {
 	c := sidecarIn("shop")
 	c.Cluster = cluster
 	return c
@@ -82,7 +82,7 @@ func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
 				continue
 			}
 			var led []string
-			for to := range listener.(push.Referrer).Refers(wire.ClusterURL) {
+			for to := range listener.(world.Referrer).Refers(wire.ClusterURL) {
 				host, _, _ := names.ParseCluster(to)
 				service, _, _ := strings.Cut(host, ".")
 				led = append(led, service)
@@ -147,8 +147,8 @@ func TestViewsOfClustersAreAsManyAsMatter(t *testing.T) {
 	tcp := model.Port{Number: 9000, Name: "main", Protocol: "TCP"}
 	b := catalog.NewBuilder([]string{"east", "westward"})
 	b.Apply(1, []model.Event{inCluster("east", "db", tcp, "10.0.7.1")})
-	views := func(r push.Row) int {
-		w, seen := NewWorld(b.Snapshot(), true, "istio-system"), map[push.View]bool{}
+	views := func(r world.Row) int {
+		w, seen := NewWorld(b.Snapshot(), true, "istio-system"), map[world.View]bool{}
 		for i := range 9 {
 			for _, cluster := range []string{"east", "westward", "", fmt.Sprintf("c-%d", i)} {
 				seen[w.View(r, sidecarOf(cluster))] = true
@@ -157,12 +157,12 @@ func TestViewsOfClustersAreAsManyAsMatter(t *testing.T) {
 		return len(seen)
 	}
 	for r := range resourceTypes() {
-		if got := views(push.Row(r)); got != 1 {
+		if got := views(world.Row(r)); got != 1 {
 			t.Errorf("%s: %d views where one cluster has addresses", resourceTypes()[r].Name, got)
 		}
 	}
 	change := b.Apply(2, []model.Event{inCluster("westward", "mail", tcp, "10.0.7.1")})
-	for r, want := range map[push.Row]int{ListenerType: 3, RouteType: 3, ClusterType: 1, EndpointType: 1} {
+	for r, want := range map[world.Row]int{ListenerType: 3, RouteType: 3, ClusterType: 1, EndpointType: 1} {
 		if got := views(r); got != want {
 			t.Errorf("%s: %d views, not %d", resourceTypes()[r].Name, got, want)
 		}
@@ -223,7 +223,7 @@ func TestListenersGoWithTheLastServiceOfAPort(t *testing.T) {
 	change := b.Apply(2, []model.Event{model.Delete{Record: db.(model.Upsert).Record}})
 	w := NewWorld(b.Snapshot(), true, "istio-system")
 	for _, c := range Changes(b.Snapshot(), change) {
-		for _, client := range []push.Client{sidecarOf(""), sidecarOf("east")} {
+		for _, client := range []world.Client{sidecarOf(""), sidecarOf("east")} {
 			if _, found := w.Find(w.View(c.Row, client), c.Row, c.Name); found && c.Row == ListenerType {
 				t.Errorf("there is a listener %s", c.Name)
 			}
@@ -255,7 +255,7 @@ func TestAddressesAreOfThoseWhoHaveThemInTheClientsCluster(t *testing.T) {
 	})
 }
 
-func checkAddress(t *rapid.T, w *World, c push.Client, index *catalog.PortServices, address string) {
+func checkAddress(t *rapid.T, w *World, c world.Client, index *catalog.PortServices, address string) {
 	v := w.View(ListenerType, c).(View)
 	var owners, others, called []catalog.ServiceDefinition
 	for s := range index.Visible(v.viewer()) {

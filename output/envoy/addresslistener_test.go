@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // webAndData is a service of HTTP and TCP with an address of its own.
@@ -25,10 +25,10 @@ func webAndData(i int) model.Event {
 
 // sentTo makes what sidecars of some namespaces are sent, each resource once for all views
 // that share it.
-func sentTo(w push.World, namespaces int) map[any]push.Encoded {
-	sent := map[any]push.Encoded{}
+func sentTo(w world.World, namespaces int) map[any]world.Encoded {
+	sent := map[any]world.Encoded{}
 	for i := range namespaces {
-		for _, r := range []push.Row{ListenerType, RouteType} {
+		for _, r := range []world.Row{ListenerType, RouteType} {
 			view := w.View(r, sidecarIn(fmt.Sprintf("ns-%d", i)))
 			for name := range w.Names(view, r) {
 				subject, ok := w.Find(view, r, name)
@@ -91,7 +91,7 @@ func TestListenersOfAddressesAreThoseOfTheirServices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := combined(test.events).publish()
-			find := func(namespace string) push.Subject {
+			find := func(namespace string) world.Subject {
 				subject, ok := w.Find(w.View(ListenerType, sidecarIn(namespace)), ListenerType, "10.1.0.0_1000")
 				if !ok {
 					t.Fatal("there is no listener")

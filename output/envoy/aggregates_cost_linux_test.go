@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // BenchmarkAggregates measures what one service more costs where all services are sent
@@ -19,7 +19,7 @@ func BenchmarkAggregates(b *testing.B) {
 	const services = 28_000
 	for _, of := range []struct {
 		name, role, resource string
-		row                  push.Row
+		row                  world.Row
 		port                 model.Port
 	}{
 		{"edge-routes", "router", "http.80", RouteType, model.Port{Number: 80, Name: "http", Protocol: "HTTP"}},
@@ -47,8 +47,8 @@ func BenchmarkAggregates(b *testing.B) {
 					change := builder.Apply(revision, []model.Event{event})
 					w := step(builder.Snapshot(), change, true, "root").World
 					for n := range namespaces {
-						size = encodedFor(b, w, sharedName{of.row, of.resource}, push.Client{
-							Kind: reach.KindEnvoy, Namespace: fmt.Sprintf("ns-%d", n), Proxy: push.Proxy{Role: of.role}, Addresses: []string{"10.9.9.9"},
+						size = encodedFor(b, w, sharedName{of.row, of.resource}, world.Client{
+							Kind: reach.KindEnvoy, Namespace: fmt.Sprintf("ns-%d", n), Proxy: world.Proxy{Role: of.role}, Addresses: []string{"10.9.9.9"},
 						})
 					}
 				}
@@ -70,7 +70,7 @@ func used(tb testing.TB) time.Duration {
 }
 
 // encodedFor is how long a resource of a client is.
-func encodedFor(tb testing.TB, w push.World, of sharedName, c push.Client) int {
+func encodedFor(tb testing.TB, w world.World, of sharedName, c world.Client) int {
 	tb.Helper()
 	subject, ok := w.Find(w.View(of.row, c), of.row, of.name)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 func endpointsOf(host string, endpoints ...model.Endpoint) (list []model.Event) {
@@ -69,7 +69,7 @@ func TestAnEdgeIsNotLedToItself(t *testing.T) {
 		{Number: 8081, Protocol: policy.EdgeHTTP, LocalAddresses: policy.AllowLocal, Hosts: []string{"allowed.com", "both.com"}},
 	}
 	u := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-	called := func(c push.Client, row push.Row, host string) []string {
+	called := func(c world.Client, row world.Row, host string) []string {
 		t.Helper()
 		c.Kind, c.Namespace = reach.KindEnvoy, "a"
 		subject, ok := u.World.Find(u.World.View(row, c), row, "outbound|80||"+host)
@@ -86,10 +86,10 @@ func TestAnEdgeIsNotLedToItself(t *testing.T) {
 			return nil
 		}
 	}
-	atEdge := push.Client{Proxy: push.Proxy{Role: "router"}, Addresses: []string{"10.0.0.9", "fd00::9"}}
+	atEdge := world.Client{Proxy: world.Proxy{Role: "router"}, Addresses: []string{"10.0.0.9", "fd00::9"}}
 	for _, test := range []struct {
 		host           string
-		row            push.Row
+		row            world.Row
 		edge, sidecars []string
 	}{
 		{"plain.com", EndpointType, []string{"10.0.0.1:80"}, []string{"10.0.0.1:80"}},
@@ -103,7 +103,7 @@ func TestAnEdgeIsNotLedToItself(t *testing.T) {
 		if got := called(atEdge, test.row, test.host); !slices.Equal(got, test.edge) {
 			t.Errorf("an edge calls %s at %v, want %v", test.host, got, test.edge)
 		}
-		if got := called(push.Client{Proxy: push.Proxy{Role: "sidecar"}, Addresses: []string{"10.0.0.9"}}, test.row, test.host); !slices.Equal(got, test.sidecars) {
+		if got := called(world.Client{Proxy: world.Proxy{Role: "sidecar"}, Addresses: []string{"10.0.0.9"}}, test.row, test.host); !slices.Equal(got, test.sidecars) {
 			t.Errorf("a sidecar calls %s at %v, want %v", test.host, got, test.sidecars)
 		}
 	}
@@ -122,14 +122,14 @@ func TestAnEdgeExposesItsHosts(t *testing.T) {
 	s := NewTranslator()
 	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*.shop.com"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"db.com"}}}
 	u := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
-	for name, want := range map[push.Row][]string{RouteType: {"outbound|80||B.Shop.com", "outbound|80||a.shop.com"}, ListenerType: {"outbound|9000||db.com"}} {
-		resource := map[push.Row]string{RouteType: "http.8080", ListenerType: "0.0.0.0_9000"}[name]
+	client := world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: world.Proxy{Role: "router"}}
+	for name, want := range map[world.Row][]string{RouteType: {"outbound|80||B.Shop.com", "outbound|80||a.shop.com"}, ListenerType: {"outbound|9000||db.com"}} {
+		resource := map[world.Row]string{RouteType: "http.8080", ListenerType: "0.0.0.0_9000"}[name]
 		subject, ok := u.World.Find(u.World.View(name, client), name, resource)
 		if !ok {
 			t.Fatalf("there is no %s", resource)
 		}
-		got := slices.Sorted(subject.(push.Referrer).Refers(wire.ClusterURL))
+		got := slices.Sorted(subject.(world.Referrer).Refers(wire.ClusterURL))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s leads to %v, want %v", resource, got, want)
 		}

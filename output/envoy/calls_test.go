@@ -12,21 +12,21 @@ import (
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // caller makes calls through the listeners that a client is given, as an Envoy would lead
 // them on. It knows nothing but the bytes.
 type caller struct {
 	t         failing
-	world     push.World
-	client    push.Client
+	world     world.World
+	client    world.Client
 	everyone  string // the address of the listener for all that have none
 	listeners map[string]*listenerv3.Listener
 	routes    map[string]*routev3.RouteConfiguration
 }
 
-func newCaller(t failing, w push.World, c push.Client, everyone string) *caller {
+func newCaller(t failing, w world.World, c world.Client, everyone string) *caller {
 	return &caller{t, w, c, everyone, map[string]*listenerv3.Listener{}, map[string]*routev3.RouteConfiguration{}}
 }
 

@@ -10,21 +10,21 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Step returns the step of a change: the new world, the names that may differ, and the
 // clients concerned. Now is the snapshot after the change; the rest is as in [NewWorld].
-func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) world.Update {
 	return stepOf(policy.Istio, now, c, complete, root, nil)
 }
 
-func stepOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) push.Update {
+func stepOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) world.Update {
 	reviewed := Reviewed(c, root)
 	if movesViews(now, c) || movesClusters(now, c) {
 		reviewed = []string{"*"}
 	}
-	return push.Update{
+	return world.Update{
 		World: worldUnder(s, now, complete, root, known), Changed: append(changesOf(s, now, c), edgeHostChanges(s, known, c)...), Reviewed: reviewed, Committed: c.Committed,
 	}
 }
@@ -33,12 +33,12 @@ func stepOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change, complet
 // is the snapshot that the change led to: a service that comes, goes or is
 // exported elsewhere hides or uncovers those of the same host in other
 // namespaces, which are not part of the change.
-func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
+func Changes(now *catalog.Snapshot, c catalog.Change) []world.Changed {
 	return changesOf(policy.Istio, now, c)
 }
 
-func changesOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change) []push.Changed {
-	var list []push.Changed
+func changesOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change) []world.Changed {
+	var list []world.Changed
 	hosts := newStepHosts(now)
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), reach.CompareKeys) {
 		list = appendChanges(s, list, hosts, key.Host, c.Services[key])
@@ -57,7 +57,7 @@ func Reviewed(c catalog.Change, root string) []string {
 	return append(slices.Sorted(maps.Keys(c.Scopes)), workloads...)
 }
 
-func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, host string, c catalog.ServiceChange) []push.Changed {
+func appendChanges(s *policy.Prepared, list []world.Changed, hosts *stepHosts, host string, c catalog.ServiceChange) []world.Changed {
 	namespaces, seen := reach.Audience(c.Old, c.New)
 	if !seen {
 		return list
@@ -68,7 +68,7 @@ func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, ho
 		for _, t := range changed {
 			for of, name := range namesAt(s, t, host, port, subsets, p) {
 				urgent := t.locates && (lost[port] || leftSubset(of, c))
-				list = append(list, push.Changed{Row: t.Row, Name: name, Audience: namespaces, Urgent: urgent})
+				list = append(list, world.Changed{Row: t.Row, Name: name, Audience: namespaces, Urgent: urgent})
 			}
 		}
 	}

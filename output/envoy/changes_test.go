@@ -21,7 +21,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 var (
@@ -114,13 +114,13 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 // resource identifies an object that a view may be notified of.
 type resource struct {
 	View
-	push.Row
+	world.Row
 	name string
 }
 
 type found struct {
-	subject push.Subject
-	push.Encoded
+	subject world.Subject
+	world.Encoded
 }
 
 // everything returns what each view finds, and fails if that is not what it is
@@ -132,16 +132,16 @@ func everything(t *rapid.T, w *World) map[resource]found {
 			v.settings = w.settings
 		}
 		for typ := range Types(nil) {
-			for name := range w.Names(v, push.Row(typ)) {
-				subject, ok := w.Find(v, push.Row(typ), name)
+			for name := range w.Names(v, world.Row(typ)) {
+				subject, ok := w.Find(v, world.Row(typ), name)
 				if !ok {
 					t.Fatalf("%s is named and not found", name)
 				}
-				all[resource{v, push.Row(typ), name}] = found{subject, subject.Encode().Joined()}
+				all[resource{v, world.Row(typ), name}] = found{subject, subject.Encode().Joined()}
 			}
 			for _, host := range hosts {
 				for _, port := range []uint32{53, 80, 81} {
-					at := resource{v, push.Row(typ), serviceTypeOf(push.Row(typ)).name(host, port)}
+					at := resource{v, world.Row(typ), serviceTypeOf(world.Row(typ)).name(host, port)}
 					subject, ok := w.Find(v, at.Row, at.name)
 					if _, named := all[at]; ok != named {
 						t.Fatalf("%v: named %t, found %t", at, named, ok)
@@ -190,9 +190,9 @@ func checkChanges(t *testing.T, s *policy.Prepared) {
 }
 
 // checkListed holds that whatever differs for a view is listed, for it.
-func checkListed(t *rapid.T, before, after map[resource]found, changes []push.Changed) {
+func checkListed(t *rapid.T, before, after map[resource]found, changes []world.Changed) {
 	listed := func(at resource) bool {
-		return slices.ContainsFunc(changes, func(c push.Changed) bool {
+		return slices.ContainsFunc(changes, func(c world.Changed) bool {
 			return c.Row == at.Row && c.Name == at.name && (c.Audience == nil || slices.Contains(c.Audience, at.Namespace))
 		})
 	}
@@ -217,13 +217,13 @@ func checkListed(t *rapid.T, before, after map[resource]found, changes []push.Ch
 
 // checkLossesAreUrgent holds that a load assignment without an address that a
 // view was shown before is listed as urgent.
-func checkLossesAreUrgent(t *rapid.T, before, after map[resource]found, changes []push.Changed) {
+func checkLossesAreUrgent(t *rapid.T, before, after map[resource]found, changes []world.Changed) {
 	for at, was := range before {
 		is, still := after[at]
 		if at.Row != EndpointType || !still || !loses(addresses(t, was), addresses(t, is)) {
 			continue
 		}
-		if !slices.ContainsFunc(changes, func(c push.Changed) bool { return c.Row == at.Row && c.Name == at.name && c.Urgent }) {
+		if !slices.ContainsFunc(changes, func(c world.Changed) bool { return c.Row == at.Row && c.Name == at.name && c.Urgent }) {
 			t.Fatalf("%v lost an address, and it is not urgent: %v", at, changes)
 		}
 	}
@@ -243,7 +243,7 @@ func addresses(t *rapid.T, f found) (list []string) {
 	return list
 }
 
-func assignmentIn(t *rapid.T, e push.Encoded) *endpointv3.ClusterLoadAssignment {
+func assignmentIn(t *rapid.T, e world.Encoded) *endpointv3.ClusterLoadAssignment {
 	var body anypb.Any
 	m := &endpointv3.ClusterLoadAssignment{}
 	if err := proto.Unmarshal(e.Body, &body); err != nil {
@@ -277,27 +277,27 @@ func TestWhatIsUrgent(t *testing.T) {
 		name   string
 		before []model.Event
 		step   model.Event
-		want   []push.Row
+		want   []world.Row
 	}{
-		{"an endpoint is gone", []model.Event{static, place("10.0.0.1", same)}, gone, []push.Row{EndpointType}},
-		{"it is replaced", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.2", same), []push.Row{EndpointType}},
-		{"it falls ill", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", sick), []push.Row{EndpointType}},
+		{"an endpoint is gone", []model.Event{static, place("10.0.0.1", same)}, gone, []world.Row{EndpointType}},
+		{"it is replaced", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.2", same), []world.Row{EndpointType}},
+		{"it falls ill", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", sick), []world.Row{EndpointType}},
 		{"a sick one is gone", []model.Event{static, place("10.0.0.1", sick)}, gone, nil},
 		{"one comes", []model.Event{static}, place("10.0.0.1", same), nil},
 		{"one recovers", []model.Event{static, place("10.0.0.1", sick)}, place("10.0.0.1", same), nil},
 		{"its weight changes", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Weight = 7 }), nil},
 		{"it moves", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Locality.Zone = "z" }), nil},
 		{"its labels change", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Labels = model.MapOf(map[string]string{"v": "2"}) }), nil},
-		{"a name of a cluster is gone", []model.Event{dns, place("x.com", same)}, gone, []push.Row{ClusterType}},
-		{"the service is gone", []model.Event{static, place("10.0.0.1", same)}, model.Delete{Record: static.(model.Upsert).Record}, []push.Row{ClusterType, EndpointType}},
+		{"a name of a cluster is gone", []model.Event{dns, place("x.com", same)}, gone, []world.Row{ClusterType}},
+		{"the service is gone", []model.Event{static, place("10.0.0.1", same)}, model.Delete{Record: static.(model.Upsert).Record}, []world.Row{ClusterType, EndpointType}},
 		{"a service comes", nil, static, nil},
-		{"one comes that hides another of its host", []model.Event{static, place("10.0.0.1", same)}, record("b", "p", as(model.ResolutionStatic, model.Service{})), []push.Row{ClusterType, EndpointType}},
+		{"one comes that hides another of its host", []model.Event{static, place("10.0.0.1", same)}, record("b", "p", as(model.ResolutionStatic, model.Service{})), []world.Row{ClusterType, EndpointType}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			builder := catalog.NewBuilder(nil)
 			builder.Apply(1, test.before)
 			change := builder.Apply(2, []model.Event{test.step})
-			var got []push.Row
+			var got []world.Row
 			for _, c := range Changes(builder.Snapshot(), change) {
 				if c.Urgent {
 					got = append(got, c.Row)
@@ -312,7 +312,7 @@ func TestWhatIsUrgent(t *testing.T) {
 
 // checkClustersRest holds that endpoints of STATIC services that come and go
 // are no change of a cluster.
-func checkClustersRest(t *rapid.T, change catalog.Change, changes []push.Changed) {
+func checkClustersRest(t *rapid.T, change catalog.Change, changes []world.Changed) {
 	for _, c := range change.Services {
 		if c.Old == nil || c.New == nil || c.Old.Definition != c.New.Definition || c.New.Resolution != model.ResolutionStatic {
 			return
@@ -336,7 +336,7 @@ func TestSlotsAreNotShared(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		builder := catalog.NewBuilder([]string{"first", "second"})
 		builder.Apply(1, rapid.SliceOfN(rapid.Custom(drawEvent), 1, 20).Draw(t, "events"))
-		slots := map[any]push.Subject{}
+		slots := map[any]world.Subject{}
 		for at, f := range everything(t, NewWorld(builder.Snapshot(), true, "istio-system")) {
 			if other, taken := slots[f.subject.Slot()]; taken && other != f.subject {
 				t.Fatalf("%v: two subjects in slot %v", at, f.subject.Slot())

@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // cluster is the subject of a Cluster. That of a STATIC service has no endpoints: they are in
@@ -45,7 +45,7 @@ type clusterSlot struct {
 	avoids lb.Avoided
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (s clusterSlot) Slot() any { return s }
 
 // clusterOf is the cluster for Envoys that say nothing of themselves.
@@ -67,7 +67,7 @@ func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
 
 func (c cluster) resolves() bool { return c.form == reach.StrictDNS || c.form == reach.LogicalDNS }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (c cluster) Refers(to string) iter.Seq[string] {
 	if to == wire.EndpointURL && c.form == reach.EDS {
 		return one(c.clusterName())
@@ -78,8 +78,8 @@ func (c cluster) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject].
-func (c cluster) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (c cluster) Encode() world.Encoded {
 	m := &wire.Cluster{
 		Name: c.clusterName(), Host: c.key.Host, Namespace: c.key.Namespace, GRPC: c.grpc, Discovery: discoveryOf(c.form),
 		PortOverride: c.target, HTTP: c.speaks, External: c.external, Sockets: c.sockets, Shares: c.shares, Policy: c.policy, TLS: c.upstreamTLS(),
@@ -236,11 +236,11 @@ type assignmentSlot struct {
 	mutual   *policy.MutualPorts    // of the service's namespace, for Envoys
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (s assignmentSlot) Slot() any { return s }
 
-// Encode implements [push.Subject].
-func (a assignment) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (a assignment) Encode() world.Encoded {
 	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids, Mutual: a.mutual}
 	d.Name = a.clusterName()
 	if a.byWeight {

@@ -6,7 +6,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // What an Envoy says of itself changes the clusters of names that it resolves, and
@@ -14,17 +14,17 @@ import (
 func TestOnlyClustersOfNamesDependOnTheResolver(t *testing.T) {
 	t.Parallel()
 	const name = "outbound|81||h"
-	world := func(r model.Resolution) *World {
+	worldOf := func(r model.Resolution) *World {
 		return worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3]), Resolution: r}), place1("a", "p", "10.0.0.1"))
 	}
-	w, named := world(model.ResolutionStatic), world(model.ResolutionDNS)
-	clients := map[string]push.Client{
+	w, named := worldOf(model.ResolutionStatic), worldOf(model.ResolutionDNS)
+	clients := map[string]world.Client{
 		"says nothing":  {},
 		"IPv4":          {Addresses: []string{"10.1.0.1"}},
 		"IPv6":          {Addresses: []string{"2001:db8::1"}},
 		"outdated IPv4": {Addresses: []string{"10.1.0.1"}},
 	}
-	views, slots := map[push.View]bool{}, map[any]bool{}
+	views, slots := map[world.View]bool{}, map[any]bool{}
 	for who, c := range clients {
 		c.Kind, c.Namespace = reach.KindEnvoy, "a"
 		if who != "outdated IPv4" {
@@ -45,7 +45,7 @@ func TestOnlyClustersOfNamesDependOnTheResolver(t *testing.T) {
 	if len(views) != len(clients) || len(slots) != len(clients) {
 		t.Errorf("%d Envoys have %d views of clusters, with %d variants of one of names", len(clients), len(views), len(slots))
 	}
-	like := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: []string{"10.9.9.9", "10.8.8.8", "2001:db8::2"}, Extensions: []string{names.DNSCluster}}
+	like := world.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: []string{"10.9.9.9", "10.8.8.8", "2001:db8::2"}, Extensions: []string{names.DNSCluster}}
 	if !views[w.View(ClusterType, like)] {
 		t.Error("an Envoy that resolves names as another does has a view of its own")
 	}
@@ -54,7 +54,7 @@ func TestOnlyClustersOfNamesDependOnTheResolver(t *testing.T) {
 // A change that concerns only Envoys changes no resource of gRPC.
 func TestGRPCClustersDependOnWhatGRPCReads(t *testing.T) {
 	t.Parallel()
-	find := func(location model.Location, protocol string) push.Subject {
+	find := func(location model.Location, protocol string) world.Subject {
 		port := ports[3]
 		port.Protocol = protocol
 		w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(port), Location: location}))
@@ -71,7 +71,7 @@ func TestGRPCClustersDependOnWhatGRPCReads(t *testing.T) {
 func TestLocationIsAChangeOfTheCluster(t *testing.T) {
 	t.Parallel()
 	m := newMirror()
-	put := func(location model.Location) push.Update {
+	put := func(location model.Location) world.Update {
 		m.revision++
 		change := m.builder.Apply(m.revision, []model.Event{record("a", "p", model.Service{
 			Ports: model.ListOf(ports[3]), Location: location,

@@ -15,7 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 const apiHost = "kubernetes.default.svc.cluster.local"
@@ -41,7 +41,7 @@ func apiServers(clusters ...string) *catalog.Snapshot {
 }
 
 // apiServersOf are the API servers that a client is given.
-func apiServersOf(t *testing.T, w push.World, c push.Client) (addresses []string) {
+func apiServersOf(t *testing.T, w world.World, c world.Client) (addresses []string) {
 	t.Helper()
 	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, names.Cluster(apiHost, 443))
 	if !ok {
@@ -68,7 +68,7 @@ func TestAPIServersAreThoseOfTheClientsCluster(t *testing.T) {
 	} {
 		w := answeringSettings().Begin(nil)(apiServers(test.clusters...), catalog.Change{}, true, "istio-system").World
 		for cluster, want := range test.want {
-			for _, client := range []push.Client{{Kind: reach.KindGRPC, Cluster: cluster}, {Kind: reach.KindEnvoy, Cluster: cluster}, {Kind: reach.KindEnvoy, Cluster: cluster, Node: "node-1"}} {
+			for _, client := range []world.Client{{Kind: reach.KindGRPC, Cluster: cluster}, {Kind: reach.KindEnvoy, Cluster: cluster}, {Kind: reach.KindEnvoy, Cluster: cluster, Node: "node-1"}} {
 				if got := apiServersOf(t, w, client); !slices.Equal(got, want) {
 					t.Errorf("%s, %s of %q: %v, want %v", name, client.Kind, cluster, got, want)
 				}
@@ -127,8 +127,8 @@ func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 	s.Edge.Ports = []policy.EdgePort{{Number: 443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: "AUTO_PASSTHROUGH", Hosts: []string{"*"}}}
 	s.Hosts = []policy.HostPolicy{{Host: "*.cluster.local", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.IstioMutualTLS}}}}
 	w := s.Begin(nil)(apiServers("east"), catalog.Change{}, true, "istio-system").World
-	gateway := push.Client{Kind: reach.KindEnvoy, Cluster: "east", Proxy: push.Proxy{Role: "router"}}
-	for _, r := range []push.Row{ListenerType, ClusterType} {
+	gateway := world.Client{Kind: reach.KindEnvoy, Cluster: "east", Proxy: world.Proxy{Role: "router"}}
+	for _, r := range []world.Row{ListenerType, ClusterType} {
 		v := w.View(r, gateway)
 		for name := range w.Names(v, r) {
 			subject, ok := w.Find(v, r, name)
@@ -138,7 +138,7 @@ func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 			if strings.HasPrefix(name, "outbound_.") {
 				t.Errorf("the gateway has %s", name)
 			}
-			if referrer, refers := subject.(push.Referrer); refers && r == ListenerType {
+			if referrer, refers := subject.(world.Referrer); refers && r == ListenerType {
 				for to := range referrer.Refers(wire.ClusterURL) {
 					if strings.Contains(to, apiHost) {
 						t.Errorf("%s leads to %s", name, to)
@@ -147,7 +147,7 @@ func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 			}
 		}
 	}
-	for _, client := range []push.Client{gateway, sidecarOf("east"), {Kind: reach.KindEnvoy, Cluster: "east"}} {
+	for _, client := range []world.Client{gateway, sidecarOf("east"), {Kind: reach.KindEnvoy, Cluster: "east"}} {
 		subject, ok := w.Find(w.View(ClusterType, client), ClusterType, names.Cluster(apiHost, 443))
 		if !ok {
 			t.Fatal("there is no cluster")

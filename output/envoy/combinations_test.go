@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // shape is a form in which objects ask for so many combinations of host, address and port.
@@ -101,7 +101,7 @@ func TestWorkGrowsWithCombinations(t *testing.T) {
 			work := func(n int) map[string]uint64 {
 				c := combined(shape.objects(n))
 				is := map[string]uint64{"merge": allocated(func() { combined(shape.objects(n)) })}
-				var w push.World
+				var w world.World
 				is["publish"] = allocated(func() { w = c.publish() })
 				is["translate"] = allocated(func() { translate(w, sidecarIn("a")) })
 				is["conflicts"] = allocated(func() { c.conflicts() })
@@ -178,7 +178,7 @@ func combined(events []model.Event) combination {
 	return combination{builder, builder.Apply(1, events)}
 }
 
-func (c combination) publish() push.World {
+func (c combination) publish() world.World {
 	settings := NewTranslator()
 	return settings.Begin(nil)(c.builder.Snapshot(), c.change, true, "root").World
 }
@@ -192,8 +192,8 @@ func (c combination) conflicts() (n int) {
 }
 
 // translate makes all that a client is sent, and returns its size.
-func translate(w push.World, c push.Client) (size int) {
-	for _, r := range []push.Row{ListenerType, RouteType, VirtualHostType} {
+func translate(w world.World, c world.Client) (size int) {
+	for _, r := range []world.Row{ListenerType, RouteType, VirtualHostType} {
 		view := w.View(r, c)
 		for name := range w.Names(view, r) {
 			subject, ok := w.Find(view, r, name)
@@ -201,7 +201,7 @@ func translate(w push.World, c push.Client) (size int) {
 				continue
 			}
 			for _, to := range []string{wire.ClusterURL, wire.RouteURL, wire.VirtualHostURL} {
-				if from, is := subject.(push.Referrer); is {
+				if from, is := subject.(world.Referrer); is {
 					for range from.Refers(to) { //nolint:revive // the walk is what is measured
 					}
 				}

@@ -23,8 +23,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // The producer of the resources of services passes what every producer must.
@@ -61,14 +61,14 @@ var conforming = &Translator{policy.Settings{
 }}
 
 // drawProvenClient draws a client that may have proven an account.
-func drawProvenClient(t *rapid.T) push.Client {
+func drawProvenClient(t *rapid.T) world.Client {
 	c := drawPushClient(t)
 	c.Account = rapid.SampledFrom([]string{"", "spiffe://cluster.local/ns/a/sa/web"}).Draw(t, "account")
 	return c
 }
 
-func drawPushClient(t *rapid.T) push.Client {
-	return push.Client{
+func drawPushClient(t *rapid.T) world.Client {
+	return world.Client{
 		Kind:      rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC, reach.KindGRPCNode}).Draw(t, "kind of client"),
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
@@ -77,18 +77,18 @@ func drawPushClient(t *rapid.T) push.Client {
 		Network:   rapid.SampledFrom([]string{"", "n"}).Draw(t, "network"),
 		Node:      rapid.SampledFrom([]string{"", "node-1", "node-3"}).Draw(t, "node of client"),
 		Cluster:   rapid.SampledFrom([]string{"", "east", "west", "north"}).Draw(t, "cluster of client"),
-		Proxy: push.Proxy{
+		Proxy: world.Proxy{
 			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),
 			Outbound:     drawOutbound(t),
-			Binds:        rapid.SampledFrom([][]push.Bind{nil, {bindAt("10.0.0.1:80", "127.0.0.1:8081")}, {bindAt("127.0.0.1:80", "127.0.0.1:81"), bindAt("[fd00::1]:8081", "[::1]:80")}}).Draw(t, "binds"),
+			Binds:        rapid.SampledFrom([][]world.Bind{nil, {bindAt("10.0.0.1:80", "127.0.0.1:8081")}, {bindAt("127.0.0.1:80", "127.0.0.1:81"), bindAt("[fd00::1]:8081", "[::1]:80")}}).Draw(t, "binds"),
 		},
 	}
 }
 
 // drawOutbound draws the ports that the node of a sidecar lists.
-func drawOutbound(t *rapid.T) push.Ports {
-	return rapid.SampledFrom([]push.Ports{push.AllPorts(), push.PortsOf([]uint16{80, 3306}), {}}).Draw(t, "outbound")
+func drawOutbound(t *rapid.T) world.Ports {
+	return rapid.SampledFrom([]world.Ports{world.AllPorts(), world.PortsOf([]uint16{80, 3306}), {}}).Draw(t, "outbound")
 }
 
 // sharedResourceNames are of listeners and routes that services may share.
@@ -99,7 +99,7 @@ var sharedResourceNames = [...][]string{
 	RouteType:    {"80", "81", "h:80", "x.com:81", "http.80", "http.8080", "http.81"},
 }
 
-func drawResourceName(t *rapid.T, r push.Row) string {
+func drawResourceName(t *rapid.T, r world.Row) string {
 	if int(r) < len(sharedResourceNames) && len(sharedResourceNames[r]) > 0 && rapid.Bool().Draw(t, "shared") {
 		return rapid.SampledFrom(sharedResourceNames[r]).Draw(t, "name")
 	}
@@ -115,7 +115,7 @@ func drawResourceName(t *rapid.T, r push.Row) string {
 
 // serviceTypeOf is the type of a row; types without resources of service ports have names
 // as clusters.
-func serviceTypeOf(r push.Row) serviceType {
+func serviceTypeOf(r world.Row) serviceType {
 	for _, t := range serviceTypes() {
 		if t.Row == r {
 			return t
@@ -133,7 +133,7 @@ type mirror struct {
 	records  map[model.Ref]model.Record
 	revision uint64
 	anew     *World // of the records there are; nil if it was not asked for
-	step     func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
+	step     func(*catalog.Snapshot, catalog.Change, bool, string) world.Update
 	draw     func(*rapid.T) model.Event
 	last     *World // the newest, which knows how collections are named
 }
@@ -147,7 +147,7 @@ func newMirror() *mirror {
 	}
 }
 
-func (m *mirror) Step(t *rapid.T) push.Update {
+func (m *mirror) Step(t *rapid.T) world.Update {
 	m.revision++
 	if rapid.IntRange(0, 5).Draw(t, "a configuration") == 0 {
 		m.order.Splits = drawSplits(t)
@@ -178,7 +178,7 @@ func drawSplits(t *rapid.T) map[catalog.ServiceKey]*split.Split {
 	return splits
 }
 
-func (m *mirror) take(change catalog.Change) push.Update {
+func (m *mirror) take(change catalog.Change) world.Update {
 	m.anew = nil
 	u := m.step(m.builder.Snapshot(), change, true, "istio-system")
 	m.last, _ = u.World.(*World)
@@ -200,7 +200,7 @@ func drawAnyEvent(t *rapid.T) model.Event {
 	return model.Upsert{Record: r}
 }
 
-func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
+func (m *mirror) Sees(r world.Row, c world.Client) map[string]world.Encoded {
 	if m.anew == nil {
 		builder := catalog.NewBuilderIn(m.order)
 		var events []model.Event
@@ -213,7 +213,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 	if m.last.spreads != nil && r == MemberType {
 		return m.seesCollections(c)
 	}
-	all := map[string]push.Encoded{}
+	all := map[string]world.Encoded{}
 	view := m.anew.View(r, c)
 	for name := range m.anew.Names(view, r) {
 		if subject, ok := m.anew.Find(view, r, name); ok {
@@ -224,7 +224,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 }
 
 // refersIn lists what a client reads in a resource.
-func refersIn(r push.Row, body []byte, to string) []string {
+func refersIn(r world.Row, body []byte, to string) []string {
 	m, err := unpack(body)
 	if err != nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // sharedByAll are the listeners and routes that any service may be part of.
@@ -26,8 +26,8 @@ func sharedByAll(s *policy.Prepared) []sharedName {
 }
 
 // findDNSListener returns the listener that answers lookups.
-func findDNSListener(w *state, v View) (push.Subject, bool) {
-	if w.settings.DNS == nil || w.definitions == nil || v.proxy.Unprivileged && w.settings.DNS.Port < push.FirstUnprivilegedPort {
+func findDNSListener(w *state, v View) (world.Subject, bool) {
+	if w.settings.DNS == nil || w.definitions == nil || v.proxy.Unprivileged && w.settings.DNS.Port < world.FirstUnprivilegedPort {
 		return nil, false
 	}
 	v.single = false // routes do not matter here
@@ -40,11 +40,11 @@ type dnsListener struct {
 	services *definitions
 }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (dnsListener) Refers(string) iter.Seq[string] { return nothing }
 
-// Encode implements [push.Subject].
-func (l dnsListener) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (l dnsListener) Encode() world.Encoded {
 	return l.encode(l.table())
 }
 
@@ -71,10 +71,10 @@ func (l dnsListener) table() *vhost.Pieces {
 }
 
 // encode puts the listener around its table.
-func (l dnsListener) encode(table *vhost.Pieces) push.Encoded {
+func (l dnsListener) encode(table *vhost.Pieces) world.Encoded {
 	loopback := node.Proxy{Mode: node.None, Family: l.view.proxy.Family}.Shared()
 	body := wire.DNSListener(l.name, loopback, l.view.settings.DNS, table.Size())
-	return push.Encoded{Name: l.name, Version: vhost.VersionOf(body).Plus(table.Sum), Body: body, Tail: table}
+	return world.Encoded{Name: l.name, Version: vhost.VersionOf(body).Plus(table.Sum), Body: body, Tail: table}
 }
 
 // A host is answered only with an address at which a call of it reaches the service. All

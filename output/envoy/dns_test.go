@@ -16,12 +16,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // answersTo reads what a client's listener answers, by name, and fails if Envoy would not
 // take it.
-func answersTo(t failing, w push.World, c push.Client) (map[string][]string, push.Version) {
+func answersTo(t failing, w world.World, c world.Client) (map[string][]string, world.Version) {
 	t.Helper()
 	subject, ok := w.Find(w.View(ListenerType, c), ListenerType, "dns")
 	if !ok {
@@ -130,22 +130,22 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		namespace string
-		proxy     push.Proxy
+		proxy     world.Proxy
 		addresses []string
 		want      map[string][]string
 	}{
-		"redirected":    {"a", push.Proxy{Role: "sidecar"}, nil, redirected},
-		"own namespace": {"b", push.Proxy{Role: "sidecar", Interception: "TPROXY"}, nil, withOwn},
-		"of IPv4":       {"a", push.Proxy{Role: "sidecar"}, []string{"10.0.0.9"}, ipv4},
-		"of IPv6":       {"a", push.Proxy{Role: "sidecar"}, []string{"fd00::9"}, ipv6},
-		"not at all":    {"a", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, nil, bound},
+		"redirected":    {"a", world.Proxy{Role: "sidecar"}, nil, redirected},
+		"own namespace": {"b", world.Proxy{Role: "sidecar", Interception: "TPROXY"}, nil, withOwn},
+		"of IPv4":       {"a", world.Proxy{Role: "sidecar"}, []string{"10.0.0.9"}, ipv4},
+		"of IPv6":       {"a", world.Proxy{Role: "sidecar"}, []string{"fd00::9"}, ipv6},
+		"not at all":    {"a", world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.AllPorts()}, nil, bound},
 	} {
-		got, _ := answersTo(t, u.World, push.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy, Addresses: test.addresses})
+		got, _ := answersTo(t, u.World, world.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy, Addresses: test.addresses})
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
 	}
-	router := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
+	router := world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: world.Proxy{Role: "router"}}
 	if _, ok := u.World.Find(u.World.View(ListenerType, router), ListenerType, "dns"); ok {
 		t.Error("the edge answers lookups")
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Views that see the same services share the bytes of what is answered, but for those
@@ -44,7 +44,7 @@ func TestViewsShareAnswers(t *testing.T) {
 	}
 }
 
-func answersFrom(tb testing.TB, w push.World, namespace int) push.Encoded {
+func answersFrom(tb testing.TB, w world.World, namespace int) world.Encoded {
 	tb.Helper()
 	subject, ok := w.Find(w.View(ListenerType, sidecarIn(fmt.Sprintf("ns-%d", namespace))), ListenerType, "dns")
 	if !ok {

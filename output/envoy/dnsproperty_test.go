@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // What is put together step by step is what follows from calls through the listeners that
@@ -22,7 +22,7 @@ import (
 func TestAnswersFollowFromTheServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		builder, step := catalog.NewBuilderIn(ruled), answeringSettings().Begin(nil)
-		byVersion := map[push.Version]map[string][]string{}
+		byVersion := map[world.Version]map[string][]string{}
 		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
 			events := rapid.SliceOfN(rapid.Custom(drawCalled), 1, 5).Draw(t, "events")
 			if rapid.IntRange(0, 4).Draw(t, "scoped") == 0 {
@@ -48,7 +48,7 @@ func TestAnswersFollowFromTheServices(t *testing.T) {
 }
 
 // drawViewers has a client of each namespace, one of them with something of its own.
-func drawViewers(t *rapid.T) (list []push.Client) {
+func drawViewers(t *rapid.T) (list []world.Client) {
 	for _, namespace := range []string{"n", "m", "o", "other"} {
 		list = append(list, sidecarIn(namespace))
 	}
@@ -85,7 +85,7 @@ func drawCalled(t *rapid.T) model.Event {
 // answersByCalling are what lookups are to be answered: the service that a viewer
 // sees and that owns it has a name, whatever its case. Who has no address is answered with that of nobody,
 // if calls of the name reach it there at each of its ports.
-func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Client) map[string][]string {
+func answersByCalling(t failing, s *catalog.Snapshot, w world.World, c world.Client) map[string][]string {
 	v := of(w.View(ListenerType, c))
 	isIPv6 := len(c.Addresses) > 0 && strings.Contains(c.Addresses[0], ":")
 	everyone, nobody := "0.0.0.0", "240.240.0.1"
@@ -125,7 +125,7 @@ func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Clien
 }
 
 // calledAt are the addresses of a service itself, as far as a client uses them.
-func calledAt(s catalog.ServiceDefinition, c push.Client, isIPv6 bool) (list []string) {
+func calledAt(s catalog.ServiceDefinition, c world.Client, isIPv6 bool) (list []string) {
 	for text := range s.Addresses.All() {
 		ip, err := netip.ParseAddr(text)
 		if err == nil && c.Proxy.Interception != "NONE" && (len(c.Addresses) != 1 || ip.Is6() == isIPv6) {

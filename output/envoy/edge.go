@@ -16,7 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An Envoy at the edge of the mesh listens on the configured ports, and routes to the services
@@ -140,7 +140,7 @@ func edgeNames(s *policy.Prepared) (list []sharedName) {
 	return list
 }
 
-func findEdgeListener(w *state, v View, name string) (push.Subject, bool) {
+func findEdgeListener(w *state, v View, name string) (world.Subject, bool) {
 	address, number, ok := names.ParseSocket(name)
 	if !ok || address != v.proxy.Everywhere() {
 		return nil, false
@@ -160,7 +160,7 @@ func findEdgeListener(w *state, v View, name string) (push.Subject, bool) {
 	return l, true
 }
 
-func findEdgeRoutes(w *state, v View, name string) (push.Subject, bool) {
+func findEdgeRoutes(w *state, v View, name string) (world.Subject, bool) {
 	if hosts, ok := findEdgeHostRoutes(w, v, name); ok {
 		return hosts, true
 	}
@@ -184,7 +184,7 @@ type edgeListener struct {
 	hosts    *definitions // nil where the listener does not lead to single hosts
 }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (l edgeListener) Refers(to string) iter.Seq[string] {
 	switch {
 	case to == wire.RouteURL && l.port.Protocol == policy.EdgeHTTP:
@@ -232,8 +232,8 @@ func (l edgeListener) chains() []reach.Chain {
 	return append(reach.InOrder(list), reach.Chain{Cluster: names.BlackHole})
 }
 
-// Encode implements [push.Subject].
-func (l edgeListener) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (l edgeListener) Encode() world.Encoded {
 	p, s := l.view.proxy, l.view.settings.OrIstio()
 	m := &wire.Edge{Name: l.name, Address: p.Everywhere(), BothFamilies: p.AlsoIPv6(p.Everywhere()), Port: l.port, Settings: s}
 	switch l.port.Protocol {
@@ -256,7 +256,7 @@ type edgeRoutes struct {
 	services *definitions
 }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (r edgeRoutes) Refers(to string) iter.Seq[string] {
 	if to != wire.ClusterURL {
 		return nothing
@@ -270,9 +270,9 @@ func (r edgeRoutes) Refers(to string) iter.Seq[string] {
 	}
 }
 
-// Encode implements [push.Subject]. A domain may occur only once, whatever its case: its
+// Encode implements [world.Subject]. A domain may occur only once, whatever its case: its
 // owner gets it.
-func (r edgeRoutes) Encode() push.Encoded {
+func (r edgeRoutes) Encode() world.Encoded {
 	m := wire.Routes(r.name, false)
 	taken := takenMatches{}
 	for _, member := range r.services.members(r.view, r.port) {

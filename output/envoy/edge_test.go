@@ -14,7 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // edgeService is a service of some age.
@@ -58,8 +58,8 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		{Number: 9001, Protocol: policy.EdgeTCP, Hosts: []string{"older.com"}},
 	}
 	u := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
-	find := func(r push.Row, name string) any {
+	client := world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: world.Proxy{Role: "router"}}
+	find := func(r world.Row, name string) any {
 		subject, ok := u.World.Find(u.World.View(r, client), r, name)
 		if !ok {
 			t.Fatalf("there is no %s", name)

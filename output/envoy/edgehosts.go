@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An edge takes hosts one by one as sidecars do, where it leads requests to many services:
@@ -107,10 +107,10 @@ type edgeHostSlot struct {
 	domains  string
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (h edgeHost) Slot() any { return h.edgeHostSlot }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (h edgeHost) Refers(to string) iter.Seq[string] {
 	if to == wire.ClusterURL {
 		return one(h.member.Cluster())
@@ -118,9 +118,9 @@ func (h edgeHost) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject]. The virtual host has the name of the resource: otherwise
+// Encode implements [world.Subject]. The virtual host has the name of the resource: otherwise
 // Envoy ignores its removal.
-func (h edgeHost) Encode() push.Encoded {
+func (h edgeHost) Encode() world.Encoded {
 	p := h.view.settings.OrIstio().For(h.member.Key.Host, h.member.Traffic.Affinity)
 	return encode(h.name, wire.VirtualHostURL, wire.VirtualHost(h.name, strings.Split(h.domains, "\n"), wire.Target{Cluster: h.member.Cluster(), Policy: p}))
 }
@@ -168,7 +168,7 @@ func (taken takenMatches) takeFree(domains []string) (list []string) {
 }
 
 // findEdgeHost finds a single host of the edge by its name.
-func findEdgeHost(w *state, v View, name string) (push.Subject, bool) {
+func findEdgeHost(w *state, v View, name string) (world.Subject, bool) {
 	routes, host, _ := strings.Cut(name, "/")
 	p, ok := edgeHostPort(w.settings, routes)
 	if !ok || host == "" || !v.single || w.definitions == nil {
@@ -212,7 +212,7 @@ type edgeHostRoutes struct {
 	services *definitions
 }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (r edgeHostRoutes) Refers(to string) iter.Seq[string] {
 	if to != wire.VirtualHostURL {
 		return nothing
@@ -220,14 +220,14 @@ func (r edgeHostRoutes) Refers(to string) iter.Seq[string] {
 	return r.services.edgeHostNames(r.view, r.port)
 }
 
-// Encode implements [push.Subject].
-func (r edgeHostRoutes) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (r edgeHostRoutes) Encode() world.Encoded {
 	return encode(r.name, wire.RouteURL, wire.Routes(r.name, true))
 }
 
 // findEdgeHostRoutes returns it for each port that takes requests, however few services there
 // are: Envoy goes on to use it while it drains a listener.
-func findEdgeHostRoutes(w *state, v View, name string) (push.Subject, bool) {
+func findEdgeHostRoutes(w *state, v View, name string) (world.Subject, bool) {
 	p, ok := edgeHostPort(w.settings, name)
 	if !ok || !v.single || w.definitions == nil {
 		return nil, false
@@ -237,7 +237,7 @@ func findEdgeHostRoutes(w *state, v View, name string) (push.Subject, bool) {
 
 // edgeHostChanges are the single hosts of the edge that a change may alter, and the listeners
 // that may lead to them from now on, or not any longer.
-func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list []push.Changed) {
+func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list []world.Changed) {
 	if d == nil || d.web == nil {
 		return nil
 	}
@@ -270,7 +270,7 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))
 	}) {
 		// As for the single hosts of a port: see appendShared.
-		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: noted[name].list(), Revoked: name.row == VirtualHostType})
+		list = append(list, world.Changed{Row: name.row, Name: name.name, Audience: noted[name].list(), Revoked: name.row == VirtualHostType})
 	}
 	return list
 }

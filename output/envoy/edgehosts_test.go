@@ -19,12 +19,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // edgeIn is an edge of a namespace that takes hosts one by one, or not.
-func edgeIn(namespace string, single bool) push.Client {
-	c := push.Client{Kind: reach.KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "router"}, Increments: single}
+func edgeIn(namespace string, single bool) world.Client {
+	c := world.Client{Kind: reach.KindEnvoy, Namespace: namespace, Proxy: world.Proxy{Role: "router"}, Increments: single}
 	c.Release = [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
 	return c
 }
@@ -42,7 +42,7 @@ func TestSingleHostsOfTheEdgeFoldToItsRoutes(t *testing.T) {
 			{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"a.com", "*.c.com"}}, // and not b.com
 		}
 		begin, builder := s.Begin(nil), catalog.NewBuilder([]string{"first", "second"})
-		edges := map[string]map[string]push.Version{"a": {}, "b": {}, "c": {}}
+		edges := map[string]map[string]world.Version{"a": {}, "b": {}, "c": {}}
 		var leads string
 		for n := range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			var events []model.Event
@@ -68,7 +68,7 @@ func TestSingleHostsOfTheEdgeFoldToItsRoutes(t *testing.T) {
 				rt.Fatal("the edge has no listener")
 			}
 			now := reachedThrough(message(t, listener.Encode().Joined().Body).(*listenerv3.Listener), wire.RouteURL)[0]
-			moved := slices.ContainsFunc(u.Changed, func(c push.Changed) bool { return c.Row == ListenerType && c.Name == "0.0.0.0_8080" })
+			moved := slices.ContainsFunc(u.Changed, func(c world.Changed) bool { return c.Row == ListenerType && c.Name == "0.0.0.0_8080" })
 			if leads != "" && now != leads && !moved {
 				rt.Fatalf("the listener leads to %s and no longer to %s, and the step does not name it", now, leads)
 			}
@@ -104,7 +104,7 @@ func drawAtEdge(rt *rapid.T) model.Event {
 }
 
 // applyHosts looks up the single hosts that a step names to an edge.
-func applyHosts(u push.Update, c push.Client, held map[string]push.Version) {
+func applyHosts(u world.Update, c world.Client, held map[string]world.Version) {
 	for _, changed := range u.Changed {
 		if changed.Row != VirtualHostType || changed.Audience != nil && !slices.Contains(changed.Audience, c.Namespace) {
 			continue
@@ -116,8 +116,8 @@ func applyHosts(u push.Update, c push.Client, held map[string]push.Version) {
 	}
 }
 
-func allHosts(w push.World, c push.Client) map[string]push.Version {
-	all, view := map[string]push.Version{}, w.View(VirtualHostType, c)
+func allHosts(w world.World, c world.Client) map[string]world.Version {
+	all, view := map[string]world.Version{}, w.View(VirtualHostType, c)
 	for name := range w.Names(view, VirtualHostType) {
 		subject, _ := w.Find(view, VirtualHostType, name)
 		all[name] = subject.Encode().Version
@@ -125,7 +125,7 @@ func allHosts(w push.World, c push.Client) map[string]push.Version {
 	return all
 }
 
-func domainsOfRoutes(t *testing.T, w push.World, c push.Client, port string) map[string]string {
+func domainsOfRoutes(t *testing.T, w world.World, c world.Client, port string) map[string]string {
 	t.Helper()
 	subject, ok := w.Find(w.View(RouteType, c), RouteType, "http."+port)
 	if !ok {
@@ -138,7 +138,7 @@ func domainsOfRoutes(t *testing.T, w push.World, c push.Client, port string) map
 	return domains
 }
 
-func domainsOfHosts(t *testing.T, w push.World, c push.Client, port string, held map[string]push.Version) map[string]string {
+func domainsOfHosts(t *testing.T, w world.World, c world.Client, port string, held map[string]world.Version) map[string]string {
 	t.Helper()
 	domains := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(held)) {

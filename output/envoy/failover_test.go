@@ -16,7 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 func drawLocality(t *rapid.T) model.Locality {
@@ -74,7 +74,7 @@ func TestNearestEndpointsComeFirst(t *testing.T) {
 	})
 }
 
-func encoded(t interface{ Fatal(...any) }, subject push.Subject) *endpointv3.ClusterLoadAssignment {
+func encoded(t interface{ Fatal(...any) }, subject world.Subject) *endpointv3.ClusterLoadAssignment {
 	cla, _ := message(t, subject.Encode().Joined().Body).(*endpointv3.ClusterLoadAssignment)
 	return cla
 }

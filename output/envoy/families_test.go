@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An Envoy with addresses of both families listens on all addresses of both, and at the
@@ -63,7 +63,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: test.addresses, Proxy: push.Proxy{Role: test.role, Interception: test.mode, Outbound: push.AllPorts()}}
+			c := world.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: test.addresses, Proxy: world.Proxy{Role: test.role, Interception: test.mode, Outbound: world.AllPorts()}}
 			var got []string
 			for name := range w.Names(w.View(ListenerType, c), ListenerType) {
 				l := &listenerv3.Listener{}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // checkFolds runs histories in which clients fold what they are sent.
@@ -82,7 +84,7 @@ type folder struct {
 	sub  *push.Subscriber // nil while it is away
 }
 
-func (f *folder) connect(client push.Client) {
+func (f *folder) connect(client world.Client) {
 	f.log("%s connects", f.name)
 	f.sub = f.engine.Connect(push.Info{ID: f.name}, client)
 }
@@ -95,10 +97,10 @@ func (f *folder) leave() {
 	}
 }
 
-func (f *folder) typ(r push.Row) push.Type { return f.producer.Type(r) }
+func (f *folder) typ(r world.Row) world.Type { return f.producer.Type(r) }
 
-func (f *folder) request(r push.Request) {
-	r.Mode = push.Delta
+func (f *folder) request(r session.Request) {
+	r.Mode = world.Delta
 	if err := f.sub.Request(r); err != nil {
 		f.broken("%v", err)
 	}
@@ -106,7 +108,7 @@ func (f *folder) request(r push.Request) {
 }
 
 // take has the client receive what there is, and reports whether there was any.
-func (f *folder) take(receive func(*push.Response)) (busy bool) {
+func (f *folder) take(receive func(*session.Response)) (busy bool) {
 	for f.sub != nil {
 		synctest.Wait()
 		select {
@@ -124,12 +126,12 @@ func (f *folder) take(receive func(*push.Response)) (busy bool) {
 }
 
 // read is a response as it comes over the wire.
-func (f *folder) read(r *push.Response) *discoveryv3.DeltaDiscoveryResponse {
+func (f *folder) read(r *session.Response) *discoveryv3.DeltaDiscoveryResponse {
 	f.sub.Sent(r)
 	m := &discoveryv3.DeltaDiscoveryResponse{}
 	var wire []byte
 	for _, res := range r.Resources {
-		wire = append(append(wire, res.Heads[push.Delta]...), res.Joined().Body...)
+		wire = append(append(wire, res.Heads[world.Delta]...), res.Joined().Body...)
 	}
 	if err := proto.Unmarshal(wire, m); err != nil {
 		f.broken("%s cannot read what it is sent: %v", f.name, err)

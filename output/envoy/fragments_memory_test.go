@@ -8,14 +8,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // seenFromAll encodes the routes of port 80 for some namespaces.
-func seenFromAll(tb testing.TB, s *catalog.Snapshot, namespaces int) []push.Encoded {
+func seenFromAll(tb testing.TB, s *catalog.Snapshot, namespaces int) []world.Encoded {
 	tb.Helper()
 	w := NewWorld(s, true, "root")
-	all := make([]push.Encoded, 0, namespaces)
+	all := make([]world.Encoded, 0, namespaces)
 	for i := range namespaces {
 		subject, ok := w.Find(w.View(RouteType, sidecarIn(fmt.Sprintf("ns-%d", i))), RouteType, "80")
 		if !ok {

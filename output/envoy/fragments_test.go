@@ -21,7 +21,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // plainRoutes is the route configuration of a port, made directly of all services that
@@ -112,7 +112,7 @@ func TestFragmentsMakeTheWholeRouteConfiguration(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		builder := catalog.NewBuilderIn(ruled)
-		byVersion := map[push.Version]*routev3.RouteConfiguration{}
+		byVersion := map[world.Version]*routev3.RouteConfiguration{}
 		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
 			events := rapid.SliceOfN(rapid.Custom(drawSimilarService), 1, 5).Draw(t, "events")
 			if rapid.IntRange(0, 4).Draw(t, "scoped") == 0 {
@@ -130,7 +130,7 @@ func TestFragmentsMakeTheWholeRouteConfiguration(t *testing.T) {
 	})
 }
 
-func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[push.Version]*routev3.RouteConfiguration) {
+func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[world.Version]*routev3.RouteConfiguration) {
 	w := NewWorld(snapshot, true, "root")
 	for _, client := range sidecarsOf("n", "m", "other") {
 		v, namespace := of(w.View(RouteType, client)), client.Namespace+" "+client.Cluster
@@ -153,12 +153,12 @@ func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[push.Ve
 	}
 }
 
-func sidecarIn(namespace string) push.Client {
-	return push.Client{Kind: reach.KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "sidecar"}}
+func sidecarIn(namespace string) world.Client {
+	return world.Client{Kind: reach.KindEnvoy, Namespace: namespace, Proxy: world.Proxy{Role: "sidecar"}}
 }
 
 // sidecarsOf are some of each namespace in each cluster.
-func sidecarsOf(namespaces ...string) (list []push.Client) {
+func sidecarsOf(namespaces ...string) (list []world.Client) {
 	for _, namespace := range namespaces {
 		for _, cluster := range []string{"", "east", "west"} {
 			client := sidecarIn(namespace)
@@ -175,7 +175,7 @@ type failing interface {
 }
 
 // routesIn reads a route configuration, with its virtual hosts in order.
-func routesIn(t failing, e push.Encoded) (*routev3.RouteConfiguration, push.Version) {
+func routesIn(t failing, e world.Encoded) (*routev3.RouteConfiguration, world.Version) {
 	t.Helper()
 	if got := len(e.Joined().Body); got != e.Size() {
 		t.Fatal("it says that it has ", e.Size(), " bytes and has ", got)

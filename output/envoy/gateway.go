@@ -11,7 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Workloads of a mesh say in a handshake which port they want to reach, or which subset of
@@ -64,7 +64,7 @@ func isEntered(s *catalog.Service, port model.Port, of *policy.Selector, p *poli
 
 // findEntered returns a resource of a gateway. It is without TLS, which passes through, and
 // without endpoints of networks that have gateways of their own.
-func findEntered(w *state, v View, r push.Row, name string) (push.Subject, bool) {
+func findEntered(w *state, v View, r world.Row, name string) (world.Subject, bool) {
 	host, number, subset, ok := names.ParseMesh(name)
 	if !ok || !leadsOn(w.settings, v) {
 		return nil, false

@@ -16,7 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
 
@@ -65,9 +65,9 @@ func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	}
 	builder := catalog.NewBuilder(sources)
 	builder.Apply(1, events)
-	world := worldUnder(settings.Prepare(), builder.Snapshot(), true, "istio-system", nil)
+	w := worldUnder(settings.Prepare(), builder.Snapshot(), true, "istio-system", nil)
 	for _, v := range views {
-		out.Files = append(out.Files, viewed(t, world, v, proven)...)
+		out.Files = append(out.Files, viewed(t, w, v, proven)...)
 	}
 	return out
 }
@@ -113,7 +113,7 @@ func appendView(t *testing.T, views []View, part string) []View {
 
 // viewed returns everything a view is given. Types of which it gets nothing
 // are absent.
-func viewed(t *testing.T, world *World, like View, proven []string) []txtar.File {
+func viewed(t *testing.T, w *World, like View, proven []string) []txtar.File {
 	t.Helper()
 	var files []txtar.File
 	v := like
@@ -122,10 +122,10 @@ func viewed(t *testing.T, world *World, like View, proven []string) []txtar.File
 		if proven != nil {
 			c := provenAt(proven...)
 			c.Kind, c.Namespace = like.Kind, like.Namespace
-			v = of(world.View(push.Row(typ), c))
+			v = of(w.View(world.Row(typ), c))
 		}
-		for name := range world.Names(v, push.Row(typ)) {
-			subject, ok := world.Find(v, push.Row(typ), name)
+		for name := range w.Names(v, world.Row(typ)) {
+			subject, ok := w.Find(v, world.Row(typ), name)
 			if !ok {
 				t.Fatalf("%s is named and not found", name)
 			}
@@ -135,7 +135,7 @@ func viewed(t *testing.T, world *World, like View, proven []string) []txtar.File
 			files = append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/" + label, Data: data})
 		}
 	}
-	return append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/left-out", Data: leftOut(world.snapshot, like)})
+	return append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/left-out", Data: leftOut(w.snapshot, like)})
 }
 
 func leftOut(snapshot *catalog.Snapshot, v View) []byte {

@@ -14,7 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // inbound are the ports that an Envoy serves for its own workload. It is part of the view, and
@@ -95,7 +95,7 @@ func (p inboundPorts) all() iter.Seq2[uint32, carried] {
 // The namespace is that of the client's certificate, if it has one. So a client with a false
 // address learns only of workloads of its own namespace, and a service of another namespace
 // does not change the protocol of a workload's port.
-func inboundOf(w *state, c push.Client) inbound {
+func inboundOf(w *state, c world.Client) inbound {
 	switch p := node.ProxyOf(c); {
 	case p.Role != node.Sidecar:
 		return inbound{}
@@ -110,7 +110,7 @@ func inboundOf(w *state, c push.Client) inbound {
 
 // redirected is the inbound part of an Envoy to which connections are redirected. Ports of no
 // service are listed where their mode of mutual TLS is configured.
-func redirected(w *state, c push.Client, p node.Proxy) inbound {
+func redirected(w *state, c world.Client, p node.Proxy) inbound {
 	mutual, ports := mutualAt(w, c), servedBy(w, c, p)
 	for number, mode := range mutual.Exceptions() {
 		if _, served := ports[number]; !served && !p.Reserved(number) {
@@ -122,7 +122,7 @@ func redirected(w *state, c push.Client, p node.Proxy) inbound {
 
 // mutualAt returns the modes of mutual TLS of a client's workload. A client that proves no
 // identity has no certificate, and takes plaintext.
-func mutualAt(w *state, c push.Client) *policy.MutualPorts {
+func mutualAt(w *state, c world.Client) *policy.MutualPorts {
 	if c.Account == "" {
 		return nil
 	}
@@ -130,7 +130,7 @@ func mutualAt(w *state, c push.Client) *policy.MutualPorts {
 }
 
 // servedBy finds the ports of a client's workload and their traffic.
-func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]carried {
+func servedBy(w *state, c world.Client, p node.Proxy) map[uint32]carried {
 	if c.Namespace == "" {
 		return map[uint32]carried{}
 	}
@@ -154,7 +154,7 @@ func servedBy(w *state, c push.Client, p node.Proxy) map[uint32]carried {
 
 // audienceOf returns the keys through which changes find an Envoy or gRPC client: its
 // namespace, and for sidecars the address of the workload.
-func audienceOf(c push.Client) []string {
+func audienceOf(c world.Client) []string {
 	keys := []string{c.Namespace}
 	if p := node.ProxyOf(c); c.Kind != reach.KindEnvoy || p.Role != node.Sidecar || p.Mode == node.None && len(c.Proxy.Binds) == 0 {
 		return keys
@@ -200,7 +200,7 @@ func reviewedWorkloads(c catalog.Change) (keys []string, all bool) {
 }
 
 // findInboundListener returns the listener of an Envoy's own workload.
-func findInboundListener(v View) (push.Subject, bool) {
+func findInboundListener(v View) (world.Subject, bool) {
 	own := node.Proxy{Role: v.proxy.Role, Mode: v.proxy.Mode, Family: v.proxy.Family}
 	return inboundListener{View{settings: v.settings, proxy: own, inbound: v.inbound}}, v.inbound.taken
 }
@@ -211,10 +211,10 @@ type inboundListener struct {
 	view View // reduced to the fields that the listener depends on
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (l inboundListener) Slot() any { return l }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (l inboundListener) Refers(to string) iter.Seq[string] {
 	if to != wire.ClusterURL {
 		return nothing
@@ -226,8 +226,8 @@ func (l inboundListener) Refers(to string) iter.Seq[string] {
 	return slices.Values(list)
 }
 
-// Encode implements [push.Subject].
-func (l inboundListener) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (l inboundListener) Encode() world.Encoded {
 	p, s := l.view.proxy, l.view.settings.OrIstio()
 	var ports []wire.InboundPort
 	for number, kind := range l.view.inbound.ports.all() {
@@ -274,7 +274,7 @@ func inboundClusterNames(v View) (list []string) {
 	return list
 }
 
-func findInboundCluster(v View, name string) (push.Subject, bool) {
+func findInboundCluster(v View, name string) (world.Subject, bool) {
 	for b := range v.inbound.binds.served() {
 		if names.InboundCluster(b.port()) == name {
 			return bindCluster{b.port(), b.to}, true
@@ -315,11 +315,11 @@ type inboundCluster struct {
 	family node.Family
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (c inboundCluster) Slot() any { return c }
 
-// Encode implements [push.Subject].
-func (c inboundCluster) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (c inboundCluster) Encode() world.Encoded {
 	m := wire.InboundCluster(c.port, sourcesOf(c.family)...)
 	return encode(m.GetName(), wire.ClusterURL, m)
 }
@@ -355,7 +355,7 @@ func ownClusterNames(w *state, v View) iter.Seq[string] {
 	}
 }
 
-func findOwnCluster(w *state, v View, name string) (push.Subject, bool) {
+func findOwnCluster(w *state, v View, name string) (world.Subject, bool) {
 	if entered, ok := findEntered(w, v, ClusterType, name); ok {
 		return entered, true
 	}
@@ -368,11 +368,11 @@ func findOwnCluster(w *state, v View, name string) (push.Subject, bool) {
 // plainCluster drops connections, or forwards them to their original destination.
 type plainCluster string
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (c plainCluster) Slot() any { return c }
 
-// Encode implements [push.Subject].
-func (c plainCluster) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (c plainCluster) Encode() world.Encoded {
 	m := wire.BlackHoleCluster()
 	if c == names.Passthrough {
 		m = wire.PassthroughCluster()

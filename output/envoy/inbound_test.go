@@ -21,7 +21,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // behind is a service of the namespace a with one endpoint.
@@ -66,13 +66,13 @@ func worldBehind(services ...behind) *World {
 }
 
 // sidecarAt is the sidecar of a workload of the namespace a.
-func sidecarAt(addresses ...string) push.Client {
-	return push.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: addresses, Proxy: push.Proxy{Role: "sidecar"}}
+func sidecarAt(addresses ...string) world.Client {
+	return world.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: addresses, Proxy: world.Proxy{Role: "sidecar"}}
 }
 
 // taken is what a client's inbound listener does with connections, a line for each
 // chain, and the clusters of its workload.
-func taken(t testing.TB, w *World, c push.Client) (chains, clusters []string) {
+func taken(t testing.TB, w *World, c world.Client) (chains, clusters []string) {
 	t.Helper()
 	m := &listenerv3.Listener{}
 	if readInto(t, w, ListenerType, c, names.VirtualInbound, m) {
@@ -94,7 +94,7 @@ func taken(t testing.TB, w *World, c push.Client) (chains, clusters []string) {
 	return chains, clusters
 }
 
-func readInto(t testing.TB, w *World, r push.Row, c push.Client, name string, into proto.Message) bool {
+func readInto(t testing.TB, w *World, r world.Row, c world.Client, name string, into proto.Message) bool {
 	t.Helper()
 	subject, ok := w.Find(w.View(r, c), r, name)
 	if !ok {
@@ -132,7 +132,7 @@ func TestSidecarTakesThePortsOfItsWorkload(t *testing.T) {
 	tests := []struct {
 		name     string
 		services []behind
-		client   push.Client
+		client   world.Client
 		chains   []string // beside those that every one has
 		ports    []int
 	}{
@@ -215,7 +215,7 @@ func TestSidecarTakesThePortsOfItsWorkload(t *testing.T) {
 	}
 }
 
-func in(c push.Client, namespace, network string) push.Client {
+func in(c world.Client, namespace, network string) world.Client {
 	c.Namespace, c.Network = namespace, network
 	return c
 }
@@ -226,10 +226,10 @@ func TestOnlyInterceptingSidecarsTakeConnections(t *testing.T) {
 	t.Parallel()
 	w := worldBehind(behind{name: "s", ports: []model.Port{{Number: 80, Name: "http", Protocol: "HTTP"}}})
 	explicit := sidecarAt("10.0.0.1")
-	explicit.Proxy.Interception, explicit.Proxy.Outbound = "NONE", push.AllPorts()
+	explicit.Proxy.Interception, explicit.Proxy.Outbound = "NONE", world.AllPorts()
 	router, nothing, library := sidecarAt("10.0.0.1"), sidecarAt("10.0.0.1"), sidecarAt("10.0.0.1")
 	router.Proxy.Role, nothing.Proxy.Role, library.Kind = "router", "", reach.KindGRPC
-	for _, c := range []push.Client{explicit, router, nothing, library} {
+	for _, c := range []world.Client{explicit, router, nothing, library} {
 		if chains, clusters := taken(t, w, c); chains != nil || clusters != nil {
 			t.Errorf("%+v takes %v and has %v", c, chains, clusters)
 		}

@@ -11,16 +11,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // watched is a world that notes whose views are asked for.
 type watched struct {
-	push.World
+	world.World
 	mu  *sync.Mutex
 	who map[string]int
 }
 
-func (w watched) View(r push.Row, c push.Client) push.View {
+func (w watched) View(r world.Row, c world.Client) world.View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.who[c.Addresses[0]]++
@@ -47,7 +49,7 @@ func TestOneWorkloadAmong5000IsLookedAt(t *testing.T) {
 	builder.Apply(1, events)
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	engine := push.New(push.Config{Frame: func(push.Encoded) (heads [2][]byte) { return heads }})
+	engine := push.New(push.Config{Frame: func(world.Encoded) (heads [2][]byte) { return heads }})
 	var running sync.WaitGroup
 	running.Go(func() { engine.Run(ctx) })
 	t.Cleanup(running.Wait)
@@ -55,11 +57,11 @@ func TestOneWorkloadAmong5000IsLookedAt(t *testing.T) {
 	producer := engine.Produce(Types(nil))
 	var mu sync.Mutex
 	first := watched{NewWorld(builder.Snapshot(), true, "istio-system"), &mu, map[string]int{}}
-	producer.Publish(push.Update{World: first})
+	producer.Publish(world.Update{World: first})
 	var subscribers []*push.Subscriber
 	for n := range many {
 		s := engine.Connect(push.Info{ID: at(n)}, sidecarAt(at(n)))
-		if err := s.Request(push.Request{Type: producer.Type(ListenerType), Mode: push.Delta, Wildcard: push.WildcardOn}); err != nil {
+		if err := s.Request(session.Request{Type: producer.Type(ListenerType), Mode: world.Delta, Wildcard: session.WildcardOn}); err != nil {
 			t.Fatal(err)
 		}
 		subscribers = append(subscribers, s)
@@ -98,7 +100,7 @@ func received(ctx context.Context, t *testing.T, s *push.Subscriber) (names []st
 		for _, resource := range r.Resources {
 			names = append(names, resource.Name)
 		}
-		if err := s.Request(push.Request{Type: r.Type, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}}); err != nil {
+		if err := s.Request(session.Request{Type: r.Type, Answer: session.Answer{Kind: session.ACK, Serial: r.Serial}}); err != nil {
 			t.Fatal(err)
 		}
 		return names

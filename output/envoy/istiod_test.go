@@ -17,7 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
 
@@ -77,7 +77,7 @@ func clustersFor(t *testing.T, in *txtar.Archive, who, extension string) (bodies
 	}
 	w := worldUnder(s.Prepare(), builder.Snapshot(), true, "istio-system", nil)
 	addresses, locality, _ := strings.Cut(who, "@")
-	v := w.View(ClusterType, push.Client{
+	v := w.View(ClusterType, world.Client{
 		Kind: reach.KindEnvoy, Namespace: "shop", Addresses: strings.Split(addresses, ","), Extensions: []string{extension}, Locality: localityNamed(locality),
 	})
 	for _, name := range slices.Sorted(w.Names(v, ClusterType)) { // as those of istiod are

@@ -13,18 +13,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // ledsRows are the types of assignments and of collections.
 var ledsRows = leds.Rows{Assignments: EndpointType, Collections: MemberType}
 
 // stepFunc makes a step of one output, as [Step] does.
-type stepFunc = func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update
+type stepFunc = func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) world.Update
 
 // withCollections adds the collections of large service ports to the steps of a function.
 func withCollections(without stepFunc, maker *leds.Maker) stepFunc {
-	return func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+	return func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) world.Update {
 		set, changed := maker.Step(now, c)
 		u := without(now, c, complete, root)
 		if world, ok := u.World.(*World); ok {
@@ -62,7 +62,7 @@ func memberNames(w *state, v View) iter.Seq[string] {
 }
 
 // findMembers finds a collection, if its service is in the view.
-func findMembers(w *state, v View, name string) (push.Subject, bool) {
+func findMembers(w *state, v View, name string) (world.Subject, bool) {
 	if !v.members {
 		return nil, false
 	}
@@ -84,21 +84,21 @@ type roster struct {
 	mutual *policy.MutualPorts // of the service's namespace
 }
 
-var _ push.Incremental = roster{}
+var _ world.Incremental = roster{}
 
 type rosterSlot struct {
 	number uint32
 	all    bool
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (m roster) Slot() any { return rosterSlot{m.Number, m.from < 0} }
 
-// Revision implements [push.Incremental].
-func (m roster) Revision() push.Version { return m.RevisionAt(len(m.Journal)) }
+// Revision implements [world.Incremental].
+func (m roster) Revision() world.Version { return m.RevisionAt(len(m.Journal)) }
 
-// Since implements [push.Incremental].
-func (m roster) Since(held push.Version) push.Subject {
+// Since implements [world.Incremental].
+func (m roster) Since(held world.Version) world.Subject {
 	m.from = -1
 	if length := binary.BigEndian.Uint64(held[8:]); length > 0 && length <= uint64(len(m.Journal))+1 && m.RevisionAt(int(length-1)) == held { //nolint:gosec // it is no more than there are
 		m.from = int(length - 1) //nolint:gosec // likewise
@@ -106,10 +106,10 @@ func (m roster) Since(held push.Version) push.Subject {
 	return m
 }
 
-// Encode implements [push.Subject]. If the client's revision is unknown, it is sent all members
+// Encode implements [world.Subject]. If the client's revision is unknown, it is sent all members
 // and the removal of every former member. An Envoy that reconnects keeps its members, and does
 // not report them.
-func (m roster) Encode() push.Encoded {
+func (m roster) Encode() world.Encoded {
 	room := 0
 	if m.from < 0 {
 		room = m.Members
@@ -136,7 +136,7 @@ func (m roster) Encode() push.Encoded {
 			m.add(w, at, e)
 		}
 	}
-	return push.Encoded{Name: m.Glob(), Version: m.Revision(), Body: w.Body(m.Glob(), m.from < 0), Framed: true}
+	return world.Encoded{Name: m.Glob(), Version: m.Revision(), Body: w.Body(m.Glob(), m.from < 0), Framed: true}
 }
 
 func (m roster) add(w *wire.Members, at netip.AddrPort, e catalog.Endpoint) {
@@ -150,16 +150,16 @@ type spreadAssignment struct {
 }
 
 var (
-	_ push.Unrepeatable = spreadAssignment{}
-	_ push.Referrer     = spreadAssignment{}
+	_ world.Unrepeatable = spreadAssignment{}
+	_ world.Referrer     = spreadAssignment{}
 )
 
 type spreadSlot struct{ slot }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (a spreadAssignment) Slot() any { return spreadSlot{a.slot} }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (a spreadAssignment) Refers(to string) iter.Seq[string] {
 	if to != wire.MemberURL {
 		return nothing
@@ -173,8 +173,8 @@ func (a spreadAssignment) Refers(to string) iter.Seq[string] {
 	}
 }
 
-// Encode implements [push.Subject].
-func (a spreadAssignment) Encode() push.Encoded { return a.encode(0) }
+// Encode implements [world.Subject].
+func (a spreadAssignment) Encode() world.Encoded { return a.encode(0) }
 
 // times counts the sent assignments.
 var times atomic.Int64
@@ -183,7 +183,7 @@ var times atomic.Int64
 // collection through another assignment that names it in the same way, and then reads
 // the assignment before, which it has freed. So no two name one in the same way: the
 // time limit of each, which never ends, is another.
-func (a spreadAssignment) EncodeOnce() push.Encoded {
+func (a spreadAssignment) EncodeOnce() world.Encoded {
 	e := a.encode(time.Duration(times.Add(1)))
 	e.Version = a.Encode().Version
 	return e
@@ -193,7 +193,7 @@ func (a spreadAssignment) EncodeOnce() push.Encoded {
 // exist, or another assignment follows.
 const never = 365 * 24 * time.Hour
 
-func (a spreadAssignment) encode(time time.Duration) push.Encoded {
+func (a spreadAssignment) encode(time time.Duration) world.Encoded {
 	m := &wire.Collections{Name: a.clusterName(), Groups: a.partition.Groups}
 	return encode(m.Name, wire.EndpointURL, m.Message(never+time))
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // The producer of the resources of services passes what every producer must, too, when
@@ -35,8 +35,8 @@ func TestServicesInCollectionsAreAWellBehavedProducer(t *testing.T) {
 // What the suite would find, if collections were wrong.
 func TestSuiteCatchesFaultyCollections(t *testing.T) {
 	t.Parallel()
-	quiet := func(u *push.Update) {
-		u.Changed = slices.DeleteFunc(u.Changed, func(c push.Changed) bool { return c.Row == MemberType })
+	quiet := func(u *world.Update) {
+		u.Changed = slices.DeleteFunc(u.Changed, func(c world.Changed) bool { return c.Row == MemberType })
 	}
 	for name, addition := range map[string]pushtest.Addition{
 		"changes of members that are not listed":    spreading(quiet, nil),
@@ -57,7 +57,7 @@ func TestSuiteCatchesFaultyCollections(t *testing.T) {
 
 // spreading is the producer with services in collections as soon as they have two
 // endpoints. It may be made to be at fault: in what it lists, and in its subjects.
-func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) pushtest.Addition {
+func spreading(spoil func(*world.Update), wrap func(world.Subject) world.Subject) pushtest.Addition {
 	settings := *conforming
 	settings.Defaults = policy.Policy{} // without outlier detection, so that endpoints have no priorities
 	settings.Networks = nil             // services with endpoints behind gateways are never in collections
@@ -72,7 +72,7 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 			m := newMirror()
 			m.settings, m.draw = settings.Prepare(), drawSpreadEvent
 			step := withCollections(settings.Begin(nil), leds.New(leds.Settings{Rows: ledsRows, Above: 1, Whole: differUnder(m.settings), Mesh: m.settings.Mesh, Epoch: 1, Limits: leds.Limits{Changes: 6, Weight: 100}}))
-			m.step = func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+			m.step = func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) world.Update {
 				u := step(now, c, complete, root)
 				if spoil != nil {
 					spoil(&u)
@@ -81,13 +81,13 @@ func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) p
 			}
 			return &spreadMirror{m, wrap}
 		},
-		Client: func(t *rapid.T) push.Client {
+		Client: func(t *rapid.T) world.Client {
 			c := draw(t)
 			c.Kind = cmp.Or(rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindEnvoy, ""}).Draw(t, "Envoy"), c.Kind)
 			c.Increments = rapid.IntRange(0, 3).Draw(t, "increments") > 0
 			return c
 		},
-		Name: func(t *rapid.T, r push.Row) string {
+		Name: func(t *rapid.T, r world.Row) string {
 			if r == MemberType {
 				return (&leds.Collection{Epoch: 1, Number: uint32(rapid.IntRange(1, 9).Draw(t, "collection"))}).Glob()
 			}
@@ -122,10 +122,10 @@ func drawSpreadEvent(t *rapid.T) model.Event {
 // spreadMirror is a mirror that may be at fault.
 type spreadMirror struct {
 	*mirror
-	wrap func(push.Subject) push.Subject
+	wrap func(world.Subject) world.Subject
 }
 
-func (m *spreadMirror) Step(t *rapid.T) push.Update {
+func (m *spreadMirror) Step(t *rapid.T) world.Update {
 	u := m.mirror.Step(t)
 	if m.wrap != nil {
 		u.World = wrappedWorld{u.World, m.wrap}
@@ -134,11 +134,11 @@ func (m *spreadMirror) Step(t *rapid.T) push.Update {
 }
 
 type wrappedWorld struct {
-	push.World
-	wrap func(push.Subject) push.Subject
+	world.World
+	wrap func(world.Subject) world.Subject
 }
 
-func (w wrappedWorld) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+func (w wrappedWorld) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	subject, ok := w.World.Find(v, r, name)
 	if ok {
 		subject = w.wrap(subject)
@@ -147,8 +147,8 @@ func (w wrappedWorld) Find(v push.View, r push.Row, name string) (push.Subject, 
 }
 
 // misled has a fault in a collection, and leaves any other subject as it is.
-func misled(fault func(roster, push.Version) push.Subject) func(push.Subject) push.Subject {
-	return func(s push.Subject) push.Subject {
+func misled(fault func(roster, world.Version) world.Subject) func(world.Subject) world.Subject {
+	return func(s world.Subject) world.Subject {
 		if m, ok := s.(roster); ok {
 			return faultyRoster{m, &fault}
 		}
@@ -159,13 +159,13 @@ func misled(fault func(roster, push.Version) push.Subject) func(push.Subject) pu
 // faultyRoster is a collection that leaves out what clients lack.
 type faultyRoster struct {
 	roster
-	fault *func(roster, push.Version) push.Subject
+	fault *func(roster, world.Version) world.Subject
 }
 
-func (f faultyRoster) Since(held push.Version) push.Subject { return (*f.fault)(f.roster, held) }
+func (f faultyRoster) Since(held world.Version) world.Subject { return (*f.fault)(f.roster, held) }
 
 // tooLate leaves out the first change.
-func tooLate(m roster, held push.Version) push.Subject {
+func tooLate(m roster, held world.Version) world.Subject {
 	sent, _ := m.Since(held).(roster)
 	if sent.from >= 0 {
 		sent.from = min(sent.from+1, len(sent.Journal))
@@ -174,14 +174,14 @@ func tooLate(m roster, held push.Version) push.Subject {
 }
 
 // presumed takes clients to hold what the collection began with.
-func presumed(m roster, held push.Version) push.Subject {
+func presumed(m roster, held world.Version) world.Subject {
 	sent, _ := m.Since(held).(roster)
 	sent.from = max(sent.from, 0)
 	return sent
 }
 
 // forgetful leaves out what is gone.
-func forgetful(m roster, held push.Version) push.Subject {
+func forgetful(m roster, held world.Version) world.Subject {
 	sent, _ := m.Since(held).(roster)
 	if sent.from < 0 {
 		own := *sent.Collection
@@ -194,17 +194,17 @@ func forgetful(m roster, held push.Version) push.Subject {
 // sameRevision has the version of another.
 type sameRevision struct {
 	roster
-	version push.Version
+	version world.Version
 }
 
-func (s sameRevision) Encode() push.Encoded {
+func (s sameRevision) Encode() world.Encoded {
 	e := s.roster.Encode()
 	e.Version = s.version
 	return e
 }
 
 // silent does not say which collections an assignment names.
-func silent(s push.Subject) push.Subject {
+func silent(s world.Subject) world.Subject {
 	if a, ok := s.(spreadAssignment); ok {
 		return silentAssignment{a}
 	}
@@ -217,7 +217,7 @@ func (silentAssignment) Refers(string) iter.Seq[string] { return nothing }
 
 // spreadOr is the assignment that names collections in place of another, if there is
 // one and each endpoint is in a locality that it has.
-func (m *mirror) spreadOr(s push.Subject, r push.Row, c push.Client, name string) push.Subject {
+func (m *mirror) spreadOr(s world.Subject, r world.Row, c world.Client, name string) world.Subject {
 	plain, ok := s.(assignment)
 	if !ok || m.last.spreads == nil {
 		return s
@@ -238,8 +238,8 @@ func (m *mirror) spreadOr(s push.Subject, r push.Row, c push.Client, name string
 
 // seesCollections works out all members anew. Only which collections there are, and
 // their versions, are not in the records.
-func (m *mirror) seesCollections(c push.Client) map[string]push.Encoded {
-	all := map[string]push.Encoded{}
+func (m *mirror) seesCollections(c world.Client) map[string]world.Encoded {
+	all := map[string]world.Encoded{}
 	view := of(m.anew.View(MemberType, c))
 	if !c.Increments || view.Kind != reach.KindEnvoy {
 		return all
@@ -256,7 +256,7 @@ func (m *mirror) seesCollections(c push.Client) map[string]push.Encoded {
 				members[fmt.Sprintf("%s-%d", at.Addr(), at.Port())] = max(e.Weight, 1)
 			}
 		}
-		all[name] = push.Encoded{Name: name, Version: is.RevisionAt(len(is.Journal)), Body: written(members)}
+		all[name] = world.Encoded{Name: name, Version: is.RevisionAt(len(is.Journal)), Body: written(members)}
 	}
 	return all
 }
@@ -272,7 +272,7 @@ func written(members map[string]uint32) []byte {
 
 // takePart is how an Envoy takes what it is sent: an assignment that names collections
 // without what makes it differ from any other, and members into those that it has.
-func takePart(r push.Row, before, sent push.Encoded) (push.Encoded, error) {
+func takePart(r world.Row, before, sent world.Encoded) (world.Encoded, error) {
 	switch r {
 	case EndpointType:
 		return takeAssignment(sent)
@@ -283,7 +283,7 @@ func takePart(r push.Row, before, sent push.Encoded) (push.Encoded, error) {
 	}
 }
 
-func takeAssignment(sent push.Encoded) (push.Encoded, error) {
+func takeAssignment(sent world.Encoded) (world.Encoded, error) {
 	body, err := unpack(sent.Body)
 	m, ok := body.(*endpointv3.ClusterLoadAssignment)
 	if err != nil || !ok {
@@ -302,7 +302,7 @@ func takeAssignment(sent push.Encoded) (push.Encoded, error) {
 	return encode(sent.Name, wire.EndpointURL, m), nil
 }
 
-func takeMembers(before, sent push.Encoded) (push.Encoded, error) {
+func takeMembers(before, sent world.Encoded) (world.Encoded, error) {
 	m := &discoveryv3.DeltaDiscoveryResponse{}
 	if err := proto.Unmarshal(sent.Body, m); err != nil || !sent.Framed {
 		return sent, fmt.Errorf("%s, framed: %t: %w", sent.Name, sent.Framed, err)
@@ -331,7 +331,7 @@ func takeMembers(before, sent push.Encoded) (push.Encoded, error) {
 		}
 		members[strings.TrimPrefix(res.Name, prefix)] = lb.GetLoadBalancingWeight().GetValue()
 	}
-	return push.Encoded{Name: sent.Name, Version: sent.Version, Body: written(members)}, nil
+	return world.Encoded{Name: sent.Name, Version: sent.Version, Body: written(members)}, nil
 }
 
 // collectionsIn lists the collections that an assignment names.

@@ -21,7 +21,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/leds"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An Envoy that takes the endpoints of large services one by one ends with those that
@@ -39,7 +40,7 @@ type foldHistory struct {
 	revision uint64
 	// processes is how many have served, one after the other.
 	processes uint32
-	step      func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
+	step      func(*catalog.Snapshot, catalog.Change, bool, string) world.Update
 	services  map[string]*foldService
 	envoys    []*foldEnvoy
 }
@@ -303,21 +304,21 @@ func (e *foldEnvoy) connect() {
 	if e.sub != nil {
 		return
 	}
-	e.folder.connect(push.Client{Kind: reach.KindEnvoy, Namespace: "a", Increments: e.leds})
-	clusters, assignments := map[string]push.Version{}, map[string]push.Version{}
+	e.folder.connect(world.Client{Kind: reach.KindEnvoy, Namespace: "a", Increments: e.leds})
+	clusters, assignments := map[string]world.Version{}, map[string]world.Version{}
 	e.named, e.asked, e.begun = map[string]bool{}, map[string]bool{}, false
 	var names []string
 	for name, c := range e.clusters {
-		clusters[name], _ = push.ParseVersion(c.version)
+		clusters[name], _ = world.ParseVersion(c.version)
 		if c.assigned != "" {
-			assignments[name], _ = push.ParseVersion(c.assigned)
+			assignments[name], _ = world.ParseVersion(c.assigned)
 		}
 		e.asked[name] = true
 		names = append(names, name)
 	}
-	e.request(push.Request{Type: e.typ(ClusterType), Wildcard: push.WildcardOn, Held: clusters})
+	e.request(session.Request{Type: e.typ(ClusterType), Wildcard: session.WildcardOn, Held: clusters})
 	if len(names) > 0 {
-		e.request(push.Request{Type: e.typ(EndpointType), Subscribe: names, Held: assignments})
+		e.request(session.Request{Type: e.typ(EndpointType), Subscribe: names, Held: assignments})
 	}
 	e.watch(nil)
 }
@@ -347,26 +348,26 @@ func (e *foldEnvoy) watch(renewed map[string]bool) {
 	e.named = wanted
 	if len(add)+len(drop) > 0 {
 		e.begun = true
-		e.request(push.Request{Type: e.typ(MemberType), Subscribe: add, Unsubscribe: drop})
+		e.request(session.Request{Type: e.typ(MemberType), Subscribe: add, Unsubscribe: drop})
 	}
 }
 
 // turn takes what there is, and reports whether there was any.
 func (e *foldEnvoy) turn(nacks bool) (busy bool) {
-	return e.take(func(r *push.Response) { e.receive(r, nacks) })
+	return e.take(func(r *session.Response) { e.receive(r, nacks) })
 }
 
 // receive takes a response. Envoy NACKs one for a member that it cannot read, and none
 // that only says which members are gone.
-func (e *foldEnvoy) receive(r *push.Response, nacks bool) {
+func (e *foldEnvoy) receive(r *session.Response, nacks bool) {
 	m := e.read(r)
 	nacks = nacks && r.Type == e.typ(MemberType) && len(m.Resources) > 0
 	e.h.log("%s takes of type %d, NACKed %t: %v", e.name, r.Type, nacks, m)
-	answer := push.Answer{Kind: push.ACK, Serial: r.Serial}
+	answer := session.Answer{Kind: session.ACK, Serial: r.Serial}
 	var renewed map[string]bool
 	switch {
 	case nacks:
-		answer.Kind = push.NACK
+		answer.Kind = session.NACK
 		e.giveUp()
 	case r.Type == e.typ(ClusterType):
 		e.takeClusters(m)
@@ -375,7 +376,7 @@ func (e *foldEnvoy) receive(r *push.Response, nacks bool) {
 	default:
 		e.takeMembers(m)
 	}
-	e.request(push.Request{Type: r.Type, Answer: answer})
+	e.request(session.Request{Type: r.Type, Answer: answer})
 	e.watch(renewed)
 }
 
@@ -385,7 +386,7 @@ func (e *foldEnvoy) takeClusters(m *discoveryv3.DeltaDiscoveryResponse) {
 	for _, name := range m.RemovedResources {
 		delete(e.clusters, name)
 		delete(e.asked, name)
-		e.request(push.Request{Type: e.typ(EndpointType), Unsubscribe: []string{name}})
+		e.request(session.Request{Type: e.typ(EndpointType), Unsubscribe: []string{name}})
 	}
 	for _, res := range m.Resources {
 		config := &clusterv3.Cluster{}
@@ -402,7 +403,7 @@ func (e *foldEnvoy) takeClusters(m *discoveryv3.DeltaDiscoveryResponse) {
 		}
 		if !e.asked[res.Name] {
 			e.asked[res.Name] = true
-			e.request(push.Request{Type: e.typ(EndpointType), Subscribe: []string{res.Name}})
+			e.request(session.Request{Type: e.typ(EndpointType), Subscribe: []string{res.Name}})
 		}
 	}
 }

@@ -21,14 +21,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // largeRig is a service whose endpoints go one by one, as one Envoy is sent them.
 type largeRig struct {
 	builder  *catalog.Builder
 	maker    stepFunc
-	world    push.World
+	world    world.World
 	revision uint64
 }
 
@@ -68,9 +68,9 @@ func (r *largeRig) step(events []model.Event) {
 	r.world = r.maker(r.builder.Snapshot(), change, true, "istio-system").World
 }
 
-func (r *largeRig) find(t testing.TB, row push.Row, name string, one bool) push.Subject {
+func (r *largeRig) find(t testing.TB, row world.Row, name string, one bool) world.Subject {
 	t.Helper()
-	view := r.world.View(row, push.Client{Kind: reach.KindEnvoy, Namespace: "n", Increments: one})
+	view := r.world.View(row, world.Client{Kind: reach.KindEnvoy, Namespace: "n", Increments: one})
 	subject, ok := r.world.Find(view, row, name)
 	if !ok {
 		t.Fatalf("there is no %s", name)
@@ -80,7 +80,7 @@ func (r *largeRig) find(t testing.TB, row push.Row, name string, one bool) push.
 
 // holds are the members that an Envoy has by name, as it takes what it is sent of a
 // collection.
-func take(t testing.TB, holds map[string]*endpointv3.LbEndpoint, sent push.Encoded) {
+func take(t testing.TB, holds map[string]*endpointv3.LbEndpoint, sent world.Encoded) {
 	t.Helper()
 	m := &discoveryv3.DeltaDiscoveryResponse{}
 	if err := proto.Unmarshal(sent.Body, m); err != nil || !sent.Framed {
@@ -102,10 +102,10 @@ func take(t testing.TB, holds map[string]*endpointv3.LbEndpoint, sent push.Encod
 }
 
 // folded is what an Envoy has of a service, by place; held are its members.
-func (r *largeRig) folded(t testing.TB, held map[string]map[string]*endpointv3.LbEndpoint, versions map[string]push.Version) map[string]uint32 {
+func (r *largeRig) folded(t testing.TB, held map[string]map[string]*endpointv3.LbEndpoint, versions map[string]world.Version) map[string]uint32 {
 	t.Helper()
-	body := func(s push.Subject) *endpointv3.ClusterLoadAssignment {
-		if once, ok := s.(push.Unrepeatable); ok {
+	body := func(s world.Subject) *endpointv3.ClusterLoadAssignment {
+		if once, ok := s.(world.Unrepeatable); ok {
 			return message(t, once.EncodeOnce().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
 		}
 		return message(t, s.Encode().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
@@ -120,7 +120,7 @@ func (r *largeRig) folded(t testing.TB, held map[string]map[string]*endpointv3.L
 			if held[name] == nil {
 				held[name] = map[string]*endpointv3.LbEndpoint{}
 			}
-			all := r.find(t, MemberType, name, true).(push.Incremental) //nolint:errcheck,forcetypeassert // it panics
+			all := r.find(t, MemberType, name, true).(world.Incremental) //nolint:errcheck,forcetypeassert // it panics
 			take(t, held[name], all.Since(versions[name]).Encode())
 			versions[name] = all.Revision()
 			for _, lb := range held[name] {
@@ -134,7 +134,7 @@ func (r *largeRig) folded(t testing.TB, held map[string]map[string]*endpointv3.L
 	return found
 }
 
-func (r *largeRig) mustFold(t testing.TB, held map[string]map[string]*endpointv3.LbEndpoint, versions map[string]push.Version) {
+func (r *largeRig) mustFold(t testing.TB, held map[string]map[string]*endpointv3.LbEndpoint, versions map[string]world.Version) {
 	t.Helper()
 	want := map[string]uint32{}
 	plain := message(t, r.find(t, EndpointType, names.Cluster("svc.n", 80), false).Encode().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
@@ -165,7 +165,7 @@ func FuzzMembers(f *testing.F) {
 		plain := func(n int) model.Record {
 			return memberRecord(n, model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", n), Health: model.Healthy, Locality: odd.Locality})
 		}
-		held, versions := map[string]map[string]*endpointv3.LbEndpoint{}, map[string]push.Version{}
+		held, versions := map[string]map[string]*endpointv3.LbEndpoint{}, map[string]world.Version{}
 		for _, step := range [][]model.Record{{largeService(), plain(1), plain(2), plain(3)}, {memberRecord(4, odd)}, {plain(4)}, {memberRecord(1, odd)}, {plain(5)}} {
 			r.apply(step...)
 			r.mustFold(t, held, versions)
@@ -176,9 +176,9 @@ func FuzzMembers(f *testing.F) {
 
 // mustHideFromOthers holds that a client without increments gets no collection: over the
 // state of the world Envoy dies of one.
-func (r *largeRig) mustHideFromOthers(t testing.TB, collections map[string]push.Version) {
+func (r *largeRig) mustHideFromOthers(t testing.TB, collections map[string]world.Version) {
 	t.Helper()
-	for _, c := range []push.Client{{Kind: reach.KindEnvoy, Namespace: "n"}, {Kind: reach.KindGRPC, Namespace: "n", Increments: true}} {
+	for _, c := range []world.Client{{Kind: reach.KindEnvoy, Namespace: "n"}, {Kind: reach.KindGRPC, Namespace: "n", Increments: true}} {
 		for name := range collections {
 			if is, ok := r.world.Find(r.world.View(MemberType, c), MemberType, name); ok {
 				t.Fatalf("%+v finds %v", c, is)
@@ -284,13 +284,13 @@ func TestServicesWithSharesAreSpread(t *testing.T) {
 		if !spread {
 			continue
 		}
-		held, versions := map[string]map[string]*endpointv3.LbEndpoint{}, map[string]push.Version{}
+		held, versions := map[string]map[string]*endpointv3.LbEndpoint{}, map[string]world.Version{}
 		r.mustFold(t, held, versions)
 		r.apply(member(7, 11)) // the factor of 300 endpoints is the same
 		changed := 0
 		for name, version := range versions {
 			sent := &discoveryv3.DeltaDiscoveryResponse{}
-			all := r.find(t, MemberType, name, true).(push.Incremental) //nolint:errcheck,forcetypeassert // it panics
+			all := r.find(t, MemberType, name, true).(world.Incremental) //nolint:errcheck,forcetypeassert // it panics
 			if err := proto.Unmarshal(all.Since(version).Encode().Body, sent); err != nil {
 				t.Fatal(err)
 			}
@@ -324,7 +324,7 @@ func TestPortsOfOneTargetAreCountedSeparately(t *testing.T) {
 	r.apply(records...)
 	for n := heavy; n < heavy+light; n++ {
 		r.remove(memberRecord(n, model.Endpoint{}))
-		r.mustFold(t, map[string]map[string]*endpointv3.LbEndpoint{}, map[string]push.Version{})
+		r.mustFold(t, map[string]map[string]*endpointv3.LbEndpoint{}, map[string]world.Version{})
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // zonesOf are three endpoints, each in a zone of its own.
@@ -51,7 +53,7 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 	const clients, localities = 40, 4
 	synctest.Test(t, func(t *testing.T) {
 		var encodings atomic.Int64
-		e := push.New(push.Config{Workers: 1, Frame: func(push.Encoded) (heads [2][]byte) {
+		e := push.New(push.Config{Workers: 1, Frame: func(world.Encoded) (heads [2][]byte) {
 			encodings.Add(1)
 			return heads
 		}})
@@ -69,10 +71,10 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 		publish(1, append(zonesOf("near.example"), zonesOf("plain.example")...))
 		var all []*push.Subscriber
 		for n := range clients {
-			client := push.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu", Zone: string(rune('a' + n%localities))}}
+			client := world.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu", Zone: string(rune('a' + n%localities))}}
 			all = append(all, e.Connect(push.Info{}, client))
 			names := []string{"outbound|80||near.example", "outbound|80||plain.example"}
-			if err := all[n].Request(push.Request{Type: p.Type(EndpointType), Mode: push.Delta, Subscribe: names}); err != nil {
+			if err := all[n].Request(session.Request{Type: p.Type(EndpointType), Mode: world.Delta, Subscribe: names}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -100,13 +102,13 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 
 // A client's locality is part of its view only where something differs by it.
 func TestViewsHoldTheLocalityWhereItMatters(t *testing.T) {
-	client := push.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu"}}
+	client := world.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu"}}
 	snapshot := catalog.NewBuilder(nil).Snapshot()
 	for name, s := range map[string]*policy.Prepared{"failover": failingOver(), "none": policy.Istio} {
 		for r := range resourceTypes() {
 			w := worldUnder(s, snapshot, true, "istio-system", nil)
-			differs := w.View(push.Row(r), client) != w.View(push.Row(r), push.Client{Kind: reach.KindEnvoy})
-			if want := name == "failover" && (push.Row(r) == EndpointType || push.Row(r) == ClusterType); differs != want {
+			differs := w.View(world.Row(r), client) != w.View(world.Row(r), world.Client{Kind: reach.KindEnvoy})
+			if want := name == "failover" && (world.Row(r) == EndpointType || world.Row(r) == ClusterType); differs != want {
 				t.Errorf("with %s, the view of %s differs by locality: %t", name, resourceTypes()[r].Name, differs)
 			}
 		}
@@ -128,7 +130,7 @@ func TestNamesAreUsedByLocality(t *testing.T) {
 	builder.Apply(1, events)
 	w := worldUnder(failingOver(), builder.Snapshot(), true, "istio-system", nil)
 	for zone, want := range map[string][]uint32{"b": {0, 1, 1}, "x": {0, 0, 0}} {
-		client := push.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu", Zone: zone}}
+		client := world.Client{Kind: reach.KindEnvoy, Locality: model.Locality{Region: "eu", Zone: zone}}
 		subject, ok := w.Find(w.View(ClusterType, client), ClusterType, "outbound|80||near.example")
 		if !ok {
 			t.Fatal("there is no cluster")
@@ -167,14 +169,14 @@ func answerAll(s *push.Subscriber) {
 		select {
 		case r := <-s.Out():
 			s.Sent(r)
-			_ = s.Request(push.Request{Type: r.Type, Mode: r.Mode, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}})
+			_ = s.Request(session.Request{Type: r.Type, Mode: r.Mode, Answer: session.Answer{Kind: session.ACK, Serial: r.Serial}})
 		default:
 			return
 		}
 	}
 }
 
-func clusterIn(t interface{ Fatal(...any) }, subject push.Subject) *clusterv3.Cluster {
+func clusterIn(t interface{ Fatal(...any) }, subject world.Subject) *clusterv3.Cluster {
 	c, _ := message(t, subject.Encode().Joined().Body).(*clusterv3.Cluster)
 	return c
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // placed returns a service with endpoints in some locations.
@@ -44,7 +46,7 @@ func on(address, node, cluster string) model.Endpoint {
 }
 
 // given returns the endpoints of a host that a client is sent, each with its priority.
-func given(t interface{ Fatal(...any) }, w *World, c push.Client, host string) map[string]uint32 {
+func given(t interface{ Fatal(...any) }, w *World, c world.Client, host string) map[string]uint32 {
 	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, "outbound|80||"+host)
 	if !ok {
 		t.Fatal("there is no assignment of ", host)
@@ -69,13 +71,13 @@ func TestNodeLocalServicesAreCalledOnTheNode(t *testing.T) {
 		on("10.0.0.1", "node-1", ""), on("10.0.0.2", "node-1", "east"), on("10.0.0.3", "node-1", "west"), on("10.0.0.4", "node-2", "east"), on("10.0.0.5", "", "")))
 	w := worldUnder(policy.Istio, builder.Snapshot(), true, "istio-system", nil)
 	for name, test := range map[string]struct {
-		client push.Client
+		client world.Client
 		want   map[string]uint32
 	}{
-		"on a node of its cluster":      {push.Client{Node: "node-1", Cluster: "east"}, map[string]uint32{"10.0.0.1": 0, "10.0.0.2": 0}},
-		"which does not say which":      {push.Client{Node: "node-1"}, map[string]uint32{"10.0.0.1": 0, "10.0.0.2": 0, "10.0.0.3": 0}},
-		"on a node without an endpoint": {push.Client{Node: "node-3", Cluster: "east"}, map[string]uint32{}},
-		"on no node":                    {push.Client{Cluster: "east"}, map[string]uint32{"10.0.0.5": 0}},
+		"on a node of its cluster":      {world.Client{Node: "node-1", Cluster: "east"}, map[string]uint32{"10.0.0.1": 0, "10.0.0.2": 0}},
+		"which does not say which":      {world.Client{Node: "node-1"}, map[string]uint32{"10.0.0.1": 0, "10.0.0.2": 0, "10.0.0.3": 0}},
+		"on a node without an endpoint": {world.Client{Node: "node-3", Cluster: "east"}, map[string]uint32{}},
+		"on no node":                    {world.Client{Cluster: "east"}, map[string]uint32{"10.0.0.5": 0}},
 	} {
 		for _, kind := range []string{reach.KindEnvoy, reach.KindGRPC} {
 			test.client.Kind = kind
@@ -88,7 +90,7 @@ func TestNodeLocalServicesAreCalledOnTheNode(t *testing.T) {
 
 // shared counts the equal properties that Istio compares for a preference, before the first
 // that differs.
-func shared(c push.Client, e model.Endpoint, prefer model.Preference) int {
+func shared(c world.Client, e model.Endpoint, prefer model.Preference) int {
 	either := func(a, b string) bool { return a == b || a == "" || b == "" }
 	same := []bool{either(c.Network, e.Network), c.Locality.Region == e.Locality.Region, c.Locality.Zone == e.Locality.Zone}
 	if prefer == model.PreferSameNode {
@@ -119,7 +121,7 @@ func TestPreferredEndpointsComeFirst(t *testing.T) {
 		builder := catalog.NewBuilder(nil)
 		builder.Apply(1, placed("near.example", model.Traffic{Prefer: prefer}, endpoints...))
 		w := worldUnder(policy.Istio, builder.Snapshot(), true, "istio-system", nil)
-		client := push.Client{
+		client := world.Client{
 			Kind: rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC}).Draw(t, "kind"), Locality: drawLocality(t), Node: rapid.SampledFrom([]string{"node-1", "node-3"}).Draw(t, "on"),
 			Network: rapid.SampledFrom([]string{"", "m"}).Draw(t, "in"),
 		}
@@ -168,7 +170,7 @@ func TestBytesAreSharedByNode(t *testing.T) {
 	const clients, nodes = 40, 4
 	synctest.Test(t, func(t *testing.T) {
 		var encodings atomic.Int64
-		e := push.New(push.Config{Workers: 1, Frame: func(push.Encoded) (heads [2][]byte) {
+		e := push.New(push.Config{Workers: 1, Frame: func(world.Encoded) (heads [2][]byte) {
 			encodings.Add(1)
 			return heads
 		}})
@@ -191,9 +193,9 @@ func TestBytesAreSharedByNode(t *testing.T) {
 		publish(append(placed("local.example", model.Traffic{}, endpoints...), placed("plain.example", model.Traffic{}, endpoints...)...))
 		var all []*push.Subscriber
 		for n := range clients {
-			all = append(all, e.Connect(push.Info{}, push.Client{Kind: reach.KindEnvoy, Node: fmt.Sprintf("node-%d", n%nodes)}))
+			all = append(all, e.Connect(push.Info{}, world.Client{Kind: reach.KindEnvoy, Node: fmt.Sprintf("node-%d", n%nodes)}))
 			names := []string{"outbound|80||local.example", "outbound|80||plain.example"}
-			if err := all[n].Request(push.Request{Type: p.Type(EndpointType), Mode: push.Delta, Subscribe: names}); err != nil {
+			if err := all[n].Request(session.Request{Type: p.Type(EndpointType), Mode: world.Delta, Subscribe: names}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -243,8 +245,8 @@ func TestAffinityIsByTheSourceOfCalls(t *testing.T) {
 		builder := catalog.NewBuilder(nil)
 		change := builder.Apply(1, events)
 		w, _ := test.settings.Begin(nil)(builder.Snapshot(), change, true, "istio-system").World.(*World)
-		text := func(role string, r push.Row, resource string) string {
-			c := push.Client{Kind: reach.KindEnvoy, Namespace: "n", Addresses: []string{"10.9.0.1"}, Proxy: push.Proxy{Role: role}}
+		text := func(role string, r world.Row, resource string) string {
+			c := world.Client{Kind: reach.KindEnvoy, Namespace: "n", Addresses: []string{"10.9.0.1"}, Proxy: world.Proxy{Role: role}}
 			subject, ok := w.Find(w.View(r, c), r, resource)
 			if !ok {
 				t.Fatalf("%s: there is no %s for a %s", name, resource, role)
@@ -253,7 +255,7 @@ func TestAffinityIsByTheSourceOfCalls(t *testing.T) {
 		}
 		for resource, of := range map[string]struct {
 			role, part string
-			row        push.Row
+			row        world.Row
 		}{
 			"outbound|80||web.example": {"sidecar", "RING_HASH", ClusterType},
 			"outbound|81||web.example": {"sidecar", "RING_HASH", ClusterType},

@@ -11,7 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // A connection to loopback does not say which address it was meant for. So the oldest
@@ -106,7 +106,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 				t.Errorf("the conflicts are (- want, + got):\n%s", diff)
 			}
 
-			c := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}}
+			c := world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.AllPorts()}}
 			l := &listenerv3.Listener{}
 			if found := readInto(t, NewWorld(snapshot, true, "root"), ListenerType, c, "127.0.0.1_90", l); found != (test.leads != "") {
 				t.Fatalf("there is a listener: %t", found)

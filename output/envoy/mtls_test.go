@@ -18,7 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // plaintext are ports without mutual TLS.
@@ -43,7 +43,7 @@ func mutualWorld(m policy.MTLS, events ...model.Event) *World {
 }
 
 // provenAt is a sidecar of the namespace a with a certificate.
-func provenAt(addresses ...string) push.Client {
+func provenAt(addresses ...string) world.Client {
 	c := sidecarAt(addresses...)
 	c.Account = "spiffe://cluster.local/ns/a/sa/web"
 	return c
@@ -259,7 +259,7 @@ func TestStrictModeKeepsTheConnectionsOfMutualTLS(t *testing.T) {
 func TestWorkloadsDemandACertificateOfTheTrustDomain(t *testing.T) {
 	t.Parallel()
 	c := provenAt("10.0.0.1")
-	c.Proxy.Interception, c.Proxy.Binds = "NONE", []push.Bind{bindAt("10.0.0.1:80", "127.0.0.1:80"), bindAt("10.0.0.1:81", "127.0.0.1:81")}
+	c.Proxy.Interception, c.Proxy.Binds = "NONE", []world.Bind{bindAt("10.0.0.1:80", "127.0.0.1:80"), bindAt("10.0.0.1:81", "127.0.0.1:81")}
 	w := mutualWorld(policy.MTLS{Mode: policy.StrictMTLS, Ports: []policy.MTLSPort{{Namespace: "a", Port: 81, Mode: policy.PermissiveMTLS}}}, behind{
 		name: "s", ports: []model.Port{{Number: 80, Name: "h", Protocol: "HTTP"}, {Number: 81, Name: "t", Protocol: "TCP"}},
 	}.events()...)
@@ -317,7 +317,7 @@ func TestEndpointsAreCalledByMutualTLSBehindSidecars(t *testing.T) {
 		m := drawMTLS(rt)
 		events, behindSidecars := labelled(rt)
 		w := mutualWorld(m, events...)
-		c := push.Client{Namespace: "b", Kind: rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC}).Draw(rt, "kind"), Proxy: push.Proxy{Role: rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(rt, "role")}}
+		c := world.Client{Namespace: "b", Kind: rapid.SampledFrom([]string{reach.KindEnvoy, reach.KindGRPC}).Draw(rt, "kind"), Proxy: world.Proxy{Role: rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(rt, "role")}}
 		c.Account = rapid.SampledFrom([]string{"", "spiffe://cluster.local/ns/b/sa/client"}).Draw(rt, "account")
 		at := names.Cluster("s.example", 80)
 		assigned, cluster := &endpointv3.ClusterLoadAssignment{}, &clusterv3.Cluster{}

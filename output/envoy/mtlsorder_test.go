@@ -16,6 +16,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An endpoint of a new account comes behind the cluster that accepts its name, and with a
@@ -23,11 +25,11 @@ import (
 // then on, and calls by the cluster before until then.
 func TestAcceptedNamesComeBeforeTheirEndpoints(t *testing.T) {
 	t.Parallel()
-	for name, mode := range map[string]push.Mode{"delta": push.Delta, "state of the world": push.WholeState} {
+	for name, mode := range map[string]world.Mode{"delta": world.Delta, "state of the world": world.WholeState} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			engine := push.New(push.Config{Frame: func(push.Encoded) (heads [2][]byte) { return heads }})
+			engine := push.New(push.Config{Frame: func(world.Encoded) (heads [2][]byte) { return heads }})
 			var running sync.WaitGroup
 			running.Go(func() { engine.Run(ctx) })
 			t.Cleanup(running.Wait)
@@ -54,8 +56,8 @@ func TestAcceptedNamesComeBeforeTheirEndpoints(t *testing.T) {
 
 			s := engine.Connect(push.Info{ID: "1"}, provenAt("10.0.0.9"))
 			at := names.Cluster("api.example", 80)
-			for _, ask := range []push.Request{
-				{Type: producer.Type(ClusterType), Mode: mode, Wildcard: push.WildcardOn}, {Type: producer.Type(EndpointType), Mode: mode, Subscribe: []string{at}},
+			for _, ask := range []session.Request{
+				{Type: producer.Type(ClusterType), Mode: mode, Wildcard: session.WildcardOn}, {Type: producer.Type(EndpointType), Mode: mode, Subscribe: []string{at}},
 			} {
 				if err := s.Request(ask); err != nil {
 					t.Fatal(err)
@@ -91,7 +93,7 @@ func nextContents(ctx context.Context, t *testing.T, s *push.Subscriber, name, w
 	select {
 	case r := <-s.Out():
 		s.Sent(r)
-		if err := s.Request(push.Request{Type: r.Type, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}}); err != nil {
+		if err := s.Request(session.Request{Type: r.Type, Answer: session.Answer{Kind: session.ACK, Serial: r.Serial}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, resource := range r.Resources {

@@ -16,7 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // meshHost is one whose endpoints are called by TLS of the mesh.
@@ -57,7 +57,7 @@ func snapshotOf(events []model.Event) *catalog.Snapshot {
 }
 
 // assigned is what a client is given of the endpoints of a host.
-func assigned(t interface{ Fatal(...any) }, s *Translator, snapshot *catalog.Snapshot, host string, c push.Client) *endpointv3.ClusterLoadAssignment {
+func assigned(t interface{ Fatal(...any) }, s *Translator, snapshot *catalog.Snapshot, host string, c world.Client) *endpointv3.ClusterLoadAssignment {
 	w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
 	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, names.Cluster(host, 80))
 	if !ok {
@@ -112,27 +112,27 @@ func TestOtherNetworksAreTheirGateways(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		host   string
-		client push.Client
+		client world.Client
 		want   map[string]uint32
 	}{
-		"from n1": {"mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n1"}, with(map[string]uint32{
+		"from n1": {"mesh.example", world.Client{Kind: reach.KindEnvoy, Network: "n1"}, with(map[string]uint32{
 			"10.0.0.1 80": 6, "192.0.2.3 15443": 6, "192.0.2.4 15443": 6, "2001:db8::1 443": 6,
 		}, 3)},
-		"from n2": {"mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n2"}, with(map[string]uint32{
+		"from n2": {"mesh.example", world.Client{Kind: reach.KindEnvoy, Network: "n2"}, with(map[string]uint32{
 			"10.0.0.2 80": 2, "10.0.0.3 80": 10, "192.0.2.1 15443": 2, "192.0.2.2 15443": 2,
 		}, 2)},
-		"from n1 with IPv4 alone": {"mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n1", Addresses: []string{"10.1.0.1"}}, with(map[string]uint32{
+		"from n1 with IPv4 alone": {"mesh.example", world.Client{Kind: reach.KindEnvoy, Network: "n1", Addresses: []string{"10.1.0.1"}}, with(map[string]uint32{
 			"10.0.0.1 80": 4, "192.0.2.3 15443": 6, "192.0.2.4 15443": 6,
 		}, 2)},
-		"from n2 with IPv6 alone": {"mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n2", Addresses: []string{"2001:db8::9"}}, with(map[string]uint32{
+		"from n2 with IPv6 alone": {"mesh.example", world.Client{Kind: reach.KindEnvoy, Network: "n2", Addresses: []string{"2001:db8::9"}}, with(map[string]uint32{
 			"10.0.0.2 80": 1, "10.0.0.3 80": 5,
 		}, 1)},
-		"from a network that is not known": {"mesh.example", push.Client{Kind: reach.KindEnvoy}, with(map[string]uint32{
+		"from a network that is not known": {"mesh.example", world.Client{Kind: reach.KindEnvoy}, with(map[string]uint32{
 			"192.0.2.1 15443": 6, "192.0.2.2 15443": 6, "192.0.2.3 15443": 12, "192.0.2.4 15443": 12, "2001:db8::1 443": 12,
 		}, 6)},
-		"without TLS":   {"plain.example", push.Client{Kind: reach.KindEnvoy, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
-		"gRPC":          {"mesh.example", push.Client{Kind: reach.KindGRPC, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
-		"gRPC, unknown": {"mesh.example", push.Client{Kind: reach.KindGRPC}, with(map[string]uint32{}, 1)},
+		"without TLS":   {"plain.example", world.Client{Kind: reach.KindEnvoy, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
+		"gRPC":          {"mesh.example", world.Client{Kind: reach.KindGRPC, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
+		"gRPC, unknown": {"mesh.example", world.Client{Kind: reach.KindGRPC}, with(map[string]uint32{}, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +187,7 @@ func TestGatewaysWeighWhatTheyLeadTo(t *testing.T) {
 				direct[e.Address+" 80"] = uint64(max(e.Weight, 1))
 			}
 		}
-		m := assigned(t, s, snapshotOf(inNetworks("mesh.example", endpoints...)), "mesh.example", push.Client{Kind: reach.KindEnvoy, Network: own})
+		m := assigned(t, s, snapshotOf(inNetworks("mesh.example", endpoints...)), "mesh.example", world.Client{Kind: reach.KindEnvoy, Network: own})
 		got := byAddress(t, m)
 		type share struct{ want, got float64 }
 		var shares []share
@@ -228,7 +228,7 @@ func TestGatewaysWeighWhatTheyLeadTo(t *testing.T) {
 func TestNoGatewayStandsForWhatIsOutsideOfTheMesh(t *testing.T) {
 	t.Parallel()
 	s := acrossNetworks()
-	gateway := push.Client{Kind: reach.KindEnvoy, Network: "n2", Proxy: push.Proxy{Role: "router"}}
+	gateway := world.Client{Kind: reach.KindEnvoy, Network: "n2", Proxy: world.Proxy{Role: "router"}}
 	s.Edge.Ports = []policy.EdgePort{{Number: 15443, Protocol: policy.EdgeAutoPassthrough, Hosts: []string{"*"}}}
 	for location, led := range map[model.Location]bool{model.MeshInternal: true, model.MeshExternal: false} {
 		events := inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}, model.Endpoint{Address: "10.0.0.2", Network: "n2"})
@@ -238,7 +238,7 @@ func TestNoGatewayStandsForWhatIsOutsideOfTheMesh(t *testing.T) {
 		owner.Record.Spec = spec
 		events[0] = owner
 		snapshot := snapshotOf(events)
-		_, given := byAddress(t, assigned(t, s, snapshot, "mesh.example", push.Client{Kind: reach.KindEnvoy, Network: "n1"}))["192.0.2.3 15443"]
+		_, given := byAddress(t, assigned(t, s, snapshot, "mesh.example", world.Client{Kind: reach.KindEnvoy, Network: "n1"}))["192.0.2.3 15443"]
 		w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
 		entered := slices.Contains(slices.Collect(w.Names(w.View(ClusterType, gateway), ClusterType)), "outbound_.80_._.mesh.example")
 		service, _ := snapshot.Resolve(catalog.Viewer{}, "mesh.example")
@@ -258,7 +258,7 @@ func TestAGatewayIsAsNearAsTheNearestThatItLeadsTo(t *testing.T) {
 	s := acrossNetworks()
 	s.Hosts[0].OutlierDetection = &policy.OutlierDetection{}
 	snapshot := snapshotOf(inNetworks("mesh.example", in("10.0.0.1", "eu", "n2"), in("10.0.0.2", "us", "n1"), in("10.0.0.3", "us", "n2"), in("10.0.0.4", "asia", "n2")))
-	client := push.Client{Kind: reach.KindEnvoy, Network: "n1", Locality: model.Locality{Region: "us"}}
+	client := world.Client{Kind: reach.KindEnvoy, Network: "n1", Locality: model.Locality{Region: "us"}}
 	m := assigned(t, s, snapshot, "mesh.example", client)
 	got := byAddress(t, m)
 	if len(m.GetEndpoints()) != 1 || m.GetEndpoints()[0].GetLocality().GetRegion() != "us" || len(got) != 4 {
@@ -274,12 +274,12 @@ func TestAGatewayIsAsNearAsTheNearestThatItLeadsTo(t *testing.T) {
 func TestAssignmentsAreSharedByNetwork(t *testing.T) {
 	t.Parallel()
 	snapshot := snapshotOf(slices.Concat(inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}), inNetworks("plain.example", model.Endpoint{Address: "10.0.0.1"})))
-	at := func(network string) push.Client { return push.Client{Kind: reach.KindEnvoy, Network: network} }
+	at := func(network string) world.Client { return world.Client{Kind: reach.KindEnvoy, Network: network} }
 	for r := range resourceTypes() {
 		for name, s := range map[string]*Translator{"networks": acrossNetworks(), "none": NewTranslator()} {
 			w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
-			differs := w.View(push.Row(r), at("n1")) != w.View(push.Row(r), at("n2"))
-			if want := name == "networks" && push.Row(r) == EndpointType; differs != want {
+			differs := w.View(world.Row(r), at("n1")) != w.View(world.Row(r), at("n2"))
+			if want := name == "networks" && world.Row(r) == EndpointType; differs != want {
 				t.Errorf("with %s, the view of %s differs by network: %t", name, resourceTypes()[r].Name, differs)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // listenerNames yields the listeners of an Envoy that are not of one service port.
@@ -69,7 +69,7 @@ func listenedAt(w *state, v View, index *catalog.PortServices) []string {
 }
 
 // findListener returns one of them.
-func findListener(w *state, v View, name string) (push.Subject, bool) {
+func findListener(w *state, v View, name string) (world.Subject, bool) {
 	if v.proxy.Role != node.Sidecar {
 		return findEdgeListener(w, v, name)
 	}
@@ -101,7 +101,7 @@ func findListener(w *state, v View, name string) (push.Subject, bool) {
 	}
 	v.single = usesHosts(v, index)
 	for range reach.Members(v.client(), index, address) {
-		v.proxy.Outbound = push.AllPorts() // the other ports of the node are not part of this one
+		v.proxy.Outbound = world.AllPorts() // the other ports of the node are not part of this one
 		return socket{proxySlot{ListenerType, name, v}, address, index}, true
 	}
 	return findPodListener(w, v, address, number)
@@ -109,18 +109,18 @@ func findListener(w *state, v View, name string) (push.Subject, bool) {
 
 // proxySlot tells a resource of an Envoy's own from every other.
 type proxySlot struct {
-	row  push.Row
+	row  world.Row
 	name string
 	view View
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (s proxySlot) Slot() any { return s }
 
 // capture is [virtualOutbound].
 type capture struct{ proxySlot }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (c capture) Refers(to string) iter.Seq[string] {
 	if to == wire.ClusterURL {
 		return slices.Values([]string{names.BlackHole, unknownCluster(c.view.settings.OrIstio().RegistryOnly)})
@@ -128,8 +128,8 @@ func (c capture) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject].
-func (c capture) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (c capture) Encode() world.Encoded {
 	p, s := c.view.proxy, c.view.settings.OrIstio()
 	return encode(c.name, wire.ListenerURL, wire.VirtualOutbound(p.Everywhere(), p.AlsoIPv6(p.Everywhere()), p.Mode == node.TProxy, unknownCluster(s.RegistryOnly), s))
 }
@@ -150,7 +150,7 @@ func (s socket) layout() reach.Layout {
 	return l
 }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (s socket) Refers(to string) iter.Seq[string] {
 	switch to {
 	case wire.RouteURL:
@@ -169,8 +169,8 @@ func (s socket) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject].
-func (s socket) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (s socket) Encode() world.Encoded {
 	return encodeLayout(s.layout(), s.view.proxy, s.view.settings.OrIstio(), s.address, s.index.Number)
 }
 
@@ -181,7 +181,7 @@ func targetOf(s *policy.Prepared, cluster string, affinity model.Affinity) wire.
 }
 
 // encode encodes the listener of an address and port.
-func encodeLayout(l reach.Layout, p node.Proxy, s *policy.Prepared, address string, port uint32) push.Encoded {
+func encodeLayout(l reach.Layout, p node.Proxy, s *policy.Prepared, address string, port uint32) world.Encoded {
 	o := &wire.Outbound{
 		Name: names.Socket(address, port), Address: address, Port: port, BothFamilies: p.AlsoIPv6(address), Bound: p.Mode == node.None,
 		Routes: l.Routes, BySNI: targetsOf(l.BySNI, s), ByBlock: targetsOf(l.ByBlock, s),
@@ -224,10 +224,10 @@ func addressListenerOf(v View, address string, number uint32, services []catalog
 	return addressListener{address, number, v.proxy.Mode, v.settings, layoutKey{l.Routes, l.Other, l.Affinity, writeChains(l)}}
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (a addressListener) Slot() any { return a }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (a addressListener) Refers(to string) iter.Seq[string] {
 	switch {
 	case to == wire.ClusterURL:
@@ -239,8 +239,8 @@ func (a addressListener) Refers(to string) iter.Seq[string] {
 	}
 }
 
-// Encode implements [push.Subject].
-func (a addressListener) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (a addressListener) Encode() world.Encoded {
 	return encodeLayout(a.layout(), node.Proxy{Role: node.Sidecar, Mode: a.mode}, a.settings.OrIstio(), a.address, a.number)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // A headless service has no address of its own. Its clients choose an endpoint, such as
@@ -36,7 +36,7 @@ func podAddresses(w *state, v View, s catalog.ServiceDefinition, index *catalog.
 // findPodListener returns the listener of the address of an endpoint. Several services may
 // contain the endpoint, such as one for all pods of a StatefulSet and one for each of them. All of them
 // lead to the same place. There is none if another service has the address as its own.
-func findPodListener(w *state, v View, address string, number uint32) (push.Subject, bool) {
+func findPodListener(w *state, v View, address string, number uint32) (world.Subject, bool) {
 	if v.proxy.Reserved(number) || !v.proxy.Family.Has(address) || w.snapshot.Port(number).TakenIn(v.proxy.Cluster, address, v.viewer()) {
 		return nil, false
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // headless is a headless service with endpoints at some addresses.
@@ -47,7 +47,7 @@ var (
 )
 
 // leading is where the outbound listeners of a client lead, by their names.
-func leading(t *testing.T, w *World, c push.Client) map[string]string {
+func leading(t *testing.T, w *World, c world.Client) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for name := range w.Names(w.View(ListenerType, c), ListenerType) {
@@ -62,7 +62,7 @@ func leading(t *testing.T, w *World, c push.Client) map[string]string {
 	return found
 }
 
-func mustLead(t *testing.T, w *World, c push.Client, want map[string]string) {
+func mustLead(t *testing.T, w *World, c world.Client, want map[string]string) {
 	t.Helper()
 	if diff := gocmp.Diff(want, leading(t, w, c)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -84,7 +84,7 @@ func TestPodsOfHeadlessServicesHaveListeners(t *testing.T) {
 	mustLead(t, worldOf([]string{"first"}, headless("web.example", requested, "10.0.0.1")...), sidecarAt("10.9.9.9"),
 		map[string]string{"0.0.0.0_5432": "5432 " + names.Passthrough})
 	alone := sidecarAt("10.9.9.9")
-	alone.Proxy.Interception, alone.Proxy.Outbound = "NONE", push.AllPorts()
+	alone.Proxy.Interception, alone.Proxy.Outbound = "NONE", world.AllPorts()
 	mustLead(t, w, alone, map[string]string{"127.0.0.1_5432": "5432 " + db})
 }
 
@@ -108,7 +108,7 @@ func TestClustersOfHeadlessServicesFollowConnections(t *testing.T) {
 	alone.Proxy.Interception, transparent.Proxy.Interception = "NONE", "TPROXY"
 	for name, test := range map[string]struct {
 		port   model.Port
-		client push.Client
+		client world.Client
 		want   clusterv3.Cluster_DiscoveryType
 	}{
 		"TCP of a sidecar":        {database, sidecarAt("10.9.9.9"), clusterv3.Cluster_ORIGINAL_DST},
@@ -117,9 +117,9 @@ func TestClustersOfHeadlessServicesFollowConnections(t *testing.T) {
 		"TLS":                     {model.Port{Number: 5432, Name: "tls", Protocol: "TLS"}, sidecarAt("10.9.9.9"), clusterv3.Cluster_ORIGINAL_DST},
 		"HTTP":                    {requested, sidecarAt("10.9.9.9"), clusterv3.Cluster_EDS},
 		"TCP without redirection": {database, alone, clusterv3.Cluster_EDS},
-		"TCP of an edge":          {database, push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}, clusterv3.Cluster_EDS},
-		"TCP of any other Envoy":  {database, push.Client{Kind: reach.KindEnvoy, Namespace: "a"}, clusterv3.Cluster_EDS},
-		"TCP of a client of gRPC": {database, push.Client{Kind: reach.KindGRPC, Namespace: "a"}, clusterv3.Cluster_EDS},
+		"TCP of an edge":          {database, world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: world.Proxy{Role: "router"}}, clusterv3.Cluster_EDS},
+		"TCP of any other Envoy":  {database, world.Client{Kind: reach.KindEnvoy, Namespace: "a"}, clusterv3.Cluster_EDS},
+		"TCP of a client of gRPC": {database, world.Client{Kind: reach.KindGRPC, Namespace: "a"}, clusterv3.Cluster_EDS},
 		"TCP with a target port":  {model.Port{Number: 5432, Name: "tcp", Protocol: "TCP", TargetPort: 6000}, sidecarAt("10.9.9.9"), clusterv3.Cluster_ORIGINAL_DST},
 	} {
 		for _, n := range []int{0, 2, catalog.LargeHeadless + 1} { // which does not matter
@@ -220,7 +220,7 @@ func TestAnswersFollowTheSizeOfOthers(t *testing.T) {
 }
 
 // mustName has the changes be those in which listeners differ, and more if need be.
-func mustName(t *testing.T, changes []push.Changed, before, after map[string]string) {
+func mustName(t *testing.T, changes []world.Changed, before, after map[string]string) {
 	t.Helper()
 	named := map[string]bool{}
 	for _, c := range changes {

@@ -16,12 +16,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // underSettings is the resource of a client in a world of one service h with the port 80
 // of HTTP, under some settings.
-func underSettings(t *testing.T, s *Translator, c push.Client, r push.Row, name string) proto.Message {
+func underSettings(t *testing.T, s *Translator, c world.Client, r world.Row, name string) proto.Message {
 	t.Helper()
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, []model.Event{
@@ -54,7 +54,7 @@ func everythingSaid() *Translator {
 
 func TestEnvoysAreGivenThePolicy(t *testing.T) {
 	t.Parallel()
-	c := underSettings(t, everythingSaid(), push.Client{Kind: reach.KindEnvoy}, ClusterType, "outbound|80||h").(*clusterv3.Cluster)
+	c := underSettings(t, everythingSaid(), world.Client{Kind: reach.KindEnvoy}, ClusterType, "outbound|80||h").(*clusterv3.Cluster)
 	limits, outliers, alive := c.GetCircuitBreakers().GetThresholds()[0], c.GetOutlierDetection(), c.GetUpstreamConnectionOptions().GetTcpKeepalive()
 	got := []any{
 		c.GetConnectTimeout().AsDuration(), c.GetLbPolicy(), c.GetRingHashLbConfig().GetMinimumRingSize().GetValue(),
@@ -73,7 +73,7 @@ func TestEnvoysAreGivenThePolicy(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the cluster has\n%v, want\n%v", got, want)
 	}
-	r := underSettings(t, everythingSaid(), push.Client{Kind: reach.KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}, RouteType, "80").(*routev3.RouteConfiguration)
+	r := underSettings(t, everythingSaid(), world.Client{Kind: reach.KindEnvoy, Proxy: world.Proxy{Role: "sidecar"}}, RouteType, "80").(*routev3.RouteConfiguration)
 	action := r.GetVirtualHosts()[0].GetRoutes()[0].GetRoute()
 	tries := action.GetRetryPolicy()
 	if tries.GetNumRetries().GetValue() != 4 || tries.GetRetryOn() != "5xx,unavailable,retriable-status-codes,internal" ||
@@ -88,7 +88,7 @@ func TestEnvoysAreGivenThePolicy(t *testing.T) {
 // gRPC clients would eject endpoints by other rules, and NACK retries of no attempts.
 func TestGRPCIsGivenWhatItReads(t *testing.T) {
 	t.Parallel()
-	client := push.Client{Kind: reach.KindGRPC}
+	client := world.Client{Kind: reach.KindGRPC}
 	c := underSettings(t, everythingSaid(), client, ClusterType, "outbound|80||h").(*clusterv3.Cluster)
 	if c.GetCircuitBreakers().GetThresholds()[0].GetMaxRequests().GetValue() != 3 {
 		t.Errorf("its limits are %v", c.GetCircuitBreakers())
@@ -114,7 +114,7 @@ func TestGRPCIsGivenWhatItReads(t *testing.T) {
 	}
 }
 
-func retriesOfGRPC(t *testing.T, s *Translator, c push.Client) *routev3.RetryPolicy {
+func retriesOfGRPC(t *testing.T, s *Translator, c world.Client) *routev3.RetryPolicy {
 	t.Helper()
 	r := underSettings(t, s, c, RouteType, "outbound|80||h").(*routev3.RouteConfiguration)
 	return r.GetVirtualHosts()[0].GetRoutes()[0].GetRoute().GetRetryPolicy()
@@ -129,7 +129,7 @@ func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 	} {
 		s := NewTranslator()
 		s.Outbound = outbound
-		client := push.Client{Kind: reach.KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}
+		client := world.Client{Kind: reach.KindEnvoy, Proxy: world.Proxy{Role: "sidecar"}}
 		var got []string
 		for _, name := range []string{names.VirtualOutbound, "0.0.0.0_80"} {
 			l := underSettings(t, s, client, ListenerType, name).(*listenerv3.Listener)
@@ -155,7 +155,7 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 		builder := catalog.NewBuilder(nil)
 		builder.Apply(1, []model.Event{record("a", "p", model.Service{Ports: model.ListOf(ports[3])}), place1("a", "p", socket)})
 		u := everythingSaid().Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
-		v := u.World.View(ClusterType, push.Client{Kind: reach.KindEnvoy, Namespace: "a"})
+		v := u.World.View(ClusterType, world.Client{Kind: reach.KindEnvoy, Namespace: "a"})
 		subject, _ := u.World.Find(v, ClusterType, "outbound|81||h")
 		c := message(t, subject.Encode().Joined().Body).(*clusterv3.Cluster)
 		if got := c.GetUpstreamConnectionOptions() != nil; got != want {
@@ -167,7 +167,7 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 // Envoys at the edge have no listeners but those of the configuration.
 func TestEdgeHasTheConfiguredPortsOnly(t *testing.T) {
 	t.Parallel()
-	client := push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router", Interception: "NONE", Outbound: push.AllPorts()}, Addresses: []string{"2001:db8::1"}}
+	client := world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: world.Proxy{Role: "router", Interception: "NONE", Outbound: world.AllPorts()}, Addresses: []string{"2001:db8::1"}}
 	for _, edge := range [][]policy.EdgePort{nil, {{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}}} {
 		s := NewTranslator()
 		s.Edge.Ports = edge

@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An Envoy is given no listener that it cannot bind, or that has the address of one of
@@ -35,20 +35,20 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 	builder.Apply(1, append(events, called))
 	w := settings.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "root").World
 	for name, test := range map[string]struct {
-		proxy push.Proxy
+		proxy world.Proxy
 		want  string
 	}{
-		"redirected":                     {push.Proxy{Role: "sidecar"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
-		"redirected without privileges":  {push.Proxy{Role: "sidecar", Unprivileged: true}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
-		"bound":                          {push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, "127.0.0.1_1023 127.0.0.1_1024 127.0.0.1_80 127.0.0.1_8080 dns"},
-		"bound without privileges":       {push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts(), Unprivileged: true}, "127.0.0.1_1024 127.0.0.1_8080"},
-		"bound at the ports of the node": {push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.PortsOf([]uint16{8080, 80, 15021, 9})}, "127.0.0.1_80 127.0.0.1_8080 dns"},
-		"bound at no port":               {push.Proxy{Role: "sidecar", Interception: "NONE"}, "dns"},
-		"edge that lists no port":        {push.Proxy{Role: "router", Interception: "NONE"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
-		"edge":                           {push.Proxy{Role: "router"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
-		"edge without privileges":        {push.Proxy{Role: "router", Unprivileged: true}, "0.0.0.0_1024 0.0.0.0_8080"},
+		"redirected":                     {world.Proxy{Role: "sidecar"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
+		"redirected without privileges":  {world.Proxy{Role: "sidecar", Unprivileged: true}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
+		"bound":                          {world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.AllPorts()}, "127.0.0.1_1023 127.0.0.1_1024 127.0.0.1_80 127.0.0.1_8080 dns"},
+		"bound without privileges":       {world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.AllPorts(), Unprivileged: true}, "127.0.0.1_1024 127.0.0.1_8080"},
+		"bound at the ports of the node": {world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.PortsOf([]uint16{8080, 80, 15021, 9})}, "127.0.0.1_80 127.0.0.1_8080 dns"},
+		"bound at no port":               {world.Proxy{Role: "sidecar", Interception: "NONE"}, "dns"},
+		"edge that lists no port":        {world.Proxy{Role: "router", Interception: "NONE"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
+		"edge":                           {world.Proxy{Role: "router"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
+		"edge without privileges":        {world.Proxy{Role: "router", Unprivileged: true}, "0.0.0.0_1024 0.0.0.0_8080"},
 	} {
-		v := w.View(ListenerType, push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: test.proxy})
+		v := w.View(ListenerType, world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: test.proxy})
 		names := slices.Sorted(w.Names(v, ListenerType))
 		if got := strings.Join(names, " "); got != test.want {
 			t.Errorf("%s: %s\nnot %s", name, got, test.want)
@@ -68,10 +68,10 @@ func TestAListenerOfLoopbackIsSharedWhateverElseIsListed(t *testing.T) {
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, []model.Event{edgeService("web.com", 0, model.ResolutionStatic, model.Port{Number: 80, Name: "http", Protocol: "HTTP"})})
 	w := NewTranslator().Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "root").World
-	client := func(ports push.Ports) push.Client {
-		return push.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: ports}}
+	client := func(ports world.Ports) world.Client {
+		return world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: ports}}
 	}
-	of := func(ports push.Ports) push.Subject {
+	of := func(ports world.Ports) world.Subject {
 		c := client(ports)
 		subject, found := w.Find(w.View(ListenerType, c), ListenerType, "127.0.0.1_80")
 		if !found {
@@ -79,13 +79,13 @@ func TestAListenerOfLoopbackIsSharedWhateverElseIsListed(t *testing.T) {
 		}
 		return subject
 	}
-	all := of(push.AllPorts())
+	all := of(world.AllPorts())
 	for _, ports := range [][]uint16{{80}, {80, 90}} {
-		if one := of(push.PortsOf(ports)); one.Slot() != all.Slot() {
+		if one := of(world.PortsOf(ports)); one.Slot() != all.Slot() {
 			t.Errorf("with %v the listener is another one", ports)
 		}
-		for _, row := range []push.Row{RouteType, ClusterType, EndpointType, VirtualHostType} {
-			if w.View(row, client(push.PortsOf(ports))) != w.View(row, client(push.AllPorts())) {
+		for _, row := range []world.Row{RouteType, ClusterType, EndpointType, VirtualHostType} {
+			if w.View(row, client(world.PortsOf(ports))) != w.View(row, client(world.AllPorts())) {
 				t.Errorf("with %v the view of type %d is another one", ports, row)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // routeNames yields the route configurations of ports, and those of the ports of single
@@ -49,7 +49,7 @@ func (r routes) hasOwnListener(s catalog.ServiceDefinition) bool {
 }
 
 // findRoutes returns the route configuration of a port, or of a port of one host.
-func findRoutes(w *state, v View, name string) (push.Subject, bool) {
+func findRoutes(w *state, v View, name string) (world.Subject, bool) {
 	if v.proxy.Role != node.Sidecar {
 		return findEdgeRoutes(w, v, name)
 	}
@@ -81,7 +81,7 @@ type routes struct {
 	index *catalog.PortServices
 }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (r routes) Refers(to string) iter.Seq[string] {
 	if to != wire.ClusterURL {
 		return nothing
@@ -110,9 +110,9 @@ func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
 	}
 }
 
-// Encode implements [push.Subject]. A domain may occur only once, whatever its case: its
+// Encode implements [world.Subject]. A domain may occur only once, whatever its case: its
 // owner gets it.
-func (r routes) Encode() push.Encoded {
+func (r routes) Encode() world.Encoded {
 	all := vhost.Of(r.index, r.view.hostsIn())
 	if r.host == "" {
 		return completeRoutes(r.view.settings, r.name, all.SeenBy(r.view.viewer()))
@@ -127,7 +127,7 @@ func (r routes) Encode() push.Encoded {
 
 // toOnly leads all requests to a service. They came to its address, so they are for it,
 // whatever host they name.
-func (r routes) toOnly(h *vhost.Host) push.Encoded {
+func (r routes) toOnly(h *vhost.Host) world.Encoded {
 	hosts := &vhost.Pieces{}
 	hosts.Add(h.FragmentOf([]string{vhost.AnyDomain}))
 	return vhost.EncodeRoutes(wire.Routes(r.name, false), hosts)
@@ -136,12 +136,12 @@ func (r routes) toOnly(h *vhost.Host) push.Encoded {
 // emptyRoutes returns a route configuration without services. An Envoy that names one has a
 // listener, ours or of its bootstrap, that waits for it. A name that is none of ours gets no
 // route to other destinations: only sidecars have a cluster for these.
-func emptyRoutes(s *policy.Prepared, name string) push.Encoded {
+func emptyRoutes(s *policy.Prepared, name string) world.Encoded {
 	if _, atEdge := names.ParseEdgeRoutes(strings.TrimSuffix(name, names.HostsSuffix)); atEdge {
 		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
 	}
 	if !utf8.ValidString(name) {
-		return push.Encoded{}
+		return world.Encoded{}
 	}
 	if !names.IsOfPort(name) {
 		return completeRoutes(blocking, name, &vhost.Pieces{})
@@ -153,7 +153,7 @@ func emptyRoutes(s *policy.Prepared, name string) push.Encoded {
 var blocking = (&policy.Settings{Outbound: policy.RegistryOutbound}).Prepare()
 
 // completeRoutes adds the route of requests for all other hosts.
-func completeRoutes(s *policy.Prepared, name string, hosts *vhost.Pieces) push.Encoded {
+func completeRoutes(s *policy.Prepared, name string, hosts *vhost.Pieces) world.Encoded {
 	hosts.Add(vhost.NewFragment(wire.OtherHosts(s.OrIstio().RegistryOnly)))
 	return vhost.EncodeRoutes(wire.Routes(name, false), hosts)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/sds"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
@@ -73,7 +73,7 @@ func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}
 
 // findSecret returns a secret of the client's own identity, or one that a cluster of the view
 // names. No other client is sent the paths.
-func findSecret(w *state, v View, name string) (push.Subject, bool) {
+func findSecret(w *state, v View, name string) (world.Subject, bool) {
 	if own, found := sds.Own(w.secrets, w.renewals, v.account, name); found {
 		return own, true
 	}
@@ -116,7 +116,7 @@ func noteSecrets(s *policy.Prepared, noted audiences, host string, namespaces []
 }
 
 // viewSecrets adds the identity to the view of secrets. So no two identities share one.
-func viewSecrets(_ *state, c push.Client, v *View) {
+func viewSecrets(_ *state, c world.Client, v *View) {
 	if c.Kind == reach.KindEnvoy {
 		v.account = c.Account
 	}
@@ -124,7 +124,7 @@ func viewSecrets(_ *state, c push.Client, v *View) {
 
 // secretAudience returns the keys of a client: secrets of files change for namespaces, and
 // certificates for an identity.
-func secretAudience(c push.Client) []string {
+func secretAudience(c world.Client) []string {
 	if c.Account == "" {
 		return []string{c.Namespace}
 	}
@@ -132,12 +132,12 @@ func secretAudience(c push.Client) []string {
 }
 
 // Renewed returns the step from a world to one after a renewal of certificates.
-func Renewed(w push.World, r secrets.Renewal) push.Update {
+func Renewed(w world.World, r secrets.Renewal) world.Update {
 	before, ok := w.(*World)
 	if !ok {
-		return push.Update{World: w}
+		return world.Update{World: w}
 	}
 	after := *before
 	after.renewals++
-	return push.Update{World: &after, Changed: sds.Renewed(SecretType, r)}
+	return world.Update{World: &after, Changed: sds.Renewed(SecretType, r)}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // serviceType is a type with a resource for each service port, or for each of its subsets.
 type serviceType struct {
-	push.Row
+	world.Row
 	authority bool // resources are named HOST:PORT, and not as clusters are
 	grpcOnly  bool // resources are only for gRPC: listeners and routes of Envoys are of many services
 	edsOnly   bool // only service ports with load assignments have the resource
@@ -112,7 +112,7 @@ type portOf struct {
 	policy *policy.Policy
 }
 
-func (p portOf) slot(r push.Row) slot {
+func (p portOf) slot(r world.Row) slot {
 	return slot{row: r, key: p.Key, port: p.port.Number, form: p.form, subset: p.subset}
 }
 
@@ -157,7 +157,7 @@ func clusterNames(w *state, v View) iter.Seq[string] {
 	return joined(v, ownClusterNames(w, v), servicePortNames(w, v, clustersOfServices))
 }
 
-func findCluster(w *state, v View, name string) (push.Subject, bool) {
+func findCluster(w *state, v View, name string) (world.Subject, bool) {
 	if v.proxy.Role != node.NoRole {
 		if own, ok := findOwnCluster(w, v, name); ok {
 			return own, true
@@ -184,7 +184,7 @@ func assignmentNames(w *state, v View) iter.Seq[string] {
 	return joined(v, enteredNames(w, v), servicePortNames(w, v, assignmentsOfServices))
 }
 
-func findAssignment(w *state, v View, name string) (push.Subject, bool) {
+func findAssignment(w *state, v View, name string) (world.Subject, bool) {
 	if v.proxy.Role != node.NoRole {
 		if entered, ok := findEntered(w, v, EndpointType, name); ok {
 			return entered, true
@@ -211,7 +211,7 @@ func allListenerNames(w *state, v View) iter.Seq[string] {
 	return joined(v, listenerNames(w, v), servicePortNames(w, v, listenersOfServices))
 }
 
-func findAnyListener(w *state, v View, name string) (push.Subject, bool) {
+func findAnyListener(w *state, v View, name string) (world.Subject, bool) {
 	if v.proxy.Role != node.NoRole {
 		if own, ok := findListener(w, v, name); ok {
 			return own, true
@@ -228,7 +228,7 @@ func allRouteNames(w *state, v View) iter.Seq[string] {
 	return joined(v, routeNames(w, v), servicePortNames(w, v, routesOfServices))
 }
 
-func findAnyRoutes(w *state, v View, name string) (push.Subject, bool) {
+func findAnyRoutes(w *state, v View, name string) (world.Subject, bool) {
 	if v.proxy.Role != node.NoRole {
 		if own, ok := findRoutes(w, v, name); ok {
 			return own, true
@@ -245,7 +245,7 @@ func findAnyRoutes(w *state, v View, name string) (push.Subject, bool) {
 // dialled, and leads to the route configuration.
 type listener struct{ slot }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (l listener) Refers(to string) iter.Seq[string] {
 	if to == wire.RouteURL {
 		return one(l.clusterName())
@@ -253,8 +253,8 @@ func (l listener) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject].
-func (l listener) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (l listener) Encode() world.Encoded {
 	name := names.Listener(l.key.Host, l.port)
 	return encode(name, wire.ListenerURL, wire.APIListener(name, l.clusterName()))
 }
@@ -263,19 +263,19 @@ func (l listener) Encode() push.Encoded {
 // It remembers a listener that was removed, and when the same comes again takes
 // it for no change: a service that returned as it was would stay lost to it. Others
 // know better, and grpc-java does not get over an empty listener.
-func absentListener(kind string, m push.Mode) push.Absence {
-	if kind == reach.KindGRPCNode && m == push.WholeState {
-		return push.Empty
+func absentListener(kind string, m world.Mode) world.Absence {
+	if kind == reach.KindGRPCNode && m == world.WholeState {
+		return world.Empty
 	}
-	return push.Removal
+	return world.Removal
 }
 
 // emptyListener returns a listener without any route: calls fail at once. It has to
 // have a virtual host, without which grpc-node ends with an exception.
-func emptyListener(name string) push.Encoded {
+func emptyListener(name string) world.Encoded {
 	host, _, ok := names.ParseListener(name)
 	if !ok || len(host) > vhost.LongestHost || !utf8.ValidString(host) {
-		return push.Encoded{}
+		return world.Encoded{}
 	}
 	return encode(name, wire.ListenerURL, wire.EmptyListener(name))
 }
@@ -286,7 +286,7 @@ type route struct {
 	policy *policy.Policy
 }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (r route) Refers(to string) iter.Seq[string] {
 	if to == wire.ClusterURL {
 		return one(r.clusterName())
@@ -294,8 +294,8 @@ func (r route) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject].
-func (r route) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (r route) Encode() world.Encoded {
 	name := r.clusterName()
 	return encode(name, wire.RouteURL, wire.GRPCRoutes(name, r.key.Host, r.port, wire.Target{Cluster: name, Policy: r.policy}))
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // sharedName is a listener or route configuration that many services may share.
 type sharedName struct {
-	row  push.Row
+	row  world.Row
 	name string
 }
 
 // appendShared notes the listeners that lead to services which changed, and the routes
 // to them, each once however many services it has. Common are those that any service may
 // be part of.
-func appendShared(s *policy.Prepared, list []push.Changed, hosts *stepHosts, c catalog.Change) []push.Changed {
+func appendShared(s *policy.Prepared, list []world.Changed, hosts *stepHosts, c catalog.Change) []world.Changed {
 	noted := audiences{}
 	single, common := newSingleChanges(s, hosts, noted), sharedByAll(s)
 	for key, service := range c.Services {
@@ -53,7 +53,7 @@ func appendShared(s *policy.Prepared, list []push.Changed, hosts *stepHosts, c c
 	}) {
 		// A single host goes from a route configuration that stays, and does not wait for
 		// that one: another host may have its domains at once.
-		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: noted[name].list(), Revoked: name.row == VirtualHostType})
+		list = append(list, world.Changed{Row: name.row, Name: name.name, Audience: noted[name].list(), Revoked: name.row == VirtualHostType})
 	}
 	return list
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // BenchmarkShares has endpoints come and go in 5,000 services, each with five endpoints in each
@@ -64,7 +66,7 @@ type sharesRig struct {
 
 func newSharesRig(b *testing.B, services int, splits map[catalog.ServiceKey]*split.Split) *sharesRig {
 	b.Helper()
-	e := push.New(push.Config{Frame: func(push.Encoded) (heads [2][]byte) { return heads }})
+	e := push.New(push.Config{Frame: func(world.Encoded) (heads [2][]byte) { return heads }})
 	r := &sharesRig{builder: catalog.NewBuilderIn(catalog.Order{Sources: []string{"a", "b"}, Splits: splits}), producer: e.Produce(Types(nil))}
 	go e.Run(b.Context())
 	var events []model.Event
@@ -83,8 +85,8 @@ func newSharesRig(b *testing.B, services int, splits map[catalog.ServiceKey]*spl
 	}
 	r.publish(events)
 	<-e.Primed()
-	r.client = e.Connect(push.Info{}, push.Client{Kind: reach.KindEnvoy, Namespace: "n"})
-	if err := r.client.Request(push.Request{Type: r.producer.Type(EndpointType), Mode: push.Delta, Subscribe: subscribed}); err != nil {
+	r.client = e.Connect(push.Info{}, world.Client{Kind: reach.KindEnvoy, Namespace: "n"})
+	if err := r.client.Request(session.Request{Type: r.producer.Type(EndpointType), Mode: world.Delta, Subscribe: subscribed}); err != nil {
 		b.Fatal(err)
 	}
 	r.answer(services)
@@ -109,7 +111,7 @@ func (r *sharesRig) answer(resources int) {
 		response := <-r.client.Out()
 		resources -= len(response.Resources)
 		r.client.Sent(response)
-		_ = r.client.Request(push.Request{Type: response.Type, Mode: response.Mode, Answer: push.Answer{Kind: push.ACK, Serial: response.Serial}})
+		_ = r.client.Request(session.Request{Type: response.Type, Mode: response.Mode, Answer: session.Answer{Kind: session.ACK, Serial: response.Serial}})
 	}
 }
 

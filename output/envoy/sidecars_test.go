@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An endpoint changes of a service that one of 5,000 sidecars sees, by its Sidecar
@@ -39,8 +39,8 @@ func TestOneOf5000SidecarsIsLookedAt(t *testing.T) {
 	second := builder.Apply(2, []model.Event{endpoint(7, "10.0.0.2")})
 	pushtest.Flat(t, Types(nil), sidecars, pushtest.Step{
 		Row: EndpointType, First: begin, Next: Step(builder.Snapshot(), second, true, "istio-system"),
-		Client: func(n int) push.Client {
-			return push.Client{Kind: reach.KindEnvoy, Namespace: "shop", Labels: model.MapOf(map[string]string{"app": app(n)}), Proxy: push.Proxy{Role: "sidecar"}}
+		Client: func(n int) world.Client {
+			return world.Client{Kind: reach.KindEnvoy, Namespace: "shop", Labels: model.MapOf(map[string]string{"app": app(n)}), Proxy: world.Proxy{Role: "sidecar"}}
 		},
 		Names:     func(n int) []string { return []string{fmt.Sprintf("outbound|%d||%s", ports[1].Number, host(n))} },
 		Concerned: 7,

@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // singleChanges notes the single hosts that a step may change.
@@ -81,7 +81,7 @@ func (n *singleChanges) findConflicts() {
 	}
 }
 
-func (n *singleChanges) note(r push.Row, name string, namespaces []string) {
+func (n *singleChanges) note(r world.Row, name string, namespaces []string) {
 	n.audiences.add(sharedName{r, name}, namespaces)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // usesHosts reports whether a view's listeners lead to them.
@@ -27,7 +27,7 @@ type hostRoutesSubject struct {
 // findHostRoutes returns it for any port, of services or not, whatever number of services
 // the settings name. Envoy keeps it while it drains a listener, also one of an earlier
 // process. It removes hosts only while there is VHDS in it.
-func findHostRoutes(w *state, v View, name string, number uint32) (push.Subject, bool) {
+func findHostRoutes(w *state, v View, name string, number uint32) (world.Subject, bool) {
 	if !v.single {
 		return nil, false
 	}
@@ -49,7 +49,7 @@ func (r hostRoutesSubject) hosts() iter.Seq[singleHost] {
 	}
 }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
 	if to != wire.VirtualHostURL {
 		return nothing
@@ -63,8 +63,8 @@ func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
 	}
 }
 
-// Encode implements [push.Subject].
-func (r hostRoutesSubject) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (r hostRoutesSubject) Encode() world.Encoded {
 	hosts := &vhost.Pieces{}
 	hosts.Add(vhost.NewFragment(wire.OtherHosts(r.view.settings.OrIstio().RegistryOnly)))
 	return vhost.EncodeRoutes(wire.Routes(r.name, true), hosts)
@@ -99,10 +99,10 @@ type singleSlot struct {
 	domains string
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (h singleHost) Slot() any { return singleSlot{h.Key, h.Number, h.In, h.own, h.domains} }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (h singleHost) Refers(to string) iter.Seq[string] {
 	if to == wire.ClusterURL {
 		return one(names.Cluster(h.Key.Host, h.Number))
@@ -110,9 +110,9 @@ func (h singleHost) Refers(to string) iter.Seq[string] {
 	return nothing
 }
 
-// Encode implements [push.Subject]. The virtual host has the name of the
+// Encode implements [world.Subject]. The virtual host has the name of the
 // resource: otherwise Envoy ignores its removal.
-func (h singleHost) Encode() push.Encoded {
+func (h singleHost) Encode() world.Encoded {
 	domains := strings.Split(h.domains, "\n")
 	if h.domains == "" {
 		domains = h.DomainsFor(h.own)
@@ -123,7 +123,7 @@ func (h singleHost) Encode() push.Encoded {
 }
 
 // findSingleHost finds one by its name.
-func findSingleHost(w *state, v View, name string) (push.Subject, bool) {
+func findSingleHost(w *state, v View, name string) (world.Subject, bool) {
 	if v.proxy.Role == node.Edge {
 		return findEdgeHost(w, v, name)
 	}

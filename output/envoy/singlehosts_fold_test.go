@@ -16,7 +16,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // hostEnvoy is an Envoy as far as it takes routes.
@@ -24,7 +25,7 @@ type hostEnvoy struct {
 	folder
 
 	h        *hostHistory
-	versions map[push.Row]map[string]push.Version // as it says when it connects
+	versions map[world.Row]map[string]world.Version // as it says when it connects
 	routes   map[string]*hostTable
 	asks     map[string]bool // for the route configurations that listeners lead to
 	asked    map[string]bool // for these at some time
@@ -51,7 +52,7 @@ func (e *hostEnvoy) names() (names []string) {
 func (e *hostEnvoy) turnTo(name string) {
 	e.h.log("%s asks for %s: %t", e.name, name, !e.asks[name])
 	e.asks[name] = !e.asks[name]
-	request := push.Request{Type: e.typ(RouteType)}
+	request := session.Request{Type: e.typ(RouteType)}
 	if e.asks[name] {
 		e.asked[name] = true
 		request.Subscribe = []string{name}
@@ -65,7 +66,7 @@ func (e *hostEnvoy) turnTo(name string) {
 	}
 }
 
-func (e *hostEnvoy) client() push.Client {
+func (e *hostEnvoy) client() world.Client {
 	c := sidecarIn(e.name)
 	c.Cluster = map[string]string{"n": "west"}[e.name] // the other says none
 	c.Increments, c.Release = true, [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
@@ -77,16 +78,16 @@ func (e *hostEnvoy) connect() {
 		return
 	}
 	e.folder.connect(e.client())
-	order := []push.Row{ClusterType, ListenerType, RouteType, VirtualHostType}
+	order := []world.Row{ClusterType, ListenerType, RouteType, VirtualHostType}
 	if len(e.versions[VirtualHostType]) > 0 && rapid.IntRange(0, 3).Draw(e.h.t, "another order") == 0 {
 		order[2], order[3] = order[3], order[2]
 	}
 	for _, r := range order {
-		request := push.Request{Type: e.typ(r), Mode: push.Delta, Held: maps.Clone(e.versions[r])}
+		request := session.Request{Type: e.typ(r), Mode: world.Delta, Held: maps.Clone(e.versions[r])}
 		if r == RouteType {
 			request.Subscribe = e.names()
 		} else {
-			request.Wildcard = push.WildcardOn
+			request.Wildcard = session.WildcardOn
 		}
 		if r == VirtualHostType && e.routes["80.hosts"] == nil && e.routes["81.hosts"] == nil {
 			for e.turn(false) { // it asks for hosts once a route configuration has them
@@ -99,13 +100,13 @@ func (e *hostEnvoy) connect() {
 
 // turn takes what there is, and reports whether there was any.
 func (e *hostEnvoy) turn(nacks bool) (busy bool) {
-	return e.take(func(r *push.Response) { e.receive(r, nacks) })
+	return e.take(func(r *session.Response) { e.receive(r, nacks) })
 }
 
-func (e *hostEnvoy) receive(r *push.Response, nacks bool) {
+func (e *hostEnvoy) receive(r *session.Response, nacks bool) {
 	m := e.read(r)
-	row := push.Row(r.Type - e.typ(0))
-	answer, ok := push.Answer{Kind: push.ACK, Serial: r.Serial}, true
+	row := world.Row(r.Type - e.typ(0))
+	answer, ok := session.Answer{Kind: session.ACK, Serial: r.Serial}, true
 	switch row {
 	case RouteType:
 		e.takeRoutes(m)
@@ -114,11 +115,11 @@ func (e *hostEnvoy) receive(r *push.Response, nacks bool) {
 	}
 	e.h.log("%s takes of type %d, NACKed %t: %d resources, %v, gone %v", e.name, row, !ok, len(m.Resources), namesIn(m), m.RemovedResources)
 	if !ok {
-		answer.Kind = push.NACK
+		answer.Kind = session.NACK
 	} else {
 		e.note(row, m)
 	}
-	e.request(push.Request{Type: r.Type, Answer: answer})
+	e.request(session.Request{Type: r.Type, Answer: answer})
 }
 
 func namesIn(m *discoveryv3.DeltaDiscoveryResponse) (names []string) {
@@ -128,9 +129,9 @@ func namesIn(m *discoveryv3.DeltaDiscoveryResponse) (names []string) {
 	return names
 }
 
-func (e *hostEnvoy) note(row push.Row, m *discoveryv3.DeltaDiscoveryResponse) {
+func (e *hostEnvoy) note(row world.Row, m *discoveryv3.DeltaDiscoveryResponse) {
 	if e.versions[row] == nil {
-		e.versions[row] = map[string]push.Version{}
+		e.versions[row] = map[string]world.Version{}
 	}
 	for _, name := range m.RemovedResources {
 		delete(e.versions[row], name)
@@ -139,7 +140,7 @@ func (e *hostEnvoy) note(row push.Row, m *discoveryv3.DeltaDiscoveryResponse) {
 		if row == RouteType && !e.asks[res.Name] {
 			continue // as in takeRoutes: Envoy keeps no version of what it does not ask for
 		}
-		e.versions[row][res.Name], _ = push.ParseVersion(res.Version)
+		e.versions[row][res.Name], _ = world.ParseVersion(res.Version)
 	}
 }
 
@@ -246,7 +247,7 @@ func (e *hostEnvoy) compareListener(w *World, s *catalog.Snapshot, number uint32
 		e.h.broken("%v", err)
 	}
 	e.unpack(a, l)
-	is, _ := push.ParseVersion(encoded.Version.String())
+	is, _ := world.ParseVersion(encoded.Version.String())
 	if got := e.versions[ListenerType][l.Name]; got != is {
 		e.h.broken("%s does not have %s as it is", e.name, l.Name)
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An Envoy that takes hosts of large ports one by one ends with those that are in the
@@ -48,7 +50,7 @@ func newHostHistory(t *rapid.T) *hostHistory {
 func (h *hostHistory) run() {
 	for _, namespace := range []string{"n", "m"} {
 		h.envoys = append(h.envoys, &hostEnvoy{
-			h: h, folder: folder{folding: &h.folding, name: namespace}, versions: map[push.Row]map[string]push.Version{}, routes: map[string]*hostTable{}, asked: map[string]bool{},
+			h: h, folder: folder{folding: &h.folding, name: namespace}, versions: map[world.Row]map[string]world.Version{}, routes: map[string]*hostTable{}, asked: map[string]bool{},
 			asks: map[string]bool{"80": true, "80.hosts": true, "81": true, "81.hosts": rapid.Bool().Draw(h.t, "asks")},
 		})
 	}
@@ -151,13 +153,13 @@ func TestFirstHostsAreAllHosts(t *testing.T) {
 	running.Go(func() { engine.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	producer.Publish(push.Update{World: worldUnder((&policy.Settings{ClusterDomain: "cluster.local", VHDS: policy.VHDS{From: 500}}).Prepare(), builder.Snapshot(), true, "root", nil)})
+	producer.Publish(world.Update{World: worldUnder((&policy.Settings{ClusterDomain: "cluster.local", VHDS: policy.VHDS{From: 500}}).Prepare(), builder.Snapshot(), true, "root", nil)})
 	client := sidecarIn("ns-7")
 	client.Increments, client.Release = true, [2]uint32{node.HostsFromMajor, node.HostsFromMinor}
 	sub := engine.Connect(push.Info{ID: "it"}, client)
 	defer sub.Close()
-	for _, request := range []push.Request{{Type: producer.Type(RouteType), Subscribe: []string{"80.hosts"}}, {Type: producer.Type(VirtualHostType), Wildcard: push.WildcardOn}} {
-		request.Mode = push.Delta
+	for _, request := range []session.Request{{Type: producer.Type(RouteType), Subscribe: []string{"80.hosts"}}, {Type: producer.Type(VirtualHostType), Wildcard: session.WildcardOn}} {
+		request.Mode = world.Delta
 		if err := sub.Request(request); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +200,7 @@ func TestWhoTakesSingleHosts(t *testing.T) {
 		if !ok {
 			t.Fatal("there is no listener")
 		}
-		if got := slices.Collect(listener.(push.Referrer).Refers(wire.RouteURL)); !slices.Equal(got, []string{c.routes}) { //nolint:forcetypeassert // it is one
+		if got := slices.Collect(listener.(world.Referrer).Refers(wire.RouteURL)); !slices.Equal(got, []string{c.routes}) { //nolint:forcetypeassert // it is one
 			t.Errorf("%d.%d, increments %t: led to %v, want %s", c.release[0], c.release[1], c.increments, got, c.routes)
 		}
 		if _, ok := w.Find(w.View(RouteType, client), RouteType, "80.hosts"); ok != (c.routes == "80.hosts") {

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Only Envoys that may have routes of their own have the cluster of a subset. A gateway of the
@@ -28,14 +28,14 @@ func TestClustersOfSubsets(t *testing.T) {
 	}}
 	w := worldUnder(s.Prepare(), builder.Snapshot(), true, "istio-system", nil)
 	for name, test := range map[string]struct {
-		client push.Client
+		client world.Client
 		routed bool // outbound|80|v1|h
 		mesh   bool // outbound_.80_.v1_.h
 	}{
-		"own listeners": {push.Client{Kind: reach.KindEnvoy}, true, false},
-		"edge":          {push.Client{Kind: reach.KindEnvoy, Proxy: push.Proxy{Role: "router"}}, true, true},
-		"sidecar":       {push.Client{Kind: reach.KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}, false, false},
-		"gRPC":          {push.Client{Kind: reach.KindGRPC}, false, false},
+		"own listeners": {world.Client{Kind: reach.KindEnvoy}, true, false},
+		"edge":          {world.Client{Kind: reach.KindEnvoy, Proxy: world.Proxy{Role: "router"}}, true, true},
+		"sidecar":       {world.Client{Kind: reach.KindEnvoy, Proxy: world.Proxy{Role: "sidecar"}}, false, false},
+		"gRPC":          {world.Client{Kind: reach.KindGRPC}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

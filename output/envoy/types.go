@@ -8,12 +8,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // The types of resources: the rows of the table below.
 const (
-	ClusterType push.Row = iota
+	ClusterType world.Row = iota
 	EndpointType
 	ListenerType
 	RouteType
@@ -33,20 +33,20 @@ const (
 // resourceType is a type of resources. A type is added by adding it to [resourceTypes], and
 // a file with its subject.
 type resourceType struct {
-	push.TypeSpec
+	world.TypeSpec
 	// view adds the parts of a view that the type depends on; nil if it depends on none.
-	view func(s *state, c push.Client, v *View)
+	view func(s *state, c world.Client, v *View)
 	// names yields the resources for a wildcard, and find returns any resource. They are nil
 	// for a type without resources.
 	names func(s *state, v View) iter.Seq[string]
-	find  func(s *state, v View, name string) (push.Subject, bool)
+	find  func(s *state, v View, name string) (world.Subject, bool)
 }
 
 // resourceTypes lists the types by their rows.
 func resourceTypes() []resourceType {
 	return []resourceType{
 		ClusterType: {
-			TypeSpec: push.TypeSpec{
+			TypeSpec: world.TypeSpec{
 				Name: wire.ClusterURL,
 				// To a state-of-the-world client a cluster that is missing from a
 				// response is a deleted cluster.
@@ -57,19 +57,19 @@ func resourceTypes() []resourceType {
 			view: viewClusters, names: clusterNames, find: findCluster,
 		},
 		EndpointType: {
-			TypeSpec: push.TypeSpec{
+			TypeSpec: world.TypeSpec{
 				Name: wire.EndpointURL,
 				// Envoy warms a cluster whenever it is added or updated, and waits
 				// for its assignment even if the endpoints are the same.
 				Awaited: true,
 				Brings:  []string{wire.MemberURL},
 				// An assignment without endpoints, rather than silence: Envoy waits for it.
-				Empty: func(name string) push.Encoded { return resourceOf(name, (&wire.Assignment{Name: name}).Any()) },
+				Empty: func(name string) world.Encoded { return resourceOf(name, (&wire.Assignment{Name: name}).Any()) },
 			},
 			view: viewEndpoints, names: assignmentNames, find: findAssignment,
 		},
 		ListenerType: {
-			TypeSpec: push.TypeSpec{
+			TypeSpec: world.TypeSpec{
 				Name:      wire.ListenerURL,
 				Aggregate: reach.IsEnvoy, // services may share a listener
 				Whole:     true,          // as for clusters: absence is deletion
@@ -84,38 +84,38 @@ func resourceTypes() []resourceType {
 			view: viewListeners, names: allListenerNames, find: findAnyListener,
 		},
 		RouteType: {
-			TypeSpec: push.TypeSpec{
+			TypeSpec: world.TypeSpec{
 				Name: wire.RouteURL,
 				// A route must not lead to a cluster that the client does not have.
 				Needs:     []string{wire.ClusterURL},
 				Brings:    []string{wire.VirtualHostURL},
 				Aggregate: reach.IsEnvoy,
 				Absent:    absentRoute,
-				Empty:     func(name string) push.Encoded { return emptyRoutes(policy.Istio, name) },
+				Empty:     func(name string) world.Encoded { return emptyRoutes(policy.Istio, name) },
 			},
 			view: viewRoutes, names: allRouteNames, find: findAnyRoutes,
 		},
 		// An Envoy starts at once when its question for a runtime or a secret is answered, and
 		// otherwise after 15 s (initial_fetch_timeout).
-		RuntimeType: {TypeSpec: push.TypeSpec{
+		RuntimeType: {TypeSpec: world.TypeSpec{
 			Name:  wire.RuntimeURL,
-			Empty: func(name string) push.Encoded { return encode(name, wire.RuntimeURL, wire.Runtime(name)) },
+			Empty: func(name string) world.Encoded { return encode(name, wire.RuntimeURL, wire.Runtime(name)) },
 		}},
-		SecretType: {TypeSpec: push.TypeSpec{Name: wire.SecretURL, Audience: secretAudience}, view: viewSecrets, names: secretNames, find: findSecret},
+		SecretType: {TypeSpec: world.TypeSpec{Name: wire.SecretURL, Audience: secretAudience}, view: viewSecrets, names: secretNames, find: findSecret},
 		MemberType: {
-			TypeSpec: push.TypeSpec{
+			TypeSpec: world.TypeSpec{
 				Name:       wire.MemberURL,
 				Increments: true,
 				// Envoy waits anew for the members that an assignment leads to.
 				Awaited: true,
 				// A client that asks for a removed collection is about to receive an assignment
 				// with other collections. An answer would leave it without endpoints.
-				Absent: func(string, push.Mode) push.Absence { return push.Silence },
+				Absent: func(string, world.Mode) world.Absence { return world.Silence },
 			},
 			view: viewMembers, names: memberNames, find: findMembers,
 		},
 		VirtualHostType: {
-			TypeSpec: push.TypeSpec{
+			TypeSpec: world.TypeSpec{
 				Name:  wire.VirtualHostURL,
 				Needs: []string{wire.ClusterURL},
 				// Envoy asks for all, and takes those of its route configurations.
@@ -139,26 +139,26 @@ func resourceTypes() []resourceType {
 // removal it would wait without a time limit, so that its listener never becomes active. It
 // ignores the removal of routes that it has, and keeps sending requests to removed clusters.
 // gRPC clients are sent a removal, if the protocol has one, since they report it.
-func absentRoute(kind string, m push.Mode) push.Absence {
+func absentRoute(kind string, m world.Mode) world.Absence {
 	switch {
 	case kind == reach.KindEnvoy:
-		return push.Empty
-	case m == push.Delta:
-		return push.Removal
+		return world.Empty
+	case m == world.Delta:
+		return world.Removal
 	default:
-		return push.Silence
+		return world.Silence
 	}
 }
 
 // Types returns how each type is delivered. Debounce delays the changes of a type
 // for the subscribers of a mode; nil delays none.
-func Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
+func Types(debounce func(typeName string, m world.Mode) world.Debounce) []world.TypeSpec {
 	types := resourceTypes()
-	specs := make([]push.TypeSpec, len(types))
+	specs := make([]world.TypeSpec, len(types))
 	for r, t := range types {
 		specs[r] = t.TypeSpec
 		if debounce != nil {
-			specs[r].Debounce = [...]push.Debounce{debounce(t.Name, push.WholeState), debounce(t.Name, push.Delta)}
+			specs[r].Debounce = [...]world.Debounce{debounce(t.Name, world.WholeState), debounce(t.Name, world.Delta)}
 		}
 	}
 	specs[ListenerType].NameDebounces = listenerDebounces(debounce)
@@ -181,7 +181,7 @@ const (
 
 // listenerDebounces returns the debounces of listeners that many services share. Each change
 // sends such a listener as a whole. Listeners of one service do not wait for them.
-func listenerDebounces(debounce func(typeName string, m push.Mode) push.Debounce) []push.NameDebounce {
+func listenerDebounces(debounce func(typeName string, m world.Mode) world.Debounce) []world.NameDebounce {
 	all := []struct {
 		changes string
 		is      func(name string) bool
@@ -190,11 +190,11 @@ func listenerDebounces(debounce func(typeName string, m push.Mode) push.Debounce
 		{DNSChanges, isDNS, false},
 		{SharedListenerChanges, isShared, true}, // a shared listener takes the connections of removed listeners of addresses
 	}
-	list := make([]push.NameDebounce, len(all))
+	list := make([]world.NameDebounce, len(all))
 	for n, of := range all {
 		list[n].Match, list[n].DelayRemovals = of.is, of.replace
 		if debounce != nil {
-			list[n].Debounce = [...]push.Debounce{debounce(of.changes, push.WholeState), debounce(of.changes, push.Delta)}
+			list[n].Debounce = [...]world.Debounce{debounce(of.changes, world.WholeState), debounce(of.changes, world.Delta)}
 		}
 	}
 	return list

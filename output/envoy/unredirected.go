@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An Envoy without redirection (INTERCEPTION_MODE NONE) listens at the bind addresses in its
@@ -39,7 +39,7 @@ func (b explicitBind) port() uint32 { return uint32(b.at.Port()) }
 // name is the name of the listener, as in Istio.
 func (b explicitBind) name() string { return names.Socket(b.at.Addr().String(), b.port()) }
 
-func writeBinds(binds []push.Bind, kinds map[uint32]carried) explicitBinds {
+func writeBinds(binds []world.Bind, kinds map[uint32]carried) explicitBinds {
 	var b []byte
 	for _, bind := range binds {
 		if len(b) > 0 {
@@ -103,7 +103,7 @@ func (p explicitBinds) occupies(address string, number uint32) bool {
 }
 
 // findBindListener returns the listener of one port of the workload.
-func findBindListener(v View, name string) (push.Subject, bool) {
+func findBindListener(v View, name string) (world.Subject, bool) {
 	for b := range v.inbound.binds.served() {
 		if b.name() == name {
 			return bindListener{View{settings: v.settings, proxy: node.Proxy{Role: v.proxy.Role}}, b}, true
@@ -119,10 +119,10 @@ type bindListener struct {
 	explicitBind
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (l bindListener) Slot() any { return l }
 
-// Refers implements [push.Referrer].
+// Refers implements [world.Referrer].
 func (l bindListener) Refers(to string) iter.Seq[string] {
 	if to != wire.ClusterURL {
 		return nothing
@@ -130,8 +130,8 @@ func (l bindListener) Refers(to string) iter.Seq[string] {
 	return one(names.InboundCluster(l.port()))
 }
 
-// Encode implements [push.Subject].
-func (l bindListener) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (l bindListener) Encode() world.Encoded {
 	p := inboundPort(l.port(), markedBy(l.carries))
 	return encode(l.name(), wire.ListenerURL, wire.BindListener(l.name(), l.at.Addr().String(), p, l.view.settings.OrIstio()))
 }
@@ -142,20 +142,20 @@ type bindCluster struct {
 	to   netip.AddrPort
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (c bindCluster) Slot() any { return c }
 
-// Encode implements [push.Subject].
-func (c bindCluster) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (c bindCluster) Encode() world.Encoded {
 	return encode(names.InboundCluster(c.port), wire.ClusterURL, wire.BindCluster(c.port, c.to))
 }
 
 // Notices returns, for a snapshot, the services' ports at which a sidecar with
 // INTERCEPTION_MODE NONE has no listener, by the reason. Clients of one view are looked at
 // once.
-func Notices(now *catalog.Snapshot, root string) func(push.Client) []output.Notice {
+func Notices(now *catalog.Snapshot, root string) func(world.Client) []output.Notice {
 	known := map[View][]output.Notice{}
-	return func(c push.Client) []output.Notice {
+	return func(c world.Client) []output.Notice {
 		p := node.ProxyOf(c)
 		if c.Kind != reach.KindEnvoy || p.Role != node.Sidecar || p.Mode != node.None {
 			return nil
@@ -202,7 +202,7 @@ func unopened(now *catalog.Snapshot, v View) (list []output.Notice) {
 		{unlisted, outboundField, "the node does not list these ports, so the sidecar does not listen there and the workload cannot call services at them; " +
 			"add the ports to " + outboundField + " in the node metadata, or write all (isthmus bootstrap envoy --outbound)"},
 		{unprivileged, "UNPRIVILEGED_POD", fmt.Sprintf("the sidecar cannot bind ports below %d, so the workload cannot call services at them; "+
-			"call the services at another port, or let the sidecar bind low ports and remove UNPRIVILEGED_POD", push.FirstUnprivilegedPort)},
+			"call the services at another port, or let the sidecar bind low ports and remove UNPRIVILEGED_POD", world.FirstUnprivilegedPort)},
 		{own, "", "Envoys use these ports themselves, so the workload cannot call services at them; give the services another port"},
 	} {
 		if len(why.ports) > 0 {

@@ -16,11 +16,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
-func bindAt(at, to string) push.Bind {
-	return push.Bind{At: netip.MustParseAddrPort(at), To: netip.MustParseAddrPort(to)}
+func bindAt(at, to string) world.Bind {
+	return world.Bind{At: netip.MustParseAddrPort(at), To: netip.MustParseAddrPort(to)}
 }
 
 // An Envoy without redirection listens at the binds of its node metadata, for the ports that
@@ -36,8 +36,8 @@ func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
 		behind{name: "other", ports: []model.Port{port(8080, 0, "HTTP"), port(7000, 0, "HTTP"), port(7001, 0, "HTTP"), port(7002, 0, "HTTP")}, created: 2, endpoint: model.Endpoint{Address: "10.0.0.2"}},
 	)
 	c := sidecarAt("10.0.0.1")
-	c.Proxy.Interception, c.Proxy.Outbound = "NONE", push.AllPorts()
-	c.Proxy.Binds = []push.Bind{
+	c.Proxy.Interception, c.Proxy.Outbound = "NONE", world.AllPorts()
+	c.Proxy.Binds = []world.Bind{
 		bindAt("127.0.0.1:7000", "127.0.0.1:7001"), // no service of the workload has this port
 		bindAt("10.0.0.1:8080", "127.0.0.1:8080"), bindAt("0.0.0.0:9090", "127.0.0.1:9091"),
 	}
@@ -103,21 +103,21 @@ func TestPortsWithoutAListenerOfLoopbackAreNoticed(t *testing.T) {
 	notices := Notices(builder.Snapshot(), "root")
 	for name, test := range map[string]struct {
 		namespace string
-		proxy     push.Proxy
+		proxy     world.Proxy
 		want      []string // the object and the setting of each notice
 	}{
-		"all":                {"b", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, []string{"port 15021 at "}},
-		"some":               {"b", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.PortsOf([]uint16{80})}, []string{"ports 443, 8080 at ISTHMUS_OUTBOUND", "port 15021 at "}},
-		"none":               {"b", push.Proxy{Role: "sidecar", Interception: "NONE"}, []string{"ports 80, 443, 8080 at ISTHMUS_OUTBOUND", "port 15021 at "}},
-		"without privileges": {"b", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts(), Unprivileged: true}, []string{"ports 80, 443 at UNPRIVILEGED_POD", "port 15021 at "}},
-		"many": {"many", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.PortsOf([]uint16{80, 443, 8080})}, []string{
+		"all":                {"b", world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.AllPorts()}, []string{"port 15021 at "}},
+		"some":               {"b", world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.PortsOf([]uint16{80})}, []string{"ports 443, 8080 at ISTHMUS_OUTBOUND", "port 15021 at "}},
+		"none":               {"b", world.Proxy{Role: "sidecar", Interception: "NONE"}, []string{"ports 80, 443, 8080 at ISTHMUS_OUTBOUND", "port 15021 at "}},
+		"without privileges": {"b", world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.AllPorts(), Unprivileged: true}, []string{"ports 80, 443 at UNPRIVILEGED_POD", "port 15021 at "}},
+		"many": {"many", world.Proxy{Role: "sidecar", Interception: "NONE", Outbound: world.PortsOf([]uint16{80, 443, 8080})}, []string{
 			"port 15021 at ", "ports 20000, 20001, 20002, 20003, 20004, 20005, 20006, 20007, 20008, 20009, 20010, 20011, 20012, 20013, 20014, 20015, 20016, 20017, 20018, 20019 and 2 more at ISTHMUS_OUTBOUND",
 		}},
-		"redirected": {"b", push.Proxy{Role: "sidecar"}, nil},
-		"edge":       {"b", push.Proxy{Role: "router", Interception: "NONE"}, nil},
+		"redirected": {"b", world.Proxy{Role: "sidecar"}, nil},
+		"edge":       {"b", world.Proxy{Role: "router", Interception: "NONE"}, nil},
 	} {
 		var got []string
-		for _, n := range notices(push.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy}) {
+		for _, n := range notices(world.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy}) {
 			got = append(got, n.Object+" at "+n.Where)
 			if n.Where == outboundField && !strings.Contains(n.Text, "add the ports to ISTHMUS_OUTBOUND in the node metadata, or write all") {
 				t.Errorf("%s: there is no remedy in %q", name, n.Text)

@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // securedWorld is a service whose endpoints have accounts, under a policy of TLS.
@@ -38,7 +38,7 @@ func securedWorld(u *policy.UpstreamTLS, names []string, accounts ...string) *Wo
 
 func clusterFor(t *testing.T, w *World, kind string) *clusterv3.Cluster {
 	t.Helper()
-	subject, ok := w.Find(w.View(ClusterType, push.Client{Kind: kind}), ClusterType, "outbound|80||api.example")
+	subject, ok := w.Find(w.View(ClusterType, world.Client{Kind: kind}), ClusterType, "outbound|80||api.example")
 	if !ok {
 		t.Fatal("there is no cluster")
 	}
@@ -105,7 +105,7 @@ func TestSecretsAreFilesOfTheEnvoy(t *testing.T) {
 	if diff := gocmp.Diff([]string{"file-cert:/tls.crt~/tls.key", "file-root:/ca.crt"}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	v := w.View(SecretType, push.Client{Kind: reach.KindEnvoy})
+	v := w.View(SecretType, world.Client{Kind: reach.KindEnvoy})
 	for _, name := range names {
 		subject, ok := w.Find(v, SecretType, name)
 		if !ok {
@@ -127,7 +127,7 @@ func TestSecretsAreFilesOfTheEnvoy(t *testing.T) {
 	if _, ok := w.Find(v, SecretType, "file-root:/etc/shadow"); ok {
 		t.Error("a file that nobody configured is served")
 	}
-	if _, ok := w.Find(w.View(SecretType, push.Client{Kind: reach.KindGRPC}), SecretType, names[0]); ok {
+	if _, ok := w.Find(w.View(SecretType, world.Client{Kind: reach.KindGRPC}), SecretType, names[0]); ok {
 		t.Error("gRPC is served a file")
 	}
 }
@@ -147,7 +147,7 @@ func TestSecretPathsAreSentOnlyWhereClustersNameThem(t *testing.T) {
 		change := builder.Apply(revision, events)
 		u := begin(builder.Snapshot(), change, true, "root")
 		for namespace := range held {
-			view := u.World.View(SecretType, push.Client{Kind: reach.KindEnvoy, Namespace: namespace})
+			view := u.World.View(SecretType, world.Client{Kind: reach.KindEnvoy, Namespace: namespace})
 			got := slices.Collect(u.World.Names(view, SecretType))
 			if !slices.Equal(got, want[namespace]) {
 				t.Errorf("%s: a client of %s has the secrets %v, want %v", what, namespace, got, want[namespace])
@@ -157,7 +157,7 @@ func TestSecretPathsAreSentOnlyWhereClustersNameThem(t *testing.T) {
 				if _, found := u.World.Find(view, SecretType, name); found != has {
 					t.Errorf("%s: a client of %s is sent the paths of %s: %t", what, namespace, name, found)
 				}
-				named := slices.ContainsFunc(u.Changed, func(c push.Changed) bool {
+				named := slices.ContainsFunc(u.Changed, func(c world.Changed) bool {
 					return c.Row == SecretType && c.Name == name && (c.Audience == nil || slices.Contains(c.Audience, namespace))
 				}) || slices.Contains(u.Reviewed, namespace)
 				if has != slices.Contains(held[namespace], name) && !named {

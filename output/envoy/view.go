@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // View identifies the resources of any type that a client sees.
@@ -32,9 +32,9 @@ type View struct {
 	account   string                 // of secrets for Envoys: the identity that the client proves
 }
 
-var _ push.Scoped = View{}
+var _ world.Scoped = View{}
 
-// Scope implements [push.Scoped].
+// Scope implements [world.Scoped].
 func (v View) Scope() fmt.Stringer {
 	if v.scope == nil {
 		return nil
@@ -62,14 +62,14 @@ func (v View) choosesSubsets() bool {
 }
 
 // of is a view as the engine hands it back.
-func of(v push.View) View {
+func of(v world.View) View {
 	own, _ := v.(View)
 	return own
 }
 
 // The functions below add the parts of a view that a type depends on.
 
-func viewClusters(w *state, c push.Client, v *View) {
+func viewClusters(w *state, c world.Client, v *View) {
 	if c.Kind == reach.KindEnvoy {
 		v.place = locationOf(w, c, true)
 		v.resolver, v.proxy, v.inbound = node.ResolverOf(c), clusterProxy(w, c), inboundOf(w, c)
@@ -77,7 +77,7 @@ func viewClusters(w *state, c push.Client, v *View) {
 	}
 }
 
-func viewEndpoints(w *state, c push.Client, v *View) {
+func viewEndpoints(w *state, c world.Client, v *View) {
 	v.place = locationOf(w, c, false)
 	v.via = w.settings.Networks.RemoteTo(c.Network, c.Addresses)
 	viewMembers(w, c, v)
@@ -86,27 +86,27 @@ func viewEndpoints(w *state, c push.Client, v *View) {
 	}
 }
 
-func viewMembers(w *state, c push.Client, v *View) {
+func viewMembers(w *state, c world.Client, v *View) {
 	v.members = c.Kind == reach.KindEnvoy && w.spreads != nil && c.Increments
 }
 
-func viewListeners(w *state, c push.Client, v *View) {
+func viewListeners(w *state, c world.Client, v *View) {
 	if c.Kind == reach.KindEnvoy {
 		v.proxy, v.inbound, v.single = proxyIn(w, c), inboundOf(w, c), node.TakesVirtualHosts(c)
 	}
 }
 
-func viewRoutes(w *state, c push.Client, v *View) {
+func viewRoutes(w *state, c world.Client, v *View) {
 	if c.Kind != reach.KindEnvoy {
 		return
 	}
 	v.proxy, v.single = proxyIn(w, c), node.TakesVirtualHosts(c)
 	v.proxy.Unprivileged = false // it belongs to listeners, and so do the ports of the node
-	v.proxy.Outbound = push.AllPorts()
+	v.proxy.Outbound = world.AllPorts()
 	v.proxy.Domain = w.settings.Domain // and not the client's: it is a key of cached routes
 }
 
-func viewVirtualHosts(w *state, c push.Client, v *View) {
+func viewVirtualHosts(w *state, c world.Client, v *View) {
 	switch {
 	case c.Kind != reach.KindEnvoy:
 		return
@@ -119,7 +119,7 @@ func viewVirtualHosts(w *state, c push.Client, v *View) {
 }
 
 // ofClusters is as much of [World.proxyOf] as clusters depend on.
-func clusterProxy(w *state, c push.Client) node.Proxy {
+func clusterProxy(w *state, c world.Client) node.Proxy {
 	p := proxyIn(w, c)
 	of := node.Proxy{Role: p.Role}
 	if p.Role == node.Edge {
@@ -135,7 +135,7 @@ func clusterProxy(w *state, c push.Client) node.Proxy {
 }
 
 // proxyOf is [proxyOf] with the client's cluster, where that decides anything.
-func proxyIn(w *state, c push.Client) node.Proxy {
+func proxyIn(w *state, c world.Client) node.Proxy {
 	p := node.ProxyOf(c)
 	if p.Role == node.Sidecar {
 		p.Cluster = w.snapshot.AddressCluster(c.Cluster)
@@ -160,7 +160,7 @@ func gatewaysTo(v View, s *catalog.Service, port uint32, of *policy.Selector, p 
 
 // locationOf is the location of a client, as far as it matters to some service. Of clusters
 // no node matters: they contain names, and the nodes of names are unknown.
-func locationOf(w *state, c push.Client, ofCluster bool) (at lb.Location) {
+func locationOf(w *state, c world.Client, ofCluster bool) (at lb.Location) {
 	totals := w.snapshot.Totals()
 	if w.settings.FailsOver || totals.Near > 0 {
 		at.Locality = c.Locality

@@ -15,12 +15,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // served returns the load assignment that a kind of client is given of a service.
-func served(t interface{ Fatal(...any) }, kind string, s *catalog.Service) (*endpointv3.ClusterLoadAssignment, push.Subject) {
+func served(t interface{ Fatal(...any) }, kind string, s *catalog.Service) (*endpointv3.ClusterLoadAssignment, world.Subject) {
 	at := assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}
 	subject := assignmentChosen(kind, choice{}, nil, assignment{at, s.Endpoints(80), lb.Alike})
 	cla, _ := message(t, subject.Encode().Joined().Body).(*endpointv3.ClusterLoadAssignment)
@@ -205,7 +205,7 @@ func TestAWeightThatChangesIsFlat(t *testing.T) {
 	second := builder.Apply(2, []model.Event{endpoint("n7", "10.0.0.1", 2)})
 	pushtest.Flat(t, Types(nil), 500, pushtest.Step{
 		Row: EndpointType, First: begin, Next: Step(builder.Snapshot(), second, true, "istio-system"),
-		Client:    func(n int) push.Client { return push.Client{Kind: reach.KindGRPC, Namespace: fmt.Sprintf("n%d", n)} },
+		Client:    func(n int) world.Client { return world.Client{Kind: reach.KindGRPC, Namespace: fmt.Sprintf("n%d", n)} },
 		Concerned: 7,
 	})
 }

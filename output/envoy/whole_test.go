@@ -20,7 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Whatever services there are, an Envoy takes everything that it is given: nothing is
@@ -41,7 +41,7 @@ func TestAnEnvoyTakesAllThatItIsGiven(t *testing.T) {
 		if c.Proxy.Interception != "NONE" || c.Proxy.Role != "sidecar" {
 			c.Proxy.Binds = nil // as the server reads them
 		}
-		c.Proxy.Binds = slices.DeleteFunc(slices.Clone(c.Proxy.Binds), func(b push.Bind) bool { return c.Proxy.Unprivileged && b.At.Port() < 1024 })
+		c.Proxy.Binds = slices.DeleteFunc(slices.Clone(c.Proxy.Binds), func(b world.Bind) bool { return c.Proxy.Unprivileged && b.At.Port() < 1024 })
 		if err := givenTo(t, w, c).check(); err != nil {
 			t.Fatalf("%+v: %v", c.Proxy, err)
 		}
@@ -51,13 +51,13 @@ func TestAnEnvoyTakesAllThatItIsGiven(t *testing.T) {
 // possessions are all that a client is given by wildcard, and what it can ask for.
 type possessions struct {
 	t         failing
-	world     push.World
-	client    push.Client
+	world     world.World
+	client    world.Client
 	listeners []*listenerv3.Listener
 	clusters  map[string]*clusterv3.Cluster
 }
 
-func givenTo(t failing, w push.World, c push.Client) *possessions {
+func givenTo(t failing, w world.World, c world.Client) *possessions {
 	p := &possessions{t: t, world: w, client: c, clusters: map[string]*clusterv3.Cluster{}}
 	for name := range w.Names(w.View(ListenerType, c), ListenerType) {
 		m, _ := p.ask(ListenerType, name).(*listenerv3.Listener)
@@ -70,7 +70,7 @@ func givenTo(t failing, w push.World, c push.Client) *possessions {
 }
 
 // ask is what a client is answered; nil if there is nothing of the name.
-func (p *possessions) ask(r push.Row, name string) proto.Message {
+func (p *possessions) ask(r world.Row, name string) proto.Message {
 	subject, found := p.world.Find(p.world.View(r, p.client), r, name)
 	if !found {
 		return nil

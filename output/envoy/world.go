@@ -17,7 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
@@ -40,7 +40,7 @@ type World struct {
 	types    []resourceType
 }
 
-var _ push.World = (*World)(nil)
+var _ world.World = (*World)(nil)
 
 // NewWorld returns the world of a snapshot. Complete means that every source has been
 // listed. The scopes of the namespace root apply to workloads without a scope of their own.
@@ -53,11 +53,11 @@ func worldUnder(s *policy.Prepared, snapshot *catalog.Snapshot, complete bool, r
 	return &World{state{snapshot: snapshot, root: root, settings: s, definitions: known}, complete, resourceTypes()}
 }
 
-// Complete implements [push.World].
+// Complete implements [world.World].
 func (w *World) Complete() bool { return w.complete }
 
-// View implements [push.World].
-func (w *World) View(r push.Row, c push.Client) push.View {
+// View implements [world.World].
+func (w *World) View(r world.Row, c world.Client) world.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
 	if w.settings != policy.Istio {
 		v.settings = w.settings
@@ -68,17 +68,17 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	return v
 }
 
-// Names implements [push.World]: first the resources of an Envoy's own, then the resources
+// Names implements [world.World]: first the resources of an Envoy's own, then the resources
 // of service ports by host and port.
-func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
+func (w *World) Names(view world.View, r world.Row) iter.Seq[string] {
 	if w.types[r].names == nil {
 		return nothing
 	}
 	return w.types[r].names(&w.state, of(view))
 }
 
-// Find implements [push.World].
-func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, bool) {
+// Find implements [world.World].
+func (w *World) Find(view world.View, r world.Row, name string) (world.Subject, bool) {
 	if w.types[r].find == nil {
 		return nil, false
 	}
@@ -95,18 +95,18 @@ type Translator struct {
 func NewTranslator() *Translator { return &Translator{*policy.New()} }
 
 // Types is [Types] for the settings.
-func (t *Translator) Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
+func (t *Translator) Types(debounce func(typeName string, m world.Mode) world.Debounce) []world.TypeSpec {
 	specs, prepared := Types(debounce), t.Prepare()
-	specs[RouteType].Empty = func(name string) push.Encoded { return emptyRoutes(prepared, name) }
+	specs[RouteType].Empty = func(name string) world.Encoded { return emptyRoutes(prepared, name) }
 	return specs
 }
 
 // Begin returns the function that makes the steps of one output. The function is [Step] for
 // the settings. The keeper has the certificates of clients; nil serves none.
-func (t *Translator) Begin(keeper *secrets.Keeper) func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+func (t *Translator) Begin(keeper *secrets.Keeper) func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) world.Update {
 	prepared := t.Prepare()
 	var known *definitions
-	step := func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+	step := func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) world.Update {
 		known = known.after(now, c, prepared)
 		u := stepOf(prepared, now, c, complete, root, known)
 		if world, ok := u.World.(*World); ok {
@@ -123,7 +123,7 @@ func (t *Translator) Begin(keeper *secrets.Keeper) func(now *catalog.Snapshot, c
 }
 
 // Renewed is [Renewed].
-func (t *Translator) Renewed(w push.World, r secrets.Renewal) push.Update { return Renewed(w, r) }
+func (t *Translator) Renewed(w world.World, r secrets.Renewal) world.Update { return Renewed(w, r) }
 
 // NotOffered returns a function that lists which services clients of a kind do not get, as
 // [NotOffered] does, and how many endpoints only clients of the same network get.
@@ -165,14 +165,14 @@ func (t *Translator) Losers(ctx context.Context, now *catalog.Snapshot, unredire
 }
 
 // Explain follows a call of a client through its newest resources. See [explain.Follow].
-func (t *Translator) Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *push.Encoded, call output.Call) output.Trace {
+func (t *Translator) Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *world.Encoded, call output.Call) output.Trace {
 	return explain.Follow(explain.World{Snapshot: now, Root: root, Domain: t.ClusterDomain, MTLS: &t.MTLS, Read: read}, call)
 }
 
 // slot tells a resource from every other through all its revisions. The form is that of clusters,
 // which differ by the kind of client. A host may be in several namespaces, so its name is not enough.
 type slot struct {
-	row  push.Row
+	row  world.Row
 	key  catalog.ServiceKey
 	port uint32
 	form reach.Form
@@ -181,7 +181,7 @@ type slot struct {
 	entered bool             // it is of a gateway, to which the port has another name
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (s slot) Slot() any { return s }
 
 // common is the slot of a resource that is the same in every form.
@@ -199,12 +199,12 @@ func (s slot) clusterName() string {
 }
 
 // encode encodes a message as a resource.
-func encode(name, url string, m proto.Message) push.Encoded {
+func encode(name, url string, m proto.Message) world.Encoded {
 	return resourceOf(name, wire.Any(name, url, m))
 }
 
-func resourceOf(name string, body []byte) push.Encoded {
-	return push.Encoded{Name: name, Version: vhost.VersionOf(body), Body: body}
+func resourceOf(name string, body []byte) world.Encoded {
+	return world.Encoded{Name: name, Version: vhost.VersionOf(body), Body: body}
 }
 
 // unknownCluster is the cluster of connections that belong to no service.

@@ -19,7 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 func worldOf(order []string, events ...model.Event) *World {
@@ -94,7 +94,7 @@ func validate(m proto.Message) error {
 
 func TestBothKindsShareAssignmentsAndNotClusters(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}), place1("a", "p", "10.0.0.1"))
-	for typ, shared := range map[push.Row]bool{ClusterType: false, EndpointType: true} {
+	for typ, shared := range map[world.Row]bool{ClusterType: false, EndpointType: true} {
 		envoy, _ := w.Find(View{Kind: reach.KindEnvoy, Namespace: "a"}, typ, "outbound|81||h")
 		grpc, _ := w.Find(View{Kind: reach.KindGRPC, Namespace: "b"}, typ, "outbound|81||h")
 		if envoy == nil || (envoy == grpc) != shared || (envoy.Slot() == grpc.Slot()) != shared {
@@ -106,7 +106,7 @@ func TestBothKindsShareAssignmentsAndNotClusters(t *testing.T) {
 func TestFindTakesOneSpellingOnly(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}))
 	v := View{Kind: reach.KindGRPC}
-	for typ, names := range map[push.Row][]string{
+	for typ, names := range map[world.Row][]string{
 		ClusterType:  {"outbound|081||h", "outbound|81||H", "outbound|81|v1|h", "outbound|80||h", "h:81", "*", ""},
 		ListenerType: {"h:081", "H:81", "h", "h:80", "outbound|81||h"},
 	} {

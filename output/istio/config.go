@@ -15,7 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/output/istio/translate"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -30,7 +30,7 @@ type Config struct {
 	// the same API server.
 	Sources []string `json:"sources"`
 	// Debounce joins a burst of changes of a service into one write.
-	Debounce       push.Debounce  `json:"debounce"`
+	Debounce       world.Debounce `json:"debounce"`
 	LeaderElection LeaderElection `json:"leaderElection"`
 	// QPS bounds the writes per second, and Burst the number that may come at once.
 	QPS   float64 `json:"qps"`
@@ -60,7 +60,7 @@ type LeaderElection struct {
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
-		Debounce:       push.Debounce{Quiet: time.Second, Max: 10 * time.Second, Events: 1000},
+		Debounce:       world.Debounce{Quiet: time.Second, Max: 10 * time.Second, Events: 1000},
 		LeaderElection: LeaderElection{Enabled: true, Namespace: "istio-system", Name: "isthmus"},
 		QPS:            50,
 		Burst:          100,

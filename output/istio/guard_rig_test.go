@@ -77,7 +77,7 @@ type reader struct {
 	*supervise.Supervisor
 	listings chan chan error
 	end      context.CancelFunc
-	list     func() source.Listing
+	list     func() model.Listing
 }
 
 // Run implements [source.Source].
@@ -96,7 +96,7 @@ func (r *readers) reader(name string) *reader {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of[name] == nil {
-		one := &reader{listings: make(chan chan error), list: func() source.Listing { return r.listing(name) }}
+		one := &reader{listings: make(chan chan error), list: func() model.Listing { return r.listing(name) }}
 		one.Supervisor = supervise.New(name, one, r.registry, supervise.Config{Hold: r.hold})
 		ctx, end := context.WithCancel(r.ctx)
 		one.end = end
@@ -107,18 +107,18 @@ func (r *readers) reader(name string) *reader {
 }
 
 // listing is everything that the registry says of a source.
-func (r *readers) listing(name string) (l source.Listing) {
+func (r *readers) listing(name string) (l model.Listing) {
 	owned := map[model.Ref][]model.Record{}
 	for rec := range r.registry.List(model.Filter{Source: name}) {
 		owned[rec.Owner] = append(owned[rec.Owner], rec)
 	}
 	for _, rec := range owned[model.Ref{}] {
 		if rec.Kind != model.KindSource {
-			l.Objects = append(l.Objects, source.Object{Record: rec, Owned: owned[rec.Ref]})
+			l.Objects = append(l.Objects, model.Object{Record: rec, Owned: owned[rec.Ref]})
 		}
 	}
 	if r.unread.Load() {
-		l.Rejected = []source.Rejection{{Ref: shop.ServiceRef(name, "refused.example"), Reason: "it cannot be read"}}
+		l.Rejected = []model.Rejection{{Ref: shop.ServiceRef(name, "refused.example"), Reason: "it cannot be read"}}
 	}
 	return l
 }

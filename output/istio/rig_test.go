@@ -15,7 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
@@ -144,7 +144,7 @@ func (r *registry) Commit(_ context.Context, c model.Commit) (uint64, error) {
 // quick is a configuration that waits for nothing.
 func quick() Config {
 	c := DefaultConfig()
-	c.Debounce = push.Debounce{}
+	c.Debounce = world.Debounce{}
 	c.LeaderElection.Enabled = false
 	c.QPS, c.Burst = 10_000, 10_000
 	return c

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Config is the part of the configuration that belongs to this output.
@@ -21,13 +21,13 @@ type Config struct {
 	// Insecure allows plaintext beyond loopback, in both directions.
 	Insecure bool `json:"insecure"`
 	// Debounce delays changes for sinks that take full states.
-	Debounce push.Debounce `json:"debounce"`
+	Debounce world.Debounce `json:"debounce"`
 
 	translation *Translation
 }
 
 func newConfig(t *Translation) *Config {
-	return &Config{Debounce: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}, translation: t}
+	return &Config{Debounce: world.Debounce{Quiet: time.Second, Max: 10 * time.Second}, translation: t}
 }
 
 // Validate implements [output.Settings].

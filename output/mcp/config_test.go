@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Bad settings are reported with the field at fault, and exposed ones are warned of.
@@ -38,7 +38,7 @@ func TestSettings(t *testing.T) {
 		"half of a sink's pair": {
 			mcp.Config{Sinks: []mcp.Sink{{Address: "pilot:9901", TLS: certs.Client{CertFile: "c"}}}}, "sinks[0].tls.keyFile: ", "",
 		},
-		"debounce": {mcp.Config{Listen: "127.0.0.1:1", Debounce: push.Debounce{Quiet: -time.Second}}, "debounce.quiet: must not be below zero", ""},
+		"debounce": {mcp.Config{Listen: "127.0.0.1:1", Debounce: world.Debounce{Quiet: -time.Second}}, "debounce.quiet: must not be below zero", ""},
 	} {
 		err, warnings := test.config.Validate(), strings.Join(test.config.Warnings(), "\n")
 		if (err == nil) != (test.err == "") || !strings.Contains(fmt.Sprint(err), test.err) {

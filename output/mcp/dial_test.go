@@ -17,7 +17,7 @@ import (
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 )
 
@@ -72,20 +72,20 @@ func (p *pilot) begin(t *testing.T) *mcpsink.Sink {
 // fixed is a translation to the resources of the rig.
 type fixed struct{ r *rig }
 
-func (f fixed) Step(*catalog.Snapshot, catalog.Change, bool, string) push.Update {
+func (f fixed) Step(*catalog.Snapshot, catalog.Change, bool, string) world.Update {
 	f.r.mu.Lock()
 	defer f.r.mu.Unlock()
-	return push.Update{World: f.r.now}
+	return world.Update{World: f.r.now}
 }
 
 // open makes an output of a configuration, which serves what a rig does.
 func open(t *testing.T, r *rig, config func(c *mcp.Config)) output.Output {
 	t.Helper()
 	settings := mcp.OutputKind(mcp.Translation{
-		Types: func(debounce func(string, push.Mode) push.Debounce) []push.TypeSpec {
-			var types []push.TypeSpec
+		Types: func(debounce func(string, world.Mode) world.Debounce) []world.TypeSpec {
+			var types []world.TypeSpec
 			for _, name := range collections {
-				types = append(types, push.TypeSpec{Name: name, Whole: true, Debounce: [2]push.Debounce{debounce(name, push.WholeState), debounce(name, push.Delta)}})
+				types = append(types, world.TypeSpec{Name: name, Whole: true, Debounce: [2]world.Debounce{debounce(name, world.WholeState), debounce(name, world.Delta)}})
 			}
 			return types
 		},

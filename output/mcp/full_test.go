@@ -7,7 +7,8 @@ import (
 	"time"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 )
 
@@ -76,8 +77,8 @@ func TestVersionsAreOfContent(t *testing.T) {
 		t.Errorf("the versions of A, B and A are %s, %s and %s", first.GetSystemVersionInfo(), second.GetSystemVersionInfo(), third.GetSystemVersionInfo())
 	}
 	version := first.GetResources()[0].GetMetadata().GetVersion()
-	sum := push.VersionOfSet(func(yield func(string, push.Version) bool) {
-		v, _ := push.ParseVersion(version)
+	sum := world.VersionOfSet(func(yield func(string, world.Version) bool) {
+		v, _ := world.ParseVersion(version)
 		yield("a/one", v)
 	})
 	if sum.String() != first.GetSystemVersionInfo() {
@@ -137,13 +138,13 @@ func TestNACKedStateIsNotSentAgain(t *testing.T) {
 			t.Fatalf("%v came again", s.Receive())
 		}
 		got, _ := r.status("pilot", entries)
-		if got.State != push.NACKed || got.Reason != "no such thing" || got.NACKs != 1 || got.Responses != 1 || time.Since(got.LastNACK) != time.Hour {
+		if got.State != session.NACKed || got.Reason != "no such thing" || got.NACKs != 1 || got.Responses != 1 || time.Since(got.LastNACK) != time.Hour {
 			t.Errorf("it stands as %+v", got)
 		}
 		r.put(entries, "a/one", "good")
 		holds(t, r, s, entries, false)
 		synctest.Wait()
-		if got, _ := r.status("pilot", entries); got.State != push.ACKed || got.NACKReason != "no such thing" || got.ACKs != 1 {
+		if got, _ := r.status("pilot", entries); got.State != session.ACKed || got.NACKReason != "no such thing" || got.ACKs != 1 {
 			t.Errorf("then it stands as %+v", got)
 		}
 	})
@@ -152,7 +153,7 @@ func TestNACKedStateIsNotSentAgain(t *testing.T) {
 // Whole collections wait for the end of a burst, removals as well. Increments do not.
 func TestDebounceIsOfWholeCollections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, setup{debounce: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}})
+		r := newRig(t, setup{debounce: world.Debounce{Quiet: time.Second, Max: 10 * time.Second}})
 		defer r.stop()
 		r.put(entries, "a/one", "1", "a/two", "1")
 		full, quick := r.sink("full"), r.sink("quick")
@@ -215,17 +216,17 @@ func TestFullStateThatIsTooLargeIsShown(t *testing.T) {
 	s.Ask(entries, false)
 	s.Ask(sidecars, false)
 	holds(t, r, s, sidecars, false)
-	var got push.TypeStatus
+	var got session.TypeStatus
 	r.await("reason", func() bool {
 		got, _ = r.status("pilot", entries)
 		return got.Reason != ""
 	})
-	if got.State != push.NACKed || got.Responses != 0 {
+	if got.State != session.NACKed || got.Responses != 0 {
 		t.Errorf("it stands as %+v", got)
 	}
 	r.remove(entries, "a/one")
 	holds(t, r, s, entries, false)
-	if got, _ := r.status("pilot", entries); got.State == push.NACKed {
+	if got, _ := r.status("pilot", entries); got.State == session.NACKed {
 		t.Errorf("then it stands as %+v", got)
 	}
 }
@@ -266,10 +267,10 @@ func TestResourceThatIsTooLargeIsLeftOut(t *testing.T) {
 	if got := s.Of(entries).Names(); len(got) != 2 {
 		t.Errorf("it holds %v", got)
 	}
-	if got, _ := r.status("pilot", entries); got.State != push.NACKed || got.Reason == "" {
+	if got, _ := r.status("pilot", entries); got.State != session.NACKed || got.Reason == "" {
 		t.Errorf("it stands as %+v", got)
 	}
 	r.put(entries, "a/huge", "small")
 	holds(t, r, s, entries, true)
-	r.await("ACK", func() bool { got, _ := r.status("pilot", entries); return got.State == push.ACKed })
+	r.await("ACK", func() bool { got, _ := r.status("pilot", entries); return got.State == session.ACKed })
 }

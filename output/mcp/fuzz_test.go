@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Whatever a sink sends is rejected or becomes a request that asks for no more than
@@ -32,7 +32,7 @@ func FuzzRequest(f *testing.F) {
 		if len(m.GetInitialResourceVersions()) > limits.Versions {
 			t.Fatalf("%d versions passed", len(m.GetInitialResourceVersions()))
 		}
-		st := &stream{begun: map[push.Type]bool{}, open: map[push.Type]uint64{0: open}}
+		st := &stream{begun: map[world.Type]bool{}, open: map[world.Type]uint64{0: open}}
 		if begun {
 			st.begun[0] = true
 		}

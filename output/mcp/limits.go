@@ -3,7 +3,7 @@ package mcp
 import (
 	"cmp"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 )
 
 // Limits bound the cost of one sink for the others. Zero fields take their defaults. Some

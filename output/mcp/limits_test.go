@@ -18,8 +18,8 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"

@@ -16,9 +16,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/bind"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 var (
@@ -33,7 +34,7 @@ var (
 type Translation struct {
 	// Types returns the table of types, with the names of collections, given the debounce of
 	// changes.
-	Types func(debounce func(collection string, m push.Mode) push.Debounce) []push.TypeSpec
+	Types func(debounce func(collection string, m world.Mode) world.Debounce) []world.TypeSpec
 	// New returns the translator of one output, for an Isthmus of that name in paths.
 	New func(self string) Translator
 	// NotOffered is as in [output.Clients].
@@ -42,7 +43,7 @@ type Translation struct {
 
 // Translator makes the step to a snapshot of the catalog, from the previous one.
 type Translator interface {
-	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) world.Update
 }
 
 // OutputKind returns the row of this output.
@@ -67,9 +68,9 @@ func (c *Config) String() string {
 
 // debounce returns how long changes wait. Full states wait, because a sink reads all of one
 // each time. Increments do not.
-func (c *Config) debounce(_ string, m push.Mode) push.Debounce {
-	if m == push.Delta || c.Debounce.Quiet == 0 {
-		return push.Debounce{}
+func (c *Config) debounce(_ string, m world.Mode) world.Debounce {
+	if m == world.Delta || c.Debounce.Quiet == 0 {
+		return world.Debounce{}
 	}
 	return c.Debounce
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 )
 
@@ -57,7 +57,7 @@ func newHistory(t *rapid.T) *history {
 		s.largest = 1500
 	}
 	if rapid.Bool().Draw(t, "debounced") {
-		s.debounce = push.Debounce{Quiet: time.Millisecond, Max: 5 * time.Millisecond}
+		s.debounce = world.Debounce{Quiet: time.Millisecond, Max: 5 * time.Millisecond}
 	}
 	h := &history{t: t, rig: newRig(t, s)}
 	h.rig.put(entries, "a/zero", "0")
@@ -184,9 +184,9 @@ func difference(c *mcpsink.Collection, want map[string]string) string {
 	if !maps.Equal(c.Contents, want) {
 		return fmt.Sprintf("it holds %v and should hold %v", c.Contents, want)
 	}
-	sum := push.VersionOfSet(func(yield func(string, push.Version) bool) {
+	sum := world.VersionOfSet(func(yield func(string, world.Version) bool) {
 		for name, version := range c.Versions {
-			if v, _ := push.ParseVersion(version); !yield(name, v) {
+			if v, _ := world.ParseVersion(version); !yield(name, v) {
 				return
 			}
 		}

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
@@ -99,8 +99,8 @@ func recipe(b *testing.B, tcp bool) {
 // publish publishes a state in which some resources of each collection are new, others
 // and gone.
 func (r *rig) publish(dice *rand.Rand) {
-	next := &world{make([]map[string]*subject, len(r.now.contents)), true}
-	u := push.Update{World: next, Committed: time.Now()}
+	next := &served{make([]map[string]*subject, len(r.now.contents)), true}
+	u := world.Update{World: next, Committed: time.Now()}
 	for row, before := range r.now.contents {
 		after := maps.Clone(before)
 		if after == nil {
@@ -109,9 +109,9 @@ func (r *rig) publish(dice *rand.Rand) {
 		for range dice.IntN(recipeChanges) {
 			name := fmt.Sprintf("a/%d", dice.IntN(len(after)+3))
 			if delete(after, name); dice.IntN(3) > 0 {
-				after[name] = &subject{push.Row(row), name, fmt.Sprint(dice.Uint64())} //nolint:gosec // a small number
+				after[name] = &subject{world.Row(row), name, fmt.Sprint(dice.Uint64())} //nolint:gosec // a small number
 			}
-			u.Changed = append(u.Changed, push.Changed{Row: push.Row(row), Name: name}) //nolint:gosec // a small number
+			u.Changed = append(u.Changed, world.Changed{Row: world.Row(row), Name: name}) //nolint:gosec // a small number
 		}
 		next.contents[row] = after
 	}
@@ -121,19 +121,19 @@ func (r *rig) publish(dice *rand.Rand) {
 
 // publishLast publishes a state that nobody has NACKed.
 func (r *rig) publishLast() {
-	next := &world{slices.Clone(r.now.contents), true}
-	u := push.Update{World: next, Committed: time.Now()}
+	next := &served{slices.Clone(r.now.contents), true}
+	u := world.Update{World: next, Committed: time.Now()}
 	for row := range next.contents {
 		next.contents[row] = maps.Clone(next.contents[row])
-		next.contents[row]["a/last"] = &subject{push.Row(row), "a/last", "last"}        //nolint:gosec // a small number
-		u.Changed = append(u.Changed, push.Changed{Row: push.Row(row), Name: "a/last"}) //nolint:gosec // a small number
+		next.contents[row]["a/last"] = &subject{world.Row(row), "a/last", "last"}         //nolint:gosec // a small number
+		u.Changed = append(u.Changed, world.Changed{Row: world.Row(row), Name: "a/last"}) //nolint:gosec // a small number
 	}
 	r.now = next
 	r.producer.Publish(u)
 }
 
 // awaitAll waits until a sink holds all of a state.
-func awaitAll(b *testing.B, s *mcpsink.Follower, names []string, w *world) {
+func awaitAll(b *testing.B, s *mcpsink.Follower, names []string, w *served) {
 	b.Helper()
 	limit := time.NewTimer(2 * time.Minute)
 	defer limit.Stop()

@@ -8,8 +8,9 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // receiveAll applies requests until the sink or the stream ends.
@@ -35,7 +36,7 @@ func (st *stream) take(m *mcp.RequestResources) error {
 	}
 	before, begun := st.begun[t]
 	r, counts := st.requestOf(t, m)
-	st.pace.Await(st.wire.Context(), r.Answer.Kind == push.NACK || begun && before != m.GetIncremental())
+	st.pace.Await(st.wire.Context(), r.Answer.Kind == session.NACK || begun && before != m.GetIncremental())
 	if !counts {
 		return nil
 	}
@@ -67,8 +68,8 @@ func (st *stream) answerUnknown(m *mcp.RequestResources) error {
 
 // requestOf turns a message into the engine's terms. The message does not count if it
 // answers an unawaited response, or repeats a request.
-func (st *stream) requestOf(t push.Type, m *mcp.RequestResources) (r push.Request, counts bool) {
-	r = push.Request{Type: t, Mode: modeOf(m), EachTime: true, Either: m.GetIncremental()}
+func (st *stream) requestOf(t world.Type, m *mcp.RequestResources) (r session.Request, counts bool) {
+	r = session.Request{Type: t, Mode: modeOf(m), EachTime: true, Either: m.GetIncremental()}
 	before, begun := st.begun[t]
 	switch {
 	case m.GetResponseNonce() != "":
@@ -84,27 +85,27 @@ func (st *stream) requestOf(t push.Type, m *mcp.RequestResources) (r push.Reques
 	return r, true
 }
 
-func modeOf(m *mcp.RequestResources) push.Mode {
+func modeOf(m *mcp.RequestResources) world.Mode {
 	if m.GetIncremental() {
-		return push.Delta
+		return world.Delta
 	}
-	return push.WholeState
+	return world.WholeState
 }
 
 // first fills in the first request for a collection. A sink that takes increments and lists
 // its resources gets the difference. Any other gets the full state, which deletes obsolete
 // resources. Before every source has been listed, the sink may hold resources of unlisted
 // ones, so the full state waits.
-func (st *stream) first(r *push.Request, m *mcp.RequestResources) {
-	r.Wildcard = push.WildcardOn
+func (st *stream) first(r *session.Request, m *mcp.RequestResources) {
+	r.Wildcard = session.WildcardOn
 	held := heldVersions(m.GetInitialResourceVersions())
 	if len(held) > 0 && m.GetIncremental() {
 		r.Held, r.Confirm = held, true
 		return
 	}
-	r.Mode, r.Claim = push.WholeState, push.Unknown()
+	r.Mode, r.Claim = world.WholeState, session.Unknown()
 	if len(held) > 0 {
-		sum := push.VersionOfSet(func(yield func(string, push.Version) bool) {
+		sum := world.VersionOfSet(func(yield func(string, world.Version) bool) {
 			for name, v := range held {
 				if !yield(name, v) {
 					return
@@ -117,41 +118,41 @@ func (st *stream) first(r *push.Request, m *mcp.RequestResources) {
 
 // heldVersions parses the versions that a sink claims to hold. An unknown form of version
 // becomes the zero version.
-func heldVersions(versions map[string]string) map[string]push.Version {
-	held := make(map[string]push.Version, len(versions))
+func heldVersions(versions map[string]string) map[string]world.Version {
+	held := make(map[string]world.Version, len(versions))
 	for name, version := range versions {
-		v, _ := push.ParseVersion(version)
+		v, _ := world.ParseVersion(version)
 		held[name] = v
 	}
 	return held
 }
 
 // answerOf returns a message's answer to the awaited response.
-func (st *stream) answerOf(t push.Type, m *mcp.RequestResources) (push.Answer, bool) {
+func (st *stream) answerOf(t world.Type, m *mcp.RequestResources) (session.Answer, bool) {
 	serial, err := strconv.ParseUint(m.GetResponseNonce(), 10, 64)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if err != nil || serial == 0 || serial != st.open[t] {
-		return push.Answer{}, false
+		return session.Answer{}, false
 	}
 	delete(st.open, t)
 	if detail := m.GetErrorDetail(); detail != nil {
 		reason := cmp.Or(detail.GetMessage(), codes.Code(detail.GetCode()).String()) //nolint:gosec // an unknown code has a text, too
-		return push.Answer{Kind: push.NACK, Serial: serial, Reason: streams.Cut(reason, streams.ReasonBytes)}, true
+		return session.Answer{Kind: session.NACK, Serial: serial, Reason: streams.Cut(reason, streams.ReasonBytes)}, true
 	}
-	return push.Answer{Kind: push.ACK, Serial: serial}, true
+	return session.Answer{Kind: session.ACK, Serial: serial}, true
 }
 
 // awaits reports whether a response waits for its answer.
-func (st *stream) awaits(t push.Type) bool {
+func (st *stream) awaits(t world.Type) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.open[t] != 0
 }
 
 // hand passes a request to the engine, and logs a NACK.
-func (st *stream) hand(t push.Type, r push.Request) error {
-	if r.Answer.Kind == push.NACK {
+func (st *stream) hand(t world.Type, r session.Request) error {
+	if r.Answer.Kind == session.NACK {
 		st.pace.LogNACK(st.server.engine.TypeName(t), r.Answer.Reason)
 	}
 	if err := st.subscriber.Request(r); err != nil {

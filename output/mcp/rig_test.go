@@ -20,9 +20,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 )
 
@@ -36,26 +38,26 @@ var collections = []string{entries, sidecars}
 
 const rootNamespace = "istio-system"
 
-// world holds the content of resources by collection and name.
-type world struct {
+// served holds the content of resources by collection and name.
+type served struct {
 	contents []map[string]*subject // by row
 	complete bool
 }
 
 type subject struct {
-	row           push.Row
+	row           world.Row
 	name, content string
 }
 
 type slot struct {
-	row  push.Row
+	row  world.Row
 	name string
 }
 
 func (s *subject) Slot() any { return slot{s.row, s.name} }
 
-func (s *subject) Encode() push.Encoded {
-	version := push.VersionOf([]byte(s.content))
+func (s *subject) Encode() world.Encoded {
+	version := world.VersionOf([]byte(s.content))
 	body, err := proto.Marshal(&mcpapi.Resource{
 		Metadata: &mcpapi.Metadata{Name: s.name, Version: version.String()},
 		Body:     &anypb.Any{TypeUrl: "type.googleapis.com/test", Value: []byte(s.content)},
@@ -63,19 +65,19 @@ func (s *subject) Encode() push.Encoded {
 	if err != nil {
 		panic(err)
 	}
-	return push.Encoded{Name: s.name, Version: version, Body: body}
+	return world.Encoded{Name: s.name, Version: version, Body: body}
 }
 
-func (w *world) View(push.Row, push.Client) push.View { return "all" }
+func (w *served) View(world.Row, world.Client) world.View { return "all" }
 
-func (w *world) Names(_ push.View, r push.Row) iter.Seq[string] { return maps.Keys(w.contents[r]) }
+func (w *served) Names(_ world.View, r world.Row) iter.Seq[string] { return maps.Keys(w.contents[r]) }
 
-func (w *world) Find(_ push.View, r push.Row, name string) (push.Subject, bool) {
+func (w *served) Find(_ world.View, r world.Row, name string) (world.Subject, bool) {
 	s, ok := w.contents[r][name]
 	return s, ok
 }
 
-func (w *world) Complete() bool { return w.complete }
+func (w *served) Complete() bool { return w.complete }
 
 // rig is the server with an engine and a producer of resources of its own.
 type rig struct {
@@ -89,12 +91,12 @@ type rig struct {
 	stop     func()
 
 	mu  sync.Mutex
-	now *world
+	now *served
 }
 
 // setup is what a test may want otherwise.
 type setup struct {
-	debounce     push.Debounce
+	debounce     world.Debounce
 	incomplete   bool
 	limits       mcp.Limits
 	largest      int
@@ -119,11 +121,11 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	}
 	r := &rig{
 		t: t, engine: push.New(config), security: insecure.NewCredentials(),
-		now: &world{make([]map[string]*subject, len(s.collections)), !s.incomplete},
+		now: &served{make([]map[string]*subject, len(s.collections)), !s.incomplete},
 	}
-	var types []push.TypeSpec
+	var types []world.TypeSpec
 	for _, name := range s.collections {
-		types = append(types, push.TypeSpec{Name: name, Whole: true, Debounce: [2]push.Debounce{push.WholeState: s.debounce}})
+		types = append(types, world.TypeSpec{Name: name, Whole: true, Debounce: [2]world.Debounce{world.WholeState: s.debounce}})
 	}
 	r.producer = r.engine.Produce(types)
 	r.server = mcp.New(r.engine, mcp.Options{
@@ -178,22 +180,22 @@ func (r *rig) remove(collection string, names ...string) { r.change(collection, 
 func (r *rig) change(collection string, put map[string]string, gone []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	row := push.Row(0)
+	row := world.Row(0)
 	if collection == sidecars {
 		row = 1
 	}
-	next := &world{slices.Clone(r.now.contents), r.now.complete}
+	next := &served{slices.Clone(r.now.contents), r.now.complete}
 	if next.contents[row] = maps.Clone(r.now.contents[row]); next.contents[row] == nil {
 		next.contents[row] = map[string]*subject{}
 	}
-	u := push.Update{World: next, Committed: time.Now()}
+	u := world.Update{World: next, Committed: time.Now()}
 	for name, content := range put {
 		next.contents[row][name] = &subject{row, name, content}
-		u.Changed = append(u.Changed, push.Changed{Row: row, Name: name})
+		u.Changed = append(u.Changed, world.Changed{Row: row, Name: name})
 	}
 	for _, name := range gone {
 		delete(next.contents[row], name)
-		u.Changed = append(u.Changed, push.Changed{Row: row, Name: name})
+		u.Changed = append(u.Changed, world.Changed{Row: row, Name: name})
 	}
 	r.now = next
 	r.producer.Publish(u)
@@ -203,8 +205,8 @@ func (r *rig) change(collection string, put map[string]string, gone []string) {
 func (r *rig) finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now = &world{r.now.contents, true}
-	r.producer.Publish(push.Update{World: r.now})
+	r.now = &served{r.now.contents, true}
+	r.producer.Publish(world.Update{World: r.now})
 }
 
 // want is what a sink should hold of a collection.
@@ -259,7 +261,7 @@ func (r *rig) dispatched() {
 }
 
 // status is how a sink stands with a collection.
-func (r *rig) status(id, collection string) (push.TypeStatus, bool) {
+func (r *rig) status(id, collection string) (session.TypeStatus, bool) {
 	for _, c := range r.engine.Clients() {
 		for _, s := range c.Types {
 			if c.ID == id && s.Type == collection {
@@ -267,7 +269,7 @@ func (r *rig) status(id, collection string) (push.TypeStatus, bool) {
 			}
 		}
 	}
-	return push.TypeStatus{}, false
+	return session.TypeStatus{}, false
 }
 
 // await returns once a condition holds that nothing tells of.

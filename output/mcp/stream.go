@@ -13,8 +13,10 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // stream is one sink's stream, in either direction. The receiving goroutine owns
@@ -26,12 +28,12 @@ type stream struct {
 	subscriber *push.Subscriber
 	pace       streams.Pace
 
-	begun   map[push.Type]bool  // whether it takes increments, by requested collection
+	begun   map[world.Type]bool // whether it takes increments, by requested collection
 	unknown map[string]struct{} // requested collections that are not served
 	empties chan string         // unserved collections still to be answered
 
 	mu   sync.Mutex
-	open map[push.Type]uint64 // the awaited response
+	open map[world.Type]uint64 // the awaited response
 }
 
 // serve runs a stream that a sink has opened.
@@ -62,14 +64,14 @@ func (s *Server) run(wire *streams.Stream, first *mcp.RequestResources, descript
 	info := push.Info{
 		ID: cmp.Or(streams.Cut(first.GetSinkNode().GetId(), streams.ShownBytes), wire.Who.From, "this machine"), Identity: description, Protocol: "mcp",
 	}
-	subscriber, err := wire.Connect(info, push.Client{Kind: kind, Namespace: s.config.RootNamespace, Account: wire.Who.Name})
+	subscriber, err := wire.Connect(info, world.Client{Kind: kind, Namespace: s.config.RootNamespace, Account: wire.Who.Name})
 	if err != nil {
 		return err
 	}
 	log := s.Log.With("client", info.ID)
 	st := &stream{
 		server: s, wire: wire, subscriber: subscriber, log: log, pace: s.NewPace(log),
-		begun: map[push.Type]bool{}, unknown: map[string]struct{}{}, empties: make(chan string, s.limits.Unknown), open: map[push.Type]uint64{},
+		begun: map[world.Type]bool{}, unknown: map[string]struct{}{}, empties: make(chan string, s.limits.Unknown), open: map[world.Type]uint64{},
 	}
 	return wire.Run(subscriber, func() error { return st.receiveAll(first) }, st.sendAll)
 }
@@ -96,7 +98,7 @@ func (st *stream) sendAll() error {
 				return err
 			}
 		case collection := <-st.empties:
-			none := &push.Response{Mode: push.WholeState}
+			none := &session.Response{Mode: world.WholeState}
 			if err := st.wire.SendMsg(encode(none, collection, noNonce)); err != nil {
 				return err
 			}
@@ -104,7 +106,7 @@ func (st *stream) sendAll() error {
 	}
 }
 
-func (st *stream) send(r *push.Response) error {
+func (st *stream) send(r *session.Response) error {
 	st.mu.Lock()
 	st.open[r.Type] = r.Serial // known before the sink can answer
 	st.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/resource"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // party is one of several Isthmuses that read each other: all of it but the network.
@@ -25,8 +25,8 @@ type party struct {
 	reads      []*party
 	builder    *catalog.Builder
 	translator *resource.Translator
-	row        push.Row
-	world      push.World
+	row        world.Row
+	world      world.World
 	stored     map[string]map[model.Ref]model.Record // by source
 	registered map[string]offer                      // in its own registry, by host
 	revision   uint64
@@ -49,7 +49,7 @@ func newParty(t *rapid.T, name string, others int) *party {
 		translator: resource.NewTranslator(resource.Collections(), resource.Options{Self: name}),
 	}
 	collection := rapid.SampledFrom([]string{entries, mcp.Synthetic}).Draw(t, "collection")
-	p.row = push.Row(slices.IndexFunc(resource.Collections(), func(r resource.Type) bool { return r.Name == collection }))
+	p.row = world.Row(slices.IndexFunc(resource.Collections(), func(r resource.Type) bool { return r.Name == collection }))
 	p.world = p.translator.Step(p.builder.Snapshot(), catalog.Change{}, true, "").World
 	return p
 }
@@ -88,7 +88,7 @@ func (p *party) take(source string, objects []model.Record) (changed bool) {
 // read takes all that another party serves.
 func (p *party) read(t *rapid.T, from *party) (changed bool) {
 	var objects []model.Record
-	view := from.world.View(from.row, push.Client{})
+	view := from.world.View(from.row, world.Client{})
 	for name := range from.world.Names(view, from.row) {
 		subject, ok := from.world.Find(view, from.row, name)
 		if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/resource"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // BenchmarkChange changes one endpoint, and encodes what comes of it. It costs what
@@ -38,7 +38,7 @@ func BenchmarkChange(b *testing.B) {
 				change := builder.Apply(uint64(i+2), []model.Event{event})
 				u := translator.Step(builder.Snapshot(), change, true, "")
 				c := u.Changed[0]
-				subject, _ := u.World.Find(u.World.View(c.Row, push.Client{}), c.Row, c.Name)
+				subject, _ := u.World.Find(u.World.View(c.Row, world.Client{}), c.Row, c.Name)
 				encoded += len(subject.Encode().Body)
 			}
 			b.ReportMetric(float64(encoded)/float64(b.N), "B/resource")

@@ -10,8 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/resource"
-	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // small is a table with a row of everything that differs: an alias, a synthetic row,
@@ -32,10 +32,10 @@ func TestResourcesAreAWellBehavedProducer(t *testing.T) {
 	pushtest.Run(t, pushtest.Addition{
 		Rows:  small().Types(nil),
 		Begin: func() pushtest.World { return newMirror() },
-		Client: func(t *rapid.T) push.Client {
-			return push.Client{Kind: "istiod", Revision: rapid.SampledFrom([]string{"", "red", "blue"}).Draw(t, "revision")}
+		Client: func(t *rapid.T) world.Client {
+			return world.Client{Kind: "istiod", Revision: rapid.SampledFrom([]string{"", "red", "blue"}).Draw(t, "revision")}
 		},
-		Name: func(t *rapid.T, _ push.Row) string {
+		Name: func(t *rapid.T, _ world.Row) string {
 			return rapid.SampledFrom([]string{"a/", "b/"}).Draw(t, "in") + rapid.SampledFrom([]string{"one", "two", "x.com", "y.com"}).Draw(t, "name")
 		},
 	})
@@ -48,7 +48,7 @@ type mirror struct {
 	translator *resource.Translator
 	records    map[model.Ref]model.Record
 	revision   uint64
-	anew       push.World // of the records there are; nil if it was not asked for
+	anew       world.World // of the records there are; nil if it was not asked for
 }
 
 var mergeOrder = []string{"first", "second"}
@@ -60,7 +60,7 @@ func newMirror() *mirror {
 	}
 }
 
-func (m *mirror) Step(t *rapid.T) push.Update {
+func (m *mirror) Step(t *rapid.T) world.Update {
 	m.revision++
 	events := rapid.SliceOfN(rapid.Custom(drawEvent), 1, 4).Draw(t, "events")
 	for _, event := range events {
@@ -76,7 +76,7 @@ func (m *mirror) Step(t *rapid.T) push.Update {
 	return m.translator.Step(m.builder.Snapshot(), change, true, "istio-system")
 }
 
-func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
+func (m *mirror) Sees(r world.Row, c world.Client) map[string]world.Encoded {
 	if m.anew == nil {
 		builder := catalog.NewBuilder(mergeOrder)
 		var events []model.Event
@@ -86,7 +86,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 		builder.Apply(1, events)
 		m.anew = resource.NewTranslator(small(), resource.Options{}).Step(builder.Snapshot(), catalog.Change{}, true, "").World
 	}
-	all := map[string]push.Encoded{}
+	all := map[string]world.Encoded{}
 	view := m.anew.View(r, c)
 	for name := range m.anew.Names(view, r) {
 		if subject, ok := m.anew.Find(view, r, name); ok {

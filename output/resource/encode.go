@@ -10,7 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // translation is part of every version. It is changed when the meaning of the same
@@ -46,22 +46,22 @@ type made struct {
 	body    []byte
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (o *object) Slot() any { return o.slot }
 
-// Encode implements [push.Subject]. The version is that of the resource as it came here, without
+// Encode implements [world.Subject]. The version is that of the resource as it came here, without
 // the name of this Isthmus in its path: every replica gives it, whatever its name is.
-func (o *object) Encode() push.Encoded {
+func (o *object) Encode() world.Encoded {
 	m := o.source.make()
 	metadata := &mcpapi.Metadata{Name: o.slot.name, Labels: m.meta.Labels.Map(), Annotations: m.meta.Annotations.Map()}
 	setPath(metadata, m.paths.Text(""))
 	if !m.meta.Created.IsZero() {
 		metadata.CreateTime = timestamppb.New(m.meta.Created)
 	}
-	version := push.VersionOf([]byte(translation), marshal(o.slot.name, metadata), []byte(m.typeURL), m.body)
+	version := world.VersionOf([]byte(translation), marshal(o.slot.name, metadata), []byte(m.typeURL), m.body)
 	metadata.Version = version.String()
 	setPath(metadata, m.paths.Text(o.options.Self))
-	return push.Encoded{Name: o.slot.name, Version: version, Body: o.write(marshal(o.slot.name, metadata), m)}
+	return world.Encoded{Name: o.slot.name, Version: version, Body: o.write(marshal(o.slot.name, metadata), m)}
 }
 
 // setPath sets the annotation that says how a resource came; an empty one is none.

@@ -18,7 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/resource"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 const entries = "istio/networking/v1alpha3/serviceentries"
@@ -42,7 +42,7 @@ type made struct {
 	t          *testing.T
 	builder    *catalog.Builder
 	translator *resource.Translator
-	world      push.World
+	world      world.World
 	steps      uint64
 }
 
@@ -51,7 +51,7 @@ func newMade(t *testing.T) *made {
 	return &made{t: t, builder: catalog.NewBuilder(mergeOrder), translator: resource.NewTranslator(resource.Collections(), resource.Options{})}
 }
 
-func (m *made) apply(events ...model.Event) push.Update {
+func (m *made) apply(events ...model.Event) world.Update {
 	m.steps++
 	change := m.builder.Apply(m.steps, events)
 	u := m.translator.Step(m.builder.Snapshot(), change, true, "")
@@ -62,9 +62,9 @@ func (m *made) apply(events ...model.Event) push.Update {
 // in are the resources of a collection by name.
 func (m *made) in(collection string) map[string]*mcpapi.Resource {
 	m.t.Helper()
-	row := push.Row(slices.IndexFunc(resource.Collections(), func(r resource.Type) bool { return r.Name == collection }))
+	row := world.Row(slices.IndexFunc(resource.Collections(), func(r resource.Type) bool { return r.Name == collection }))
 	all := map[string]*mcpapi.Resource{}
-	view := m.world.View(row, push.Client{})
+	view := m.world.View(row, world.Client{})
 	for name := range m.world.Names(view, row) {
 		subject, ok := m.world.Find(view, row, name)
 		if !ok {
@@ -307,10 +307,10 @@ func TestResourcesAreWrappedForXDS(t *testing.T) {
 	t.Parallel()
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, upserts(service("first", "reviews", "reviews.example")))
-	world := resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true}).Step(builder.Snapshot(), catalog.Change{}, true, "").World
+	w := resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true}).Step(builder.Snapshot(), catalog.Change{}, true, "").World
 	found := 0
 	for row, typed := range resource.OverXDS() {
-		subject, ok := world.Find(world.View(push.Row(row), push.Client{}), push.Row(row), "shop/reviews")
+		subject, ok := w.Find(w.View(world.Row(row), world.Client{}), world.Row(row), "shop/reviews")
 		if ok != (typed.Kind.Name == "ServiceEntry") {
 			t.Errorf("%s: found is %t", typed.Name, ok)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // anySize has a service divided by the ports that endpoints serve, and not by size.
@@ -123,7 +123,7 @@ func isVersion(annotation string) bool {
 }
 
 func shortHash(parts ...[]byte) string {
-	v := push.VersionOf(parts...)
+	v := world.VersionOf(parts...)
 	return hex.EncodeToString(v[:8])
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // The kinds that the catalog understands.
@@ -73,11 +73,11 @@ func (s *step) finish(complete bool) *World {
 }
 
 // changes lists the resources that may differ, in the order of their names.
-func (s *step) changes() []push.Changed {
-	var list []push.Changed
+func (s *step) changes() []world.Changed {
+	var list []world.Changed
 	for _, at := range slices.SortedFunc(maps.Keys(s.changed), slot.compare) {
 		for _, row := range s.rows[at.content] {
-			list = append(list, push.Changed{Row: row, Name: at.name})
+			list = append(list, world.Changed{Row: row, Name: at.name})
 		}
 	}
 	return list

@@ -5,7 +5,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Table lists the types of a protocol. Its rows are those of the producer.
@@ -57,20 +57,20 @@ func Collections() Table {
 
 // Types says how each type is delivered. Debounce delays the changes of a type for
 // the subscribers of a mode; nil delays none.
-func (t Table) Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
-	specs := make([]push.TypeSpec, len(t))
+func (t Table) Types(debounce func(typeName string, m world.Mode) world.Debounce) []world.TypeSpec {
+	specs := make([]world.TypeSpec, len(t))
 	for i, row := range t {
 		// Those who do not take increments replace all that they have by what comes.
-		specs[i] = push.TypeSpec{Name: row.Name, Whole: true, Audience: everybody}
+		specs[i] = world.TypeSpec{Name: row.Name, Whole: true, Audience: everybody}
 		if debounce != nil {
-			specs[i].Debounce = [...]push.Debounce{debounce(row.Name, push.WholeState), debounce(row.Name, push.Delta)}
+			specs[i].Debounce = [...]world.Debounce{debounce(row.Name, world.WholeState), debounce(row.Name, world.Delta)}
 		}
 	}
 	return specs
 }
 
 // everybody is the audience: whoever may read configuration reads all of it.
-func everybody(push.Client) []string { return []string{""} }
+func everybody(world.Client) []string { return []string{""} }
 
 // content tells what the resources of a row are. Rows of equal content share them.
 type content struct {
@@ -81,10 +81,10 @@ type content struct {
 func (t Type) content() content { return content{t.Kind.Name, t.Synthetic} }
 
 // of lists the rows that have some content.
-func (t Table) of(c content) (rows []push.Row) {
+func (t Table) of(c content) (rows []world.Row) {
 	for i, row := range t {
 		if row.content() == c {
-			rows = append(rows, push.Row(i))
+			rows = append(rows, world.Row(i))
 		}
 	}
 	return rows

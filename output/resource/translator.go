@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/immutable"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Options say how resources are written.
@@ -28,7 +28,7 @@ type Translator struct {
 	table   Table
 	options Options
 	kinds   map[string]istio.Definition // by name
-	rows    map[content][]push.Row
+	rows    map[content][]world.Row
 
 	objects  map[content]objects // never written: each step replaces it
 	begun    bool
@@ -49,7 +49,7 @@ type standing struct {
 // NewTranslator returns a translator to the types of a table.
 func NewTranslator(table Table, o Options) *Translator {
 	t := &Translator{
-		table: table, options: o, kinds: map[string]istio.Definition{}, rows: map[content][]push.Row{},
+		table: table, options: o, kinds: map[string]istio.Definition{}, rows: map[content][]world.Row{},
 		objects: map[content]objects{}, claims: claims{}, services: map[catalog.ServiceKey]*standing{}, scopes: map[string][]string{},
 		leftOut: map[slot]string{},
 	}
@@ -63,7 +63,7 @@ func NewTranslator(table Table, o Options) *Translator {
 // Step is what a change makes of the world: the newest one, and what may differ from
 // the one before. Now is the snapshot that the change led to. The first step takes in
 // all of it, whatever the change says. The scopes of the root namespace are no others.
-func (t *Translator) Step(now *catalog.Snapshot, c catalog.Change, complete bool, _ string) push.Update {
+func (t *Translator) Step(now *catalog.Snapshot, c catalog.Change, complete bool, _ string) world.Update {
 	s := &step{Translator: t, now: now, edits: map[content]*immutable.Editor[string, *object]{}, changed: map[slot]struct{}{}}
 	if t.begun {
 		s.take(c)
@@ -71,7 +71,7 @@ func (t *Translator) Step(now *catalog.Snapshot, c catalog.Change, complete bool
 		s.takeAll()
 	}
 	t.begun = true
-	return push.Update{World: s.finish(complete), Changed: s.changes(), Committed: c.Committed}
+	return world.Update{World: s.finish(complete), Changed: s.changes(), Committed: c.Committed}
 }
 
 // LeftOut yields the objects that are no resource, and why.

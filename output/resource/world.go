@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"github.com/isthmus-mesh/isthmus/immutable"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // World is everything of a catalog snapshot that the protocol carries, by content
@@ -21,7 +21,7 @@ type objects = immutable.Map[string, *object]
 
 func noObjects() objects { return immutable.New[string, *object](cmp.Compare[string]) }
 
-var _ push.World = (*World)(nil)
+var _ world.World = (*World)(nil)
 
 // The kinds of clients. Both see the same.
 const (
@@ -32,14 +32,14 @@ const (
 // View is what a client sees: all but what is labelled for another revision.
 type View struct{ Revision string }
 
-// Complete implements [push.World].
+// Complete implements [world.World].
 func (w *World) Complete() bool { return w.complete }
 
-// View implements [push.World].
-func (w *World) View(_ push.Row, c push.Client) push.View { return View{c.Revision} }
+// View implements [world.World].
+func (w *World) View(_ world.Row, c world.Client) world.View { return View{c.Revision} }
 
-// Names implements [push.World]: in order.
-func (w *World) Names(v push.View, r push.Row) iter.Seq[string] {
+// Names implements [world.World]: in order.
+func (w *World) Names(v world.View, r world.Row) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		all, ok := w.objects[w.table[r].content()]
 		if !ok {
@@ -53,8 +53,8 @@ func (w *World) Names(v push.View, r push.Row) iter.Seq[string] {
 	}
 }
 
-// Find implements [push.World].
-func (w *World) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+// Find implements [world.World].
+func (w *World) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	all, ok := w.objects[w.table[r].content()]
 	if !ok {
 		return nil, false
@@ -71,7 +71,7 @@ const revisionLabel = "istio.io/rev"
 
 // visibleTo is Istio's own rule: whoever has no revision takes everything, and an
 // object without one is for everybody.
-func (o *object) visibleTo(v push.View) bool {
+func (o *object) visibleTo(v world.View) bool {
 	view, _ := v.(View)
 	return o.revision == "" || view.Revision == "" || o.revision == view.Revision
 }

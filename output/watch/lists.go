@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	resourcev1alpha1 "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 )
 
 // mostPage bounds the encoded records of a page.

@@ -10,8 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/bind"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 )
 
 var (

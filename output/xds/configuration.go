@@ -7,6 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // configuration publishes the types of configuration from the first request for one on.
@@ -29,11 +30,11 @@ type configuration struct {
 // sources is the completeness of a snapshot's sources.
 type sources struct {
 	complete  bool // each source was listed
-	remembers bool // as of [push.Update], likewise waited
+	remembers bool // as of [world.Update], likewise waited
 	waited    bool
 }
 
-func newConfiguration(engine *push.Engine, c *Configuration, debounce func(string, push.Mode) push.Debounce, env output.Env, log *slog.Logger) *configuration {
+func newConfiguration(engine *push.Engine, c *Configuration, debounce func(string, world.Mode) world.Debounce, env output.Env, log *slog.Logger) *configuration {
 	specs := c.Types(debounce)
 	out := &configuration{producer: engine.ProduceLater(specs), begin: func() Steps { return c.Begin(env.Self) }, root: env.RootNamespace, log: log, reported: map[string]string{}}
 	for _, spec := range specs {

@@ -19,7 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/resource"
 	"github.com/isthmus-mesh/isthmus/output/xds"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Istiod is ready once each of its types was answered, be it by nothing, and so are
@@ -432,14 +432,14 @@ func TestEndpointsThatIstioWouldNotTakeAreLeftOutVisibly(t *testing.T) {
 func TestConfigurationWaitsForMore(t *testing.T) {
 	config := xds.OutputKind(xds.Translation{}).New().(*xds.Config)
 	for _, typeURL := range istiodTypes {
-		if d := config.Debounce.Of(typeURL, push.WholeState); d.Quiet != time.Second || d.Max != 10*time.Second {
+		if d := config.Debounce.Of(typeURL, world.WholeState); d.Quiet != time.Second || d.Max != 10*time.Second {
 			t.Errorf("%s waits %v", typeURL, d)
 		}
-		if d := config.Debounce.Of(typeURL, push.Delta); d != (push.Debounce{}) {
+		if d := config.Debounce.Of(typeURL, world.Delta); d != (world.Debounce{}) {
 			t.Errorf("increments of %s wait %v", typeURL, d)
 		}
 	}
-	if d := config.Debounce.Of(cds, push.WholeState); d != (push.Debounce{}) {
+	if d := config.Debounce.Of(cds, world.WholeState); d != (world.Debounce{}) {
 		t.Errorf("clusters wait %v", d)
 	}
 }
@@ -456,7 +456,7 @@ func anyOf(m *discoveryv3.DeltaDiscoveryResponse) (list []*anypb.Any) {
 // proxies at once.
 func TestAggregatesAreSentOnceASecondAtMost(t *testing.T) {
 	config, _ := xds.OutputKind(xds.Translation{}).New().(*xds.Config)
-	for _, mode := range []push.Mode{push.WholeState, push.Delta} {
+	for _, mode := range []world.Mode{world.WholeState, world.Delta} {
 		for _, aggregate := range []string{rds, envoy.DNSChanges, envoy.SharedListenerChanges} {
 			d := config.Debounce.Of(aggregate, mode)
 			begin := time.Now()
@@ -468,7 +468,7 @@ func TestAggregatesAreSentOnceASecondAtMost(t *testing.T) {
 			}
 		}
 		for _, other := range []string{cds, eds, lds} {
-			if d := config.Debounce.Of(other, mode); d != (push.Debounce{}) {
+			if d := config.Debounce.Of(other, mode); d != (world.Debounce{}) {
 				t.Errorf("changes of %s wait: %+v", other, d)
 			}
 		}

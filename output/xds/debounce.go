@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/output/xds/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Debounces delay changes, by type. By default most types are not delayed: a busy client
@@ -31,19 +31,19 @@ type Debounces struct {
 // the answered names, and the hosts that share a listener. While changes keep coming, they
 // are sent once a second.
 func defaultDebounces() Debounces {
-	aggregates := push.Debounce{Quiet: 100 * time.Millisecond, Max: time.Second}
+	aggregates := world.Debounce{Quiet: 100 * time.Millisecond, Max: time.Second}
 	return Debounces{
 		Routes:          ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
 		DNS:             ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
 		SharedListeners: ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
-		Configuration:   ByMode{StateOfTheWorld: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}},
+		Configuration:   ByMode{StateOfTheWorld: world.Debounce{Quiet: time.Second, Max: 10 * time.Second}},
 	}
 }
 
 // ByMode is a debounce for each of the two ways to take a type.
 type ByMode struct {
-	StateOfTheWorld push.Debounce `json:"stateOfTheWorld"`
-	Delta           push.Debounce `json:"delta"`
+	StateOfTheWorld world.Debounce `json:"stateOfTheWorld"`
+	Delta           world.Debounce `json:"delta"`
 }
 
 // rows returns the debounces by field and by the type's name in the protocol.
@@ -68,20 +68,20 @@ func (d Debounces) rows() []struct {
 // Of returns the debounce of a type, given by its name in the protocol, in a mode. "dns" is
 // the listener that answers lookups, and "sharedListeners" are the listeners of many
 // services.
-func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
+func (d Debounces) Of(typeURL string, m world.Mode) world.Debounce {
 	if typeURL == wire.VirtualHostURL { // virtual hosts are routes
 		typeURL = wire.RouteURL
 	}
 	for _, row := range d.rows() {
 		switch {
 		case row.typeURL != typeURL && !(row.typeURL == "" && wire.IsConfiguration(typeURL)):
-		case m == push.Delta:
+		case m == world.Delta:
 			return row.Delta
 		default:
 			return row.StateOfTheWorld
 		}
 	}
-	return push.Debounce{}
+	return world.Debounce{}
 }
 
 func (d Debounces) validate() error {
@@ -94,7 +94,7 @@ func (d Debounces) validate() error {
 	return errors.Join(errs...)
 }
 
-func check(field string, d push.Debounce) error {
+func check(field string, d world.Debounce) error {
 	var errs []error
 	if d.Quiet < 0 {
 		errs = append(errs, fmt.Errorf("%s.quiet: must not be below zero; give a duration, such as 1s", field))

@@ -19,10 +19,10 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -236,26 +236,26 @@ func TestPanicInTheTranslationEndsOneStream(t *testing.T) {
 func (r *rig) curse(name string) {
 	for range 2 {
 		met := make(chan struct{})
-		world := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name, sync.OnceFunc(func() { close(met) })}
-		r.producer.Publish(push.Update{World: world, Changed: []push.Changed{{Row: envoy.EndpointType, Name: name}}})
+		w := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name, sync.OnceFunc(func() { close(met) })}
+		r.producer.Publish(world.Update{World: w, Changed: []world.Changed{{Row: envoy.EndpointType, Name: name}}})
 		awaited(r.t, "look at the world", met)
 	}
 }
 
 type cursed struct {
-	push.World
+	world.World
 	name string
 	met  func()
 }
 
-func (w cursed) View(r push.Row, c push.Client) push.View {
+func (w cursed) View(r world.Row, c world.Client) world.View {
 	if c.Namespace == "cursed" {
 		panic("a cursed client")
 	}
 	return w.World.View(r, c)
 }
 
-func (w cursed) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+func (w cursed) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	if name == w.name {
 		w.met()
 		panic("a cursed resource")

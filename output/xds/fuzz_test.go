@@ -9,14 +9,15 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/output/xds/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // fuzzedTypes are like the real ones in what matters to the protocol.
 var fuzzedTypes = []target{{Type: 0, url: "whole", whole: true}, {Type: 1, url: "parts"}}
 
 // decoded decodes a message with any number of names and with fields of any size.
-func decoded(mode push.Mode, text []byte) (*wire.Request, error) {
+func decoded(mode world.Mode, text []byte) (*wire.Request, error) {
 	d := wire.Decoder{Mode: mode, Limits: wire.Limits{Names: math.MaxInt, NamesBytes: math.MaxInt, FieldBytes: math.MaxInt}, Seed: maphash.MakeSeed()}
 	return d.Decode(text, nil)
 }
@@ -29,7 +30,7 @@ func FuzzSotwRequest(f *testing.F) {
 	}
 	f.Add(seed, uint64(1))
 	f.Fuzz(func(t *testing.T, text []byte, latest uint64) {
-		m, err := decoded(push.WholeState, text)
+		m, err := decoded(world.WholeState, text)
 		if err != nil {
 			return
 		}
@@ -39,7 +40,7 @@ func FuzzSotwRequest(f *testing.F) {
 			if len(r.Names) > len(m.Names) {
 				t.Errorf("%d names became %d", len(m.Names), len(r.Names))
 			}
-			if r.Wildcard == push.WildcardOn && len(m.Names) == 0 && !to.whole {
+			if r.Wildcard == session.WildcardOn && len(m.Names) == 0 && !to.whole {
 				t.Error("no names became all names")
 			}
 		}
@@ -57,7 +58,7 @@ func FuzzDeltaRequest(f *testing.F) {
 	}
 	f.Add(seed, uint64(1))
 	f.Fuzz(func(t *testing.T, text []byte, latest uint64) {
-		m, err := decoded(push.Delta, text)
+		m, err := decoded(world.Delta, text)
 		if err != nil {
 			return
 		}

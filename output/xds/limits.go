@@ -3,7 +3,7 @@ package xds
 import (
 	"cmp"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds/node"
 	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 )

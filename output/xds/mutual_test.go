@@ -7,7 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // member is the endpoint of an account, with the label of mutual TLS or without it.
@@ -58,11 +58,11 @@ func TestExplainSaysHowCallsAreSecured(t *testing.T) {
 		r := newRig(t, setup{})
 		r.step = settings.Begin(nil)
 		r.put(append(test.records, service("shop", probe))...)
-		c := push.Client{Kind: envoy.KindEnvoy, Namespace: "shop", Account: test.account}
+		c := world.Client{Kind: envoy.KindEnvoy, Namespace: "shop", Account: test.account}
 		c.Proxy.Role = "sidecar"
 		var got output.Trace
 		r.await("the service", func() bool {
-			read := func(typeURL, name string) *push.Encoded { return r.engine.Read(c, typeURL, name) }
+			read := func(typeURL, name string) *world.Encoded { return r.engine.Read(c, typeURL, name) }
 			got = settings.Explain(r.builder.Snapshot(), rootNamespace, read, output.Call{Client: c, Host: probe, Port: 80})
 			return got.Reaches
 		})

@@ -15,9 +15,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/bind"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
@@ -106,7 +107,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 // opened is the server with its engine, as an output.
 type opened struct {
 	translation *Translation
-	step        func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	step        func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) world.Update
 	envoy       Settings
 	withheld    func(s *catalog.Service, kind string) string // why proxies are not offered a service
 	root        string
@@ -121,7 +122,7 @@ type opened struct {
 	secrets       *secrets.Keeper // nil if no certificates are served
 
 	mu   sync.Mutex
-	last push.Update // of the services, without its changes
+	last world.Update // of the services, without its changes
 }
 
 // Publish implements [output.Output].
@@ -131,7 +132,7 @@ func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	u.Remembers, u.Waited = remembers, change.Waited
 	o.mu.Lock()
 	o.services.Publish(u)
-	o.last = push.Update{World: u.World, Remembers: u.Remembers, Waited: u.Waited}
+	o.last = world.Update{World: u.World, Remembers: u.Remembers, Waited: u.Waited}
 	o.mu.Unlock()
 	o.configuration.publish(s, change, sources{complete, remembers, change.Waited})
 }
@@ -170,7 +171,7 @@ func (o *opened) Report() output.Report {
 		r.Clients.Authorities = t.Authorities
 	}
 	if t.Notices != nil {
-		r.Clients.Notices = func(now *catalog.Snapshot) func(push.Client) []output.Notice { return t.Notices(now, o.root) }
+		r.Clients.Notices = func(now *catalog.Snapshot) func(world.Client) []output.Notice { return t.Notices(now, o.root) }
 	}
 	r.Metrics = append(output.Streams("xds", o.server), o.configuration.metric())
 	return r
@@ -205,7 +206,7 @@ func (o *opened) explain(now *catalog.Snapshot, call output.Call) output.Trace {
 	if call.Client.Kind == o.translation.Kinds.ControlPlane {
 		return output.ToControlPlane(now, call, o.notOffered)
 	}
-	read := func(typeURL, name string) *push.Encoded { return o.engine.Read(call.Client, typeURL, name) }
+	read := func(typeURL, name string) *world.Encoded { return o.engine.Read(call.Client, typeURL, name) }
 	return o.envoy.Explain(now, o.root, read, call)
 }
 

@@ -5,7 +5,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -20,11 +20,11 @@ func TestPoint11_EmptyNonceAnswersNothing(t *testing.T) {
 	c.Send(&discoveryv3.DiscoveryRequest{TypeUrl: eds, ResourceNames: clustersOf("a.example", "b.example")})
 	r.await("the request to be taken in", func() bool { return r.stand("client", eds).Subscribed == 2 })
 	r.dispatched()
-	if shown := r.stand("client", eds); shown.State != push.Waiting || shown.ACKed != "" {
+	if shown := r.stand("client", eds); shown.State != session.Waiting || shown.ACKed != "" {
 		t.Errorf("with a response pending it is shown with %+v", shown)
 	}
 	c.Accept(eds)
 	c.Accept(eds)
 	c.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
-	r.awaitStanding("client", eds, push.ACKed)
+	r.awaitStanding("client", eds, session.ACKed)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -52,7 +53,7 @@ func TestPoint67_ClientsThatNeverRead(t *testing.T) {
 	r.await("status that shows them as waiting", func() bool {
 		waiting := 0
 		for _, client := range r.engine.Clients() {
-			if client.ID != "reader" && len(client.Types) > 0 && client.Types[0].State == push.Waiting {
+			if client.ID != "reader" && len(client.Types) > 0 && client.Types[0].State == session.Waiting {
 				waiting++
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -149,7 +149,7 @@ func TestPoint64_PrimedWhileWaiting(t *testing.T) {
 // A producer beside the catalog's that has nothing to say yet keeps nobody from
 // what there is.
 func TestAnotherProducerKeepsNobodyWaiting(t *testing.T) {
-	r := newRig(t, setup{primedWithin: 10 * time.Millisecond, idle: []push.TypeSpec{{Name: "type.googleapis.com/idle"}}})
+	r := newRig(t, setup{primedWithin: 10 * time.Millisecond, idle: []world.TypeSpec{{Name: "type.googleapis.com/idle"}}})
 	r.put(service("shop", "a.example"))
 	for _, c := range []*xdsclient.Client{r.sotw("sotw", "shop"), r.delta("delta", "shop")} {
 		c.Subscribe(cds)

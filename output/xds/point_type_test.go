@@ -6,12 +6,12 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // stand returns how a client stands with a type; nothing if it has not asked.
-func (r *rig) stand(id, typeURL string) push.TypeStatus {
+func (r *rig) stand(id, typeURL string) session.TypeStatus {
 	r.t.Helper()
 	for _, client := range r.engine.Clients() {
 		for _, shown := range client.Types {
@@ -20,10 +20,10 @@ func (r *rig) stand(id, typeURL string) push.TypeStatus {
 			}
 		}
 	}
-	return push.TypeStatus{}
+	return session.TypeStatus{}
 }
 
-func (r *rig) awaitStanding(id, typeURL string, want push.State) {
+func (r *rig) awaitStanding(id, typeURL string, want session.Phase) {
 	r.t.Helper()
 	r.await(fmt.Sprintf("%s of %s by %s", want, typeURL, id), func() bool { return r.stand(id, typeURL).State == want })
 }
@@ -37,13 +37,13 @@ func TestPoint4_TypesHaveNothingInCommon(t *testing.T) {
 		c.Subscribe(eds, clusterOf("a.example"))
 		c.Await("both", func(s *xdsclient.State) bool { return s.Open(cds) == 1 && s.Open(eds) == 1 })
 		c.NACKAnd(eds, "no", xdsclient.Rider{})
-		r.awaitStanding("client", eds, push.NACKed)
-		if shown := r.stand("client", cds); shown.State != push.Waiting || shown.NACKs != 0 {
+		r.awaitStanding("client", eds, session.NACKed)
+		if shown := r.stand("client", cds); shown.State != session.Waiting || shown.NACKs != 0 {
 			t.Errorf("after the NACK of assignments clusters are shown with %+v", shown)
 		}
 		c.Accept(cds)
-		r.awaitStanding("client", cds, push.ACKed)
-		if shown := r.stand("client", eds); shown.State != push.NACKed || shown.ACKed != "" {
+		r.awaitStanding("client", cds, session.ACKed)
+		if shown := r.stand("client", eds); shown.State != session.NACKed || shown.ACKed != "" {
 			t.Errorf("after the acceptance of clusters assignments are shown with %+v", shown)
 		}
 		c.Unsubscribe(eds, clusterOf("a.example"))
@@ -63,7 +63,7 @@ func TestPoint4_NonceOfAnotherTypeAnswersNothing(t *testing.T) {
 	s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: s.delta().GetNonce()})
 	s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: lds, ResourceNamesSubscribe: []string{"none"}}) // its answer tells that all has been taken in
 	s.delta()
-	if shown := r.stand("raw", eds); shown.State != push.Waiting {
+	if shown := r.stand("raw", eds); shown.State != session.Waiting {
 		t.Errorf("assignments are shown with %+v", shown)
 	}
 }
@@ -76,19 +76,19 @@ func TestPoint7_EachStreamIsShown(t *testing.T) {
 		c, sibling := connect(r, xdsclient.Config{Node: node, NACK: nackPoison}), r.delta("sibling", "shop")
 		c.Subscribe(eds, clusterOf("a.example"))
 		sibling.Subscribe(eds, clusterOf("a.example"))
-		r.awaitStanding("client", eds, push.ACKed)
+		r.awaitStanding("client", eds, session.ACKed)
 		good := r.stand("client", eds)
 		if good.Sent == "" || good.ACKed != good.Sent || good.Subscribed != 1 || good.Held != 1 || good.Since.IsZero() || good.NACKs != 0 {
 			t.Errorf("after an acceptance shown with %+v", good)
 		}
 		r.put(endpoint("shop", "a.example", "one", poison))
-		r.awaitStanding("client", eds, push.NACKed)
+		r.awaitStanding("client", eds, session.NACKed)
 		bad := r.stand("client", eds)
 		if bad.Sent == good.Sent || bad.ACKed != good.ACKed || bad.NACKs != 1 || bad.Since.Before(good.Since) ||
 			bad.Reason != clusterOf("a.example")+": it leads to "+poison {
 			t.Errorf("after a NACK shown with %+v", bad)
 		}
-		r.awaitStanding("sibling", eds, push.ACKed)
+		r.awaitStanding("sibling", eds, session.ACKed)
 		if other := r.stand("sibling", eds); other.NACKs != 0 || other.Reason != "" {
 			t.Errorf("another stream is shown with %+v", other)
 		}

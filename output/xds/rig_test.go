@@ -19,12 +19,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog/gate"
 	"github.com/isthmus-mesh/isthmus/catalog/merger"
 	"github.com/isthmus-mesh/isthmus/identity"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
@@ -48,7 +49,7 @@ const rootNamespace = "istio-system"
 // rig is everything behind the port: a catalog, its translation, the engine
 // and the server, without sources and store.
 type rig struct {
-	step     func(*catalog.Snapshot, catalog.Change, bool, string) push.Update // envoy.Step if nil
+	step     func(*catalog.Snapshot, catalog.Change, bool, string) world.Update // envoy.Step if nil
 	t        xdsclient.TB
 	engine   *push.Engine
 	producer *push.Producer
@@ -72,7 +73,7 @@ type rig struct {
 type setup struct {
 	engine       push.Config
 	primedWithin time.Duration
-	idle         []push.TypeSpec // of a producer that publishes nothing
+	idle         []world.TypeSpec // of a producer that publishes nothing
 	sources      []string
 	incomplete   bool // some source has not been listed
 	tls          *tls.Config

@@ -8,10 +8,11 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds/node"
 	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
@@ -53,14 +54,14 @@ func New(engine *push.Engine, o Options) *Server {
 	}
 	for _, offered := range services {
 		if only, served := offered.only(engine); served {
-			s.GRPC.RegisterService(offered.desc(s.handler(offered, only, push.WholeState), s.handler(offered, only, push.Delta)), nil)
+			s.GRPC.RegisterService(offered.desc(s.handler(offered, only, world.WholeState), s.handler(offered, only, world.Delta)), nil)
 		}
 	}
 	return s
 }
 
 // handler serves a method of a service in a mode; only is the service's type, or [every].
-func (s *Server) handler(of service, only push.Type, mode push.Mode) grpc.StreamHandler {
+func (s *Server) handler(of service, only world.Type, mode world.Mode) grpc.StreamHandler {
 	if of.withdrawn != nil {
 		return func(any, grpc.ServerStream) error { return s.Reject(streams.NotHere, of.withdrawn) }
 	}
@@ -71,7 +72,7 @@ func (s *Server) handler(of service, only push.Type, mode push.Mode) grpc.Stream
 func (s *Server) hasUnredirected() bool { return s.unredirected.Load() > 0 }
 
 // serve runs a stream to its end.
-func (s *Server) serve(transport *streams.Stream, mode push.Mode, only push.Type, named error) error {
+func (s *Server) serve(transport *streams.Stream, mode world.Mode, only world.Type, named error) error {
 	decoder := wire.Decoder{Mode: mode, Limits: s.limits.request(), Seed: s.seed}
 	first, err := streams.First(transport, func(text []byte) (*wire.Request, error) { return decoder.Decode(text, nil) })
 	if err != nil {
@@ -100,7 +101,7 @@ func (s *Server) serve(transport *streams.Stream, mode push.Mode, only push.Type
 		Server: s.Server, transport: transport, subscriber: subscriber, engine: s.engine, decoder: decoder, limits: &s.limits, controlPlane: s.controlPlane,
 		named: named, marks: node.MarksFirstState(first.Node), pace: s.NewPace(log),
 		types: newTypes(s.Server, s.engine, log, only, &s.configuration, s.configuration.denied(transport.Who)),
-		asked: map[push.Type]*asked{}, sent: serials{by: map[push.Type]uint64{}},
+		asked: map[world.Type]*asked{}, sent: serials{by: map[world.Type]uint64{}},
 	}
 	defer st.types.release()
 	if node.Unredirected(client.Proxy) {
@@ -110,12 +111,12 @@ func (s *Server) serve(transport *streams.Stream, mode push.Mode, only push.Type
 	return transport.Run(subscriber, func() error { return st.receiveAll(first) }, st.sendAll)
 }
 
-var protocols = [...]string{push.WholeState: "xds-sotw", push.Delta: "xds-delta"}
+var protocols = [...]string{world.WholeState: "xds-sotw", world.Delta: "xds-delta"}
 
 // client determines the client of a stream from its first request and its identity.
-func (s *Server) client(first *wire.Request, who streams.Identity, mode push.Mode, only push.Type) (client push.Client, info push.Info, err error) {
+func (s *Server) client(first *wire.Request, who streams.Identity, mode world.Mode, only world.Type) (client world.Client, info push.Info, err error) {
 	client, ignored := s.kinds.Client(first.Node, wire.IsConfiguration(first.TypeURL))
-	client.Increments = mode == push.Delta && only == every
+	client.Increments = mode == world.Delta && only == every
 	if first.Node.GetId() == "" {
 		return client, info, errNoNode
 	}

@@ -7,10 +7,11 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // every is the type of streams that carry all types.
-const every push.Type = -1
+const every world.Type = -1
 
 // service is a discovery service of the protocol. All services have the same two methods,
 // under other names.
@@ -53,11 +54,11 @@ func Order() []string {
 }
 
 // Frame returns the bytes before the body of a resource, as in [wire.Frame].
-func Frame(e push.Encoded) [2][]byte { return wire.Frame(e) }
+func Frame(e world.Encoded) [2][]byte { return wire.Frame(e) }
 
 // only returns the engine's type of a service, or [every]; served is false if the engine has
 // no such type.
-func (s service) only(engine *push.Engine) (t push.Type, served bool) {
+func (s service) only(engine *push.Engine) (t world.Type, served bool) {
 	if s.typeURL == "" {
 		return every, true
 	}

@@ -3,9 +3,11 @@ package xds
 import (
 	"strconv"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // stream is one client's stream. The receiving goroutine owns asked.
@@ -23,7 +25,7 @@ type stream struct {
 	pace  streams.Pace
 
 	types *types
-	asked map[push.Type]*asked // the requested types
+	asked map[world.Type]*asked // the requested types
 	sent  serials
 }
 
@@ -79,7 +81,7 @@ func (s *stream) take(m *wire.Request) error {
 		s.asked[t] = of
 	}
 	to := target{Type: t, url: s.types.url(t), whole: s.engine.Whole(t), latest: s.sent.latest(t)}
-	if s.decoder.Mode == push.WholeState {
+	if s.decoder.Mode == world.WholeState {
 		return s.request(of.wholeState(to, m))
 	}
 	if err := s.request(of.delta(to, m, s.marks)); err != nil {
@@ -89,8 +91,8 @@ func (s *stream) take(m *wire.Request) error {
 }
 
 // request hands a request to the engine.
-func (s *stream) request(r push.Request) error {
-	if s.named != nil && r.Wildcard == push.WildcardOn {
+func (s *stream) request(r session.Request) error {
+	if s.named != nil && r.Wildcard == session.WildcardOn {
 		return s.Reject(streams.NotHere, s.named)
 	}
 	if err := s.hand(r); err != nil {
@@ -102,8 +104,8 @@ func (s *stream) request(r push.Request) error {
 // hand passes a request to the engine, and logs a NACK that the engine accepts as one. A
 // NACK with the nonce of no open response has no effect, and a client may send such NACKs
 // without end.
-func (s *stream) hand(r push.Request) error {
-	if r.Answer.Kind != push.NACK {
+func (s *stream) hand(r session.Request) error {
+	if r.Answer.Kind != session.NACK {
 		return s.subscriber.Request(r)
 	}
 	before := s.subscriber.NACKs(r.Type)
@@ -117,7 +119,7 @@ func (s *stream) hand(r push.Request) error {
 // measure ends a stream that asks, over several requests, for more names of a type than it
 // may. It adds up the bytes of all requested names. Only when that sum is too large, it
 // adds up the subscribed ones.
-func (s *stream) measure(t push.Type, of *asked, subscribed []string) error {
+func (s *stream) measure(t world.Type, of *asked, subscribed []string) error {
 	if len(subscribed) == 0 {
 		return nil
 	}

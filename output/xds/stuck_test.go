@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -111,7 +112,7 @@ func TestGuessedNoncesHarmNobody(t *testing.T) {
 func waiting(r *rig, reason string) (n int) {
 	for _, c := range r.engine.Clients() {
 		for _, on := range c.Types {
-			if c.ID != "reader" && on.Type == eds && on.State == push.Waiting && on.Reason == reason {
+			if c.ID != "reader" && on.Type == eds && on.State == session.Waiting && on.Reason == reason {
 				n++
 			}
 		}

@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -91,7 +91,7 @@ func stalled(t *testing.T, r *rig) raw {
 }
 
 // only returns how the only client stands with the only type it asked for.
-func (r *rig) onlyStatus() push.TypeStatus {
+func (r *rig) onlyStatus() session.TypeStatus {
 	r.t.Helper()
 	clients := r.engine.Clients()
 	if len(clients) != 1 || len(clients[0].Types) != 1 {
@@ -112,7 +112,7 @@ func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
 		}
 		synctest.Wait() // else the last may come after what is read here
 		shown := r.onlyStatus()
-		if shown.State != push.Waiting || !strings.Contains(shown.Reason, "does not read") || !shown.Since.Equal(begin) {
+		if shown.State != session.Waiting || !strings.Contains(shown.Reason, "does not read") || !shown.Since.Equal(begin) {
 			t.Errorf("shown as %+v", shown)
 		}
 		const most = 3 // the first, what was under way after it, and the newest
@@ -124,7 +124,7 @@ func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if shown := r.onlyStatus(); shown.State != push.ACKed || r.engine.Counts()[0].Responses != most {
+		if shown := r.onlyStatus(); shown.State != session.ACKed || r.engine.Counts()[0].Responses != most {
 			t.Errorf("then shown as %+v, after %+v", shown, r.engine.Counts())
 		}
 	})
@@ -220,7 +220,7 @@ func mustBeShownAsNACKing(t *testing.T, r *rig) {
 	for _, client := range r.engine.Clients() {
 		for _, shown := range client.Types {
 			nacking := client.ID == "refuser"
-			if (shown.State == push.NACKed) != nacking || nacking != strings.Contains(shown.Reason, "I do not like it") {
+			if (shown.State == session.NACKed) != nacking || nacking != strings.Contains(shown.Reason, "I do not like it") {
 				t.Errorf("%s is shown with %+v", client.ID, shown)
 			}
 			if age := time.Since(shown.Since); age < 24*time.Hour {

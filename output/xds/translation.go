@@ -6,7 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
@@ -21,7 +21,7 @@ type Translation struct {
 	// Named is as in [output.Clients], of proxies.
 	Named func(s *catalog.Service, kind string) []output.ResourceName
 	// Notices is as in [output.Clients], given the root namespace; nil if there are none.
-	Notices func(now *catalog.Snapshot, root string) func(c push.Client) []output.Notice
+	Notices func(now *catalog.Snapshot, root string) func(c world.Client) []output.Notice
 	// Authorities names the secret with the roots that clients are to trust.
 	Authorities output.ResourceName
 	// Configuration makes the types that control planes read.
@@ -41,12 +41,12 @@ type Settings interface {
 	// NeedAuthority lists the fields that need certificates from Isthmus.
 	NeedAuthority() []string
 	// Types returns the table of types, given the debounce of changes of a type.
-	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
+	Types(debounce func(typeURL string, m world.Mode) world.Debounce) []world.TypeSpec
 	// Begin returns the function that makes the step to a snapshot of the catalog, for one
 	// output. The keeper has the certificates of clients; nil serves none.
-	Begin(keeper *secrets.Keeper) func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	Begin(keeper *secrets.Keeper) func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) world.Update
 	// Renewed returns the step from a world to one after a renewal of certificates.
-	Renewed(w push.World, r secrets.Renewal) push.Update
+	Renewed(w world.World, r secrets.Renewal) world.Update
 	// Conflicts is as in [output.Clients].
 	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// LoopbackConflicts returns further conflicts, at sidecars with INTERCEPTION_MODE NONE.
@@ -60,13 +60,13 @@ type Settings interface {
 	InexactShares() func(s *catalog.Service) string
 	// Explain is as in [output.Clients], given the root namespace and the newest resources of
 	// the client.
-	Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *push.Encoded, call output.Call) output.Trace
+	Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *world.Encoded, call output.Call) output.Trace
 }
 
 // Configuration makes the resources of MCP-over-xDS. It makes nothing before the first
 // client asks, because most clients are proxies.
 type Configuration struct {
-	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
+	Types func(debounce func(typeURL string, m world.Mode) world.Debounce) []world.TypeSpec
 	// Begin returns the steps of one output, for an Isthmus of that name in paths.
 	Begin func(self string) Steps
 	// NotOffered is as in [output.Clients], of every kind that reads configuration. It also
@@ -76,7 +76,7 @@ type Configuration struct {
 
 // Steps makes worlds, each from the previous one. The first contains all of a snapshot.
 type Steps interface {
-	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) world.Update
 	// LeftOut yields objects that cannot be served, with the reason.
 	LeftOut() iter.Seq2[string, string]
 }

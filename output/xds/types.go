@@ -9,9 +9,10 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds/wire"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // types finds the engine's types for the requests of a stream. All versions of a type of
@@ -21,29 +22,29 @@ type types struct {
 	server *streams.Server
 	engine *push.Engine
 	log    *slog.Logger
-	only   push.Type // or every
+	only   world.Type // or every
 	offer  *Offer
 	denied error // why the client may not read configuration; nil if it may
 
-	versions map[string]push.Type // types of configuration by the client's name
-	logged   map[string]struct{}  // requested types that are not served
+	versions map[string]world.Type // types of configuration by the client's name
+	logged   map[string]struct{}   // requested types that are not served
 
 	mu       sync.Mutex
-	urls     map[push.Type]string // the client's name of a type of configuration
-	admitted []push.Type          // admitted types, which are not served
-	ended    bool                 // the admitted types are released
+	urls     map[world.Type]string // the client's name of a type of configuration
+	admitted []world.Type          // admitted types, which are not served
+	ended    bool                  // the admitted types are released
 }
 
-func newTypes(server *streams.Server, engine *push.Engine, log *slog.Logger, only push.Type, offer *Offer, denied error) *types {
+func newTypes(server *streams.Server, engine *push.Engine, log *slog.Logger, only world.Type, offer *Offer, denied error) *types {
 	return &types{
 		server: server, engine: engine, log: log, only: only, offer: offer, denied: denied,
-		versions: map[string]push.Type{}, logged: map[string]struct{}{}, urls: map[push.Type]string{},
+		versions: map[string]world.Type{}, logged: map[string]struct{}{}, urls: map[world.Type]string{},
 	}
 }
 
 // find returns the type of a request; known is false if it is not served. asked are the
 // requested types of the stream.
-func (ts *types) find(typeURL string, asked map[push.Type]*asked) (t push.Type, known bool, err error) {
+func (ts *types) find(typeURL string, asked map[world.Type]*asked) (t world.Type, known bool, err error) {
 	switch {
 	case ts.only != every && typeURL != "" && typeURL != ts.engine.TypeName(ts.only):
 		return 0, false, grpcstatus.Errorf(codes.InvalidArgument, "this method serves %s only; ask for %q on another, or on an aggregated stream",
@@ -65,7 +66,7 @@ func (ts *types) find(typeURL string, asked map[push.Type]*asked) (t push.Type, 
 
 // known returns the type that a request for a name is for, if an earlier request or the engine
 // determines it.
-func (ts *types) known(typeURL string) (t push.Type, known bool) {
+func (ts *types) known(typeURL string) (t world.Type, known bool) {
 	if ts.only != every {
 		return ts.only, true
 	}
@@ -77,7 +78,7 @@ func (ts *types) known(typeURL string) (t push.Type, known bool) {
 
 // configuration finds a type of configuration. An unserved type is answered empty, as a
 // control plane waits for an answer to each of its types.
-func (ts *types) configuration(typeURL string, asked map[push.Type]*asked) (t push.Type, known bool, err error) {
+func (ts *types) configuration(typeURL string, asked map[world.Type]*asked) (t world.Type, known bool, err error) {
 	if t, known := ts.versions[typeURL]; known {
 		return t, true, nil
 	}
@@ -114,7 +115,7 @@ func (ts *types) configuration(typeURL string, asked map[push.Type]*asked) (t pu
 
 // otherVersion finds the type of the same group and kind in another version, which the
 // stream does not ask for yet.
-func (ts *types) otherVersion(typeURL string, asked map[push.Type]*asked) (t push.Type, known bool, err error) {
+func (ts *types) otherVersion(typeURL string, asked map[world.Type]*asked) (t world.Type, known bool, err error) {
 	for _, name := range ts.offer.Types {
 		if !wire.SameKind(name, typeURL) {
 			continue
@@ -141,16 +142,16 @@ const (
 
 // admit adds an unserved type to the engine. Past the bound it uses a type with another name,
 // so that one client cannot exhaust the types for others.
-func (ts *types) admit(typeURL string, asked map[push.Type]*asked) (t push.Type, known bool) {
+func (ts *types) admit(typeURL string, asked map[world.Type]*asked) (t world.Type, known bool) {
 	if len(typeURL) > longestType {
 		return 0, false
 	}
-	if t, known := ts.engine.Admit(push.TypeSpec{Name: typeURL, Whole: true}, mostUnserved); known {
+	if t, known := ts.engine.Admit(world.TypeSpec{Name: typeURL, Whole: true}, mostUnserved); known {
 		ts.uses(t)
 		return t, true
 	}
 	for i := range push.MaxTypes {
-		t, known := ts.engine.Admit(push.TypeSpec{Name: "unserved/" + strconv.Itoa(i), Whole: true}, mostUnserved+push.MaxTypes)
+		t, known := ts.engine.Admit(world.TypeSpec{Name: "unserved/" + strconv.Itoa(i), Whole: true}, mostUnserved+push.MaxTypes)
 		if known && asked[t] != nil {
 			ts.engine.Release(t)
 			continue
@@ -164,7 +165,7 @@ func (ts *types) admit(typeURL string, asked map[push.Type]*asked) (t push.Type,
 }
 
 // uses records an admitted type, to be released when the stream ends.
-func (ts *types) uses(t push.Type) {
+func (ts *types) uses(t world.Type) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.ended {
@@ -186,7 +187,7 @@ func (ts *types) release() {
 }
 
 // url returns the client's name of a type.
-func (ts *types) url(t push.Type) string {
+func (ts *types) url(t world.Type) string {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if url, own := ts.urls[t]; own {

@@ -12,6 +12,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -35,7 +37,7 @@ func TestLossesOvertakeCosmetics(t *testing.T) {
 			clients[host].Await("its endpoint", leads(host, "10.0.0.1"))
 		}
 		w.await("ACK of all", func() bool { // else the loss may have to wait for that of its client
-			return !slices.ContainsFunc(w.engine.Clients(), func(c push.ClientStatus) bool { return c.Types[0].State != push.ACKed })
+			return !slices.ContainsFunc(w.engine.Clients(), func(c push.ClientStatus) bool { return c.Types[0].State != session.ACKed })
 		})
 		working, release, sent := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		letGo, goOn := sync.OnceFunc(func() { close(sent) }), sync.OnceFunc(func() { close(release) })
@@ -86,7 +88,7 @@ func (w *watched) apply(events ...model.Event) {
 	w.revision++
 	change := w.builder.Apply(w.revision, events)
 	snapshot := w.builder.Snapshot()
-	w.producer.Publish(push.Update{
+	w.producer.Publish(world.Update{
 		World: watchedWorld{envoy.NewWorld(snapshot, true, rootNamespace), w, w.finds.Load()}, Changed: envoy.Changes(snapshot, change), Committed: time.Now(),
 	})
 }
@@ -116,7 +118,7 @@ type watchedWorld struct {
 	find *func(name string)
 }
 
-func (w watchedWorld) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+func (w watchedWorld) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	if w.find != nil {
 		(*w.find)(name)
 	}
@@ -125,18 +127,18 @@ func (w watchedWorld) Find(v push.View, r push.Row, name string) (push.Subject, 
 }
 
 type watchedSubject struct {
-	push.Subject
+	world.Subject
 	w *watched
 }
 
 func (s watchedSubject) Refers(to string) iter.Seq[string] {
-	if referrer, ok := s.Subject.(push.Referrer); ok {
+	if referrer, ok := s.Subject.(world.Referrer); ok {
 		return referrer.Refers(to)
 	}
 	return func(func(string) bool) {}
 }
 
-func (s watchedSubject) Encode() push.Encoded {
+func (s watchedSubject) Encode() world.Encoded {
 	e := s.Subject.Encode()
 	if encode := s.w.encode.Load(); encode != nil {
 		(*encode)(e.Name)

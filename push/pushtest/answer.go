@@ -8,7 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // answer ACKs or NACKs the oldest response of a type.
@@ -16,7 +17,7 @@ func (c *client) answer(s *typed) {
 	f := s.inflight[0]
 	s.inflight = s.inflight[1:]
 	late := time.Since(f.at) >= c.h.patience
-	bad := slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return s.nacks(e.Name) })
+	bad := slices.ContainsFunc(f.changed, func(e world.Encoded) bool { return s.nacks(e.Name) })
 	if s.full {
 		bad = false
 		for name := range s.held {
@@ -30,19 +31,19 @@ func (c *client) answer(s *typed) {
 	for _, name := range f.removed {
 		delete(s.settled, name)
 	}
-	word := push.ACK
+	word := session.ACK
 	if bad {
-		word = push.NACK
+		word = session.NACK
 		s.nack(f, late)
 	} else {
 		s.ack(f, late)
 	}
 	c.h.clock++
-	r := push.Request{Answer: push.Answer{Kind: word, Serial: f.serial, Reason: fmt.Sprint("bad: ", bad)}}
-	if s.mode == push.WholeState && rapid.Bool().Draw(c.h.t, "says it all") {
+	r := session.Request{Answer: session.Answer{Kind: word, Serial: f.serial, Reason: fmt.Sprint("bad: ", bad)}}
+	if s.mode == world.WholeState && rapid.Bool().Draw(c.h.t, "says it all") {
 		r.Replace, r.Names = true, slices.Sorted(maps.Keys(s.named))
 		if s.wildcard > 0 {
-			r.Wildcard = push.WildcardOn
+			r.Wildcard = session.WildcardOn
 		}
 	}
 	c.request(s, r)

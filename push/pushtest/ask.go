@@ -7,7 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // ask requests a type, or more of one.
@@ -25,16 +26,16 @@ func (c *client) ask() {
 		names = append(names, m.Name(t, r))
 	}
 	everything := rapid.IntRange(0, 2).Draw(t, "everything") == 0 || first && len(names) == 0
-	req := push.Request{Subscribe: names}
+	req := session.Request{Subscribe: names}
 	if everything {
-		req.Wildcard = push.WildcardOn
+		req.Wildcard = session.WildcardOn
 		if s.wildcard == 0 {
 			s.wildcard = c.h.clock
 			s.again++
 			s.meet()
 		}
 	}
-	if s.mode == push.WholeState {
+	if s.mode == world.WholeState {
 		names = slices.DeleteFunc(names, func(name string) bool { return s.named[name] > 0 }) // the others are already requested
 		slices.Sort(names)
 		names = slices.Compact(names)
@@ -43,17 +44,17 @@ func (c *client) ask() {
 	}
 	s.want(names, nil)
 	if first {
-		s.first = s.mode == push.WholeState || s.wildcard > 0
+		s.first = s.mode == world.WholeState || s.wildcard > 0
 	}
 	c.request(s, req)
 }
 
 // drawMode draws how the client takes a type.
-func (c *client) drawMode() push.Mode {
+func (c *client) drawMode() world.Mode {
 	if c.who.Increments {
-		return push.Delta
+		return world.Delta
 	}
-	return rapid.SampledFrom([]push.Mode{push.Delta, push.WholeState}).Draw(c.h.t, "mode")
+	return rapid.SampledFrom([]world.Mode{world.Delta, world.WholeState}).Draw(c.h.t, "mode")
 }
 
 // follow asks for the resources that resources of a type bring, as clients do.
@@ -67,14 +68,14 @@ func (c *client) follow() {
 		if !slices.Contains(by.spec.Brings, spec.Name) {
 			continue
 		}
-		if names := by.leadsTo(m.producer.Type(push.Row(row)), spec.Name); len(names) > 0 {
-			c.askFor(m, push.Row(row), names)
+		if names := by.leadsTo(m.producer.Type(world.Row(row)), spec.Name); len(names) > 0 {
+			c.askFor(m, world.Row(row), names)
 		}
 	}
 }
 
 // leadsTo lists the names that resources bring and that are not requested.
-func (s *typed) leadsTo(t push.Type, typeName string) (names []string) {
+func (s *typed) leadsTo(t world.Type, typeName string) (names []string) {
 	to := s.c.types[t]
 	for _, x := range s.held {
 		for _, name := range s.maker.Refers(s.row, x.Body, typeName) {
@@ -88,23 +89,23 @@ func (s *typed) leadsTo(t push.Type, typeName string) (names []string) {
 }
 
 // askFor requests names that are not requested yet.
-func (c *client) askFor(m *maker, r push.Row, names []string) {
+func (c *client) askFor(m *maker, r world.Row, names []string) {
 	s := c.types[m.producer.Type(r)]
 	first := s == nil
 	if first {
 		s = c.begin(m, r, c.drawMode())
 	}
 	c.h.clock++
-	req := push.Request{Subscribe: names}
-	if s.mode == push.WholeState {
-		req = push.Request{Replace: true, Names: slices.Concat(slices.Sorted(maps.Keys(s.named)), names)}
+	req := session.Request{Subscribe: names}
+	if s.mode == world.WholeState {
+		req = session.Request{Replace: true, Names: slices.Concat(slices.Sorted(maps.Keys(s.named)), names)}
 		if s.wildcard > 0 {
-			req.Wildcard = push.WildcardOn
+			req.Wildcard = session.WildcardOn
 		}
 	}
 	s.want(names, nil)
 	if first {
-		s.first = s.mode == push.WholeState
+		s.first = s.mode == world.WholeState
 	}
 	c.request(s, req)
 }
@@ -123,9 +124,9 @@ func (c *client) unask() {
 	}
 	s := rapid.SampledFrom(list).Draw(t, "of")
 	c.h.clock++
-	var req push.Request
+	var req session.Request
 	if s.wildcard > 0 && rapid.Bool().Draw(t, "everything") {
-		req.Wildcard = push.WildcardOff
+		req.Wildcard = session.WildcardOff
 		s.wildcard = 0
 	}
 	var gone, left []string
@@ -136,7 +137,7 @@ func (c *client) unask() {
 			left = append(left, name)
 		}
 	}
-	if s.mode == push.WholeState {
+	if s.mode == world.WholeState {
 		req.Replace, req.Names = true, left
 	} else {
 		req.Unsubscribe = gone
@@ -160,7 +161,7 @@ func (s *typed) drop(names []string) {
 	other := func(name string) bool { return !s.subscribed(name) }
 	s.cross()
 	maps.DeleteFunc(s.held, func(name string, _ *thing) bool { return other(name) })
-	maps.DeleteFunc(s.applied, func(name string, _ push.Version) bool { return other(name) })
+	maps.DeleteFunc(s.applied, func(name string, _ world.Version) bool { return other(name) })
 	maps.DeleteFunc(s.uses, func(name string, _ []byte) bool { return other(name) })
 	maps.DeleteFunc(s.owed, func(name string, _ bool) bool { return other(name) })
 	s.dropped = true
@@ -168,7 +169,7 @@ func (s *typed) drop(names []string) {
 
 // cross records the names of responses in flight that the client no longer asks for.
 func (s *typed) cross() {
-	if s.mode != push.Delta {
+	if s.mode != world.Delta {
 		return
 	}
 	maps.DeleteFunc(s.uncertain, func(name string, _ bool) bool { return !s.subscribed(name) })

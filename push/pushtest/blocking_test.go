@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // gate is a world of one type, whose names are all there, with content of its own.
@@ -17,10 +19,10 @@ type gate struct {
 	find    func(name string)
 }
 
-func (*gate) View(push.Row, push.Client) push.View       { return "everything" }
-func (*gate) Names(push.View, push.Row) iter.Seq[string] { return slices.Values([]string{}) }
-func (*gate) Complete() bool                             { return true }
-func (w *gate) Find(_ push.View, r push.Row, name string) (push.Subject, bool) {
+func (*gate) View(world.Row, world.Client) world.View      { return "everything" }
+func (*gate) Names(world.View, world.Row) iter.Seq[string] { return slices.Values([]string{}) }
+func (*gate) Complete() bool                               { return true }
+func (w *gate) Find(_ world.View, r world.Row, name string) (world.Subject, bool) {
 	w.find(name)
 	return &note{r, name, w.content}, true
 }
@@ -30,8 +32,8 @@ func (w *gate) Find(_ push.View, r push.Row, name string) (push.Subject, bool) {
 func blocked(t *testing.T, test func(e *push.Engine, p *push.Producer, stuck *push.Subscriber, w *gate, release func())) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
-		e := push.New(push.Config{Workers: 2, Frame: func(push.Encoded) (heads [2][]byte) { return heads }})
-		p := e.Produce([]push.TypeSpec{{Name: "type"}})
+		e := push.New(push.Config{Workers: 2, Frame: func(world.Encoded) (heads [2][]byte) { return heads }})
+		p := e.Produce([]world.TypeSpec{{Name: "type"}})
 		ctx, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
@@ -44,7 +46,7 @@ func blocked(t *testing.T, test func(e *push.Engine, p *push.Producer, stuck *pu
 				<-open
 			}
 		}}
-		p.Publish(push.Update{World: w})
+		p.Publish(world.Update{World: w})
 		stuck := subscribed(t, e, "slow")
 		synctest.Wait()
 		test(e, p, stuck, w, func() { close(open) })
@@ -55,8 +57,8 @@ func blocked(t *testing.T, test func(e *push.Engine, p *push.Producer, stuck *pu
 
 func subscribed(t *testing.T, e *push.Engine, name string) *push.Subscriber {
 	t.Helper()
-	s := e.Connect(push.Info{ID: name}, push.Client{})
-	if err := s.Request(push.Request{Mode: push.Delta, Subscribe: []string{name}}); err != nil {
+	s := e.Connect(push.Info{ID: name}, world.Client{})
+	if err := s.Request(session.Request{Mode: world.Delta, Subscribe: []string{name}}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -70,13 +72,13 @@ func received(t *testing.T, s *push.Subscriber, want string) {
 }
 
 // next takes and ACKs the response that a subscriber was sent; nil if there is none.
-func next(t *testing.T, s *push.Subscriber) *push.Response {
+func next(t *testing.T, s *push.Subscriber) *session.Response {
 	t.Helper()
 	synctest.Wait()
 	select {
 	case r := <-s.Out():
 		s.Sent(r)
-		if err := s.Request(push.Request{Mode: push.Delta, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}}); err != nil {
+		if err := s.Request(session.Request{Mode: world.Delta, Answer: session.Answer{Kind: session.ACK, Serial: r.Serial}}); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -85,7 +87,7 @@ func next(t *testing.T, s *push.Subscriber) *push.Response {
 	}
 }
 
-func shown(r *push.Response) string {
+func shown(r *session.Response) string {
 	if r == nil {
 		return "nothing"
 	}
@@ -111,7 +113,7 @@ func TestSlowLookUpKeepsNobodyElseWaiting(t *testing.T) {
 	blocked(t, func(e *push.Engine, p *push.Producer, stuck *push.Subscriber, w *gate, release func()) {
 		other := subscribed(t, e, "quick")
 		received(t, other, "first")
-		p.Publish(push.Update{World: &gate{"second", w.find}, Changed: []push.Changed{{Name: "quick"}}})
+		p.Publish(world.Update{World: &gate{"second", w.find}, Changed: []world.Changed{{Name: "quick"}}})
 		received(t, other, "second")
 		other.Close()
 		release()
@@ -143,9 +145,9 @@ func TestPublishingWaitsForNoLookUp(t *testing.T) {
 		slow := &gate{"second", func(string) { <-step }}
 		other := subscribed(t, e, "quick")
 		received(t, other, "first")
-		p.Publish(push.Update{World: slow, Changed: []push.Changed{{Name: "quick"}}})
+		p.Publish(world.Update{World: slow, Changed: []world.Changed{{Name: "quick"}}})
 		synctest.Wait() // the dispatcher is in the look-up
-		p.Publish(push.Update{World: &gate{"third", w.find}, Changed: []push.Changed{{Name: "quick"}}})
+		p.Publish(world.Update{World: &gate{"third", w.find}, Changed: []world.Changed{{Name: "quick"}}})
 		close(step)
 		release()
 		receivedLast(t, other, "third", "second")
@@ -161,11 +163,11 @@ func TestLookUpMayPublish(t *testing.T) {
 		second := &gate{"second", func(name string) { again(name) }}
 		again = func(name string) {
 			again = func(string) {}
-			p.Publish(push.Update{World: &gate{"third", w.find}, Changed: []push.Changed{{Name: name}}})
+			p.Publish(world.Update{World: &gate{"third", w.find}, Changed: []world.Changed{{Name: name}}})
 		}
 		other := subscribed(t, e, "quick")
 		received(t, other, "first")
-		p.Publish(push.Update{World: second, Changed: []push.Changed{{Name: "quick"}}})
+		p.Publish(world.Update{World: second, Changed: []world.Changed{{Name: "quick"}}})
 		synctest.Wait()
 		receivedLast(t, other, "third", "second")
 		release()

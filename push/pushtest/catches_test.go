@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // The suite finds what producers get wrong: each case is a mistake in one that is
@@ -13,17 +13,17 @@ import (
 func TestSuiteCatchesFaultyProducers(t *testing.T) {
 	account := vault()
 	for name, addition := range map[string]Addition{
-		"a change that is not listed": faulty(func(u *push.Update) { u.Changed = u.Changed[1:] }),
-		"an audience that is too small": faulty(func(u *push.Update) {
+		"a change that is not listed": faulty(func(u *world.Update) { u.Changed = u.Changed[1:] }),
+		"an audience that is too small": faulty(func(u *world.Update) {
 			for i := range u.Changed {
 				u.Changed[i].Audience = []string{"a"}
 			}
 		}),
 		"subjects that stay equal when they change": wrapped(alike()),
-		"a version that is not of the content":      wrapped(func(i *item) push.Subject { return sameVersion{i} }),
-		"references that are left out":              wrapped(func(i *item) push.Subject { return silentItem{i} }),
+		"a version that is not of the content":      wrapped(func(i *item) world.Subject { return sameVersion{i} }),
+		"references that are left out":              wrapped(func(i *item) world.Subject { return silentItem{i} }),
 		"audience keys that nobody has": {
-			Rows:  []push.TypeSpec{{Name: "secret", Audience: func(push.Client) []string { return []string{"?"} }}},
+			Rows:  []world.TypeSpec{{Name: "secret", Audience: func(world.Client) []string { return []string{"?"} }}},
 			Begin: account.Begin, Client: account.Client, Name: account.Name,
 		},
 	} {
@@ -39,7 +39,7 @@ func TestSuiteCatchesFaultyProducers(t *testing.T) {
 }
 
 // faulty is the mesh with a mistake in what it publishes.
-func faulty(spoil func(*push.Update)) Addition {
+func faulty(spoil func(*world.Update)) Addition {
 	a := mesh()
 	begin := a.Begin
 	a.Begin = func() World {
@@ -51,8 +51,8 @@ func faulty(spoil func(*push.Update)) Addition {
 }
 
 // wrapped is the mesh with a mistake in its subjects.
-func wrapped(wrap func(*item) push.Subject) Addition {
-	return faulty(func(u *push.Update) {
+func wrapped(wrap func(*item) world.Subject) Addition {
+	return faulty(func(u *world.Update) {
 		s, _ := u.World.(stock)
 		u.World = wrappedStock{s, wrap}
 	})
@@ -60,10 +60,10 @@ func wrapped(wrap func(*item) push.Subject) Addition {
 
 type wrappedStock struct {
 	stock
-	wrap func(*item) push.Subject
+	wrap func(*item) world.Subject
 }
 
-func (w wrappedStock) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+func (w wrappedStock) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	subject, ok := w.stock.Find(v, r, name)
 	i, _ := subject.(*item)
 	if !ok || i == nil {
@@ -74,22 +74,22 @@ func (w wrappedStock) Find(v push.View, r push.Row, name string) (push.Subject, 
 
 type sameVersion struct{ *item }
 
-func (s sameVersion) Encode() push.Encoded {
+func (s sameVersion) Encode() world.Encoded {
 	e := s.item.Encode()
-	e.Version = push.VersionOf([]byte(e.Name))
+	e.Version = world.VersionOf([]byte(e.Name))
 	return e
 }
 
 type silentItem struct{ i *item }
 
-func (s silentItem) Slot() any            { return s.i.Slot() }
-func (s silentItem) Encode() push.Encoded { return s.i.Encode() }
+func (s silentItem) Slot() any             { return s.i.Slot() }
+func (s silentItem) Encode() world.Encoded { return s.i.Encode() }
 
 // alike returns subjects that stay equal through all revisions.
-func alike() func(*item) push.Subject {
+func alike() func(*item) world.Subject {
 	var mu sync.Mutex
 	newest := map[itemSlot]*item{}
-	return func(i *item) push.Subject {
+	return func(i *item) world.Subject {
 		slot := itemSlot{i.place, i.key}
 		mu.Lock()
 		defer mu.Unlock()
@@ -105,7 +105,7 @@ type alikeItem struct {
 }
 
 func (a alikeItem) Slot() any { return a.itemSlot }
-func (a alikeItem) Encode() push.Encoded {
+func (a alikeItem) Encode() world.Encoded {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return (*a.newest)[a.itemSlot].Encode()

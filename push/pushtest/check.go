@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // check checks a client's resources once everything is at rest.
@@ -57,7 +57,7 @@ func (s *typed) check() {
 	}
 }
 
-func (s *typed) checkPresent(want push.Encoded) {
+func (s *typed) checkPresent(want world.Encoded) {
 	x := s.held[want.Name]
 	switch {
 	case x == nil:
@@ -77,7 +77,7 @@ func (s *typed) checkAbsent(x *thing) {
 	switch {
 	case !s.maker.complete && !s.proven(x), s.c.guarded(): // whether the resource is gone, or which resources refer to it, is not known yet
 	case s.emptied(x):
-	case s.full || s.mode == push.Delta:
+	case s.full || s.mode == world.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)
 	case ok && x.Version != empty.Version:
 		s.violated(lost, "%s is gone, and the client was not sent the empty resource", x.Name)
@@ -88,7 +88,7 @@ func (s *typed) checkAbsent(x *thing) {
 // in place of a removal.
 func (s *typed) emptied(x *thing) bool {
 	empty, ok := s.empty(x.Name)
-	return ok && x.Version == empty.Version && (s.mode == push.Delta || s.absence() == push.Empty)
+	return ok && x.Version == empty.Version && (s.mode == world.Delta || s.absence() == world.Empty)
 }
 
 // checkAnswer checks the answer to a request for a name which does not exist. The table of
@@ -98,22 +98,22 @@ func (s *typed) checkAnswer(name string) {
 	_, hasEmpty := s.empty(name)
 	switch {
 	case !s.maker.complete || s.wasUnclear(name):
-	case absence == push.Removal && s.mode == push.Delta && !s.denied[name]:
+	case absence == world.Removal && s.mode == world.Delta && !s.denied[name]:
 		s.violated(lost, "the client asked for %s and was not answered that there is none", name)
-	case absence == push.Empty && hasEmpty && (s.mode == push.WholeState || !s.denied[name]):
+	case absence == world.Empty && hasEmpty && (s.mode == world.WholeState || !s.denied[name]):
 		s.violated(lost, "the client asked for %s and was not sent that it is empty", name)
 	}
 }
 
 // absence is the answer to the client for a name that does not exist.
-func (s *typed) absence() push.Absence {
+func (s *typed) absence() world.Absence {
 	switch {
 	case s.spec.Absent != nil:
 		return s.spec.Absent(s.c.who.Kind, s.mode)
-	case s.mode == push.Delta || s.spec.Whole:
-		return push.Removal
+	case s.mode == world.Delta || s.spec.Whole:
+		return world.Removal
 	default:
-		return push.Empty
+		return world.Empty
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *typed) aggregates() bool { return s.spec.Aggregate != nil && s.spec.Agg
 
 // heldBack reports whether a resource waits because of a NACK: for a resource that the
 // client NACKed, or for another waiting resource.
-func (s *typed) heldBack(e push.Encoded, depth int) bool {
+func (s *typed) heldBack(e world.Encoded, depth int) bool {
 	for other := range s.related(s.spec.Needs) {
 		for _, name := range s.refers(e.Body, other) {
 			x := other.held[name]

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // late bounds the answers of the client that a removal may take while everything else
@@ -44,7 +45,7 @@ func (c *client) countLate() {
 	for _, s := range c.types {
 		for name, x := range s.held {
 			_, there := s.now().names[name]
-			if there || s.wasUnclear(name) || s.mode == push.WholeState && !s.full || s.emptied(x) || !s.maker.complete && !s.proven(x) {
+			if there || s.wasUnclear(name) || s.mode == world.WholeState && !s.full || s.emptied(x) || !s.maker.complete && !s.proven(x) {
 				delete(s.missing, name)
 				continue
 			}

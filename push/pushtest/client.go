@@ -8,15 +8,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // client asks for resources of the makers, and checks the responses.
 type client struct {
 	h      *history
 	id     string
-	who    push.Client
+	who    world.Client
 	sub    *push.Subscriber // nil while it is away
-	types  map[push.Type]*typed
+	types  map[world.Type]*typed
 	silent bool // never answers
 	rolls  bool // applies nothing of a response that it NACKs
 	busy   bool // does not read for now
@@ -25,20 +27,20 @@ type client struct {
 	bad map[string]bool // names that the client NACKs, by type and name
 	// has lists each state in which the client may have a resource that is sent in parts,
 	// across all its streams.
-	has map[push.Type]map[string][]push.Encoded
+	has map[world.Type]map[string][]world.Encoded
 	// views are the client's views of each type since everything was last at rest, whether or
 	// not the client asks for the type.
-	views map[push.Type][]view
+	views map[world.Type][]view
 }
 
 // typed is the state of a client for a type on one stream.
 type typed struct {
 	c     *client
-	t     push.Type
+	t     world.Type
 	maker *maker
-	row   push.Row
-	spec  push.TypeSpec
-	mode  push.Mode
+	row   world.Row
+	spec  world.TypeSpec
+	mode  world.Mode
 	full  bool // each response is the whole set
 
 	asked    int // when the type was first requested, by the clock of the history
@@ -46,11 +48,11 @@ type typed struct {
 	wildcard int // since when everything is requested; 0 if it is not
 	named    map[string]int
 	held     map[string]*thing
-	settled  map[string]push.Encoded // the last answered version, ACKed or NACKed
-	applied  map[string]push.Version // version in use, unless the client NACKs it
-	uses     map[string][]byte       // body in use, of an exclusive type, including all that was ACKed
-	kept     map[string]bool         // names removed from a full set that the client NACKed
-	denied   map[string]bool         // names for which the client was sent a removal
+	settled  map[string]world.Encoded // the last answered version, ACKed or NACKed
+	applied  map[string]world.Version // version in use, unless the client NACKs it
+	uses     map[string][]byte        // body in use, of an exclusive type, including all that was ACKed
+	kept     map[string]bool          // names removed from a full set that the client NACKed
+	denied   map[string]bool          // names for which the client was sent a removal
 
 	claims    bool            // the first request lists the held versions
 	first     bool            // the first response is awaited
@@ -65,12 +67,12 @@ type typed struct {
 	crossed   map[string]bool // names that were dropped while a response with them was unanswered
 	uncertain map[string]bool // crossed names that were requested again: the client may have an old version
 	inflight  []*flight
-	acked     *push.Version
+	acked     *world.Version
 }
 
 // thing is a resource as last sent.
 type thing struct {
-	push.Encoded
+	world.Encoded
 	serial  uint64 // 0 if sent on an earlier stream
 	state   state
 	bad     bool // NACKed for its own sake
@@ -91,9 +93,9 @@ const (
 // flight is a response that was read and not answered.
 type flight struct {
 	serial  uint64
-	version push.Version
+	version world.Version
 	at      time.Time
-	changed []push.Encoded
+	changed []world.Encoded
 	removed []string
 }
 
@@ -119,8 +121,8 @@ func (s *typed) now() (v view) {
 // note records the client's view of a maker's newest world.
 func (c *client) note(m *maker) {
 	for r := range m.Rows {
-		t := m.producer.Type(push.Row(r))
-		c.views[t] = append(c.views[t], m.view(push.Row(r), c.who))
+		t := m.producer.Type(world.Row(r))
+		c.views[t] = append(c.views[t], m.view(world.Row(r), c.who))
 		c.doomed = c.doomed || c.types[t] != nil && m.curses(c.who)
 	}
 }
@@ -135,7 +137,7 @@ func (c *client) sorted() []*typed {
 // connect opens a stream.
 func (c *client) connect() {
 	c.sub = c.h.engine.Connect(push.Info{ID: c.id}, c.who)
-	c.types, c.busy, c.doomed = map[push.Type]*typed{}, false, false
+	c.types, c.busy, c.doomed = map[world.Type]*typed{}, false, false
 }
 
 // leave ends the stream.
@@ -145,12 +147,12 @@ func (c *client) leave() {
 }
 
 // begin starts a type that was not requested on this stream.
-func (c *client) begin(m *maker, r push.Row, mode push.Mode) *typed {
+func (c *client) begin(m *maker, r world.Row, mode world.Mode) *typed {
 	c.h.clock++
 	s := &typed{
 		c: c, t: m.producer.Type(r), maker: m, row: r, spec: m.Rows[r], mode: mode,
-		full: mode == push.WholeState && m.Rows[r].Whole, asked: c.h.clock, fence: c.h.clock, first: true,
-		named: map[string]int{}, held: map[string]*thing{}, settled: map[string]push.Encoded{}, applied: map[string]push.Version{}, uses: map[string][]byte{}, denied: map[string]bool{}, kept: map[string]bool{},
+		full: mode == world.WholeState && m.Rows[r].Whole, asked: c.h.clock, fence: c.h.clock, first: true,
+		named: map[string]int{}, held: map[string]*thing{}, settled: map[string]world.Encoded{}, applied: map[string]world.Version{}, uses: map[string][]byte{}, denied: map[string]bool{}, kept: map[string]bool{},
 		repeats: map[string]int{}, free: map[string]bool{}, owed: map[string]bool{}, missing: map[string]int{}, crossed: map[string]bool{}, uncertain: map[string]bool{},
 	}
 	c.types[s.t] = s
@@ -159,7 +161,7 @@ func (c *client) begin(m *maker, r push.Row, mode push.Mode) *typed {
 }
 
 // request sends a request, which must be granted.
-func (c *client) request(s *typed, r push.Request) {
+func (c *client) request(s *typed, r session.Request) {
 	r.Type, r.Mode = s.t, s.mode
 	c.h.log("%v requests %s: %+v", c, s.spec.Name, r)
 	if err := c.sub.Request(r); err != nil {
@@ -232,38 +234,38 @@ func (c *client) back(keeps bool) {
 func (c *client) resume(before *typed, keeps bool) {
 	s := c.begin(before.maker, before.row, before.mode)
 	names := slices.Sorted(maps.Keys(before.named))
-	r := push.Request{Names: names, Replace: true}
-	if s.mode == push.Delta {
-		r = push.Request{Subscribe: names}
+	r := session.Request{Names: names, Replace: true}
+	if s.mode == world.Delta {
+		r = session.Request{Subscribe: names}
 	}
 	if before.wildcard > 0 {
-		r.Wildcard, s.wildcard = push.WildcardOn, s.asked
+		r.Wildcard, s.wildcard = session.WildcardOn, s.asked
 	}
-	if keeps && s.mode == push.WholeState {
+	if keeps && s.mode == world.WholeState {
 		r.Claim = before.acked
 		s.claims = r.Claim != nil
 	}
-	if keeps && s.mode == push.Delta && len(before.applied) > 0 && !s.spec.Increments {
+	if keeps && s.mode == world.Delta && len(before.applied) > 0 && !s.spec.Increments {
 		r.Held = maps.Clone(before.applied)
-		maps.DeleteFunc(r.Held, func(name string, _ push.Version) bool { return !before.subscribed(name) })
+		maps.DeleteFunc(r.Held, func(name string, _ world.Version) bool { return !before.subscribed(name) })
 	}
 	for name, version := range r.Held {
 		if body, ok := before.uses[name]; ok {
 			s.uses[name] = body
 		}
-		s.held[name] = &thing{Encoded: push.Encoded{Name: name, Version: version}, state: acked}
+		s.held[name] = &thing{Encoded: world.Encoded{Name: name, Version: version}, state: acked}
 		s.applied[name] = version
 	}
 	s.want(names, r.Held)
 	if len(r.Held) > 0 {
 		s.waitAnew()
 	}
-	s.first = s.mode == push.WholeState || s.wildcard > 0 && len(r.Held) == 0
+	s.first = s.mode == world.WholeState || s.wildcard > 0 && len(r.Held) == 0
 	c.request(s, r)
 }
 
 // want records that names are requested, of which the client holds some.
-func (s *typed) want(names []string, held map[string]push.Version) {
+func (s *typed) want(names []string, held map[string]world.Version) {
 	for _, name := range names {
 		s.named[name] = s.c.h.clock
 		delete(s.denied, name)

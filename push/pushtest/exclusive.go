@@ -3,7 +3,7 @@ package pushtest
 import (
 	"maps"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // clashes reports whether a client NACKs a response of an exclusive type because of the
@@ -15,7 +15,7 @@ func (s *typed) clashes(f *flight) bool {
 	then := maps.Clone(s.uses)
 	s.apply(then, f)
 	for name, body := range then {
-		if s.clashesWith(then, push.Encoded{Name: name, Body: body}) {
+		if s.clashesWith(then, world.Encoded{Name: name, Body: body}) {
 			return true
 		}
 	}
@@ -23,7 +23,7 @@ func (s *typed) clashes(f *flight) bool {
 }
 
 // clashesWith reports whether a resource conflicts with any of others.
-func (s *typed) clashesWith(others map[string][]byte, e push.Encoded) bool {
+func (s *typed) clashesWith(others map[string][]byte, e world.Encoded) bool {
 	if !s.spec.Exclusive {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // A type of which clients NACK two resources that have one domain, as Envoy does with
@@ -21,14 +21,14 @@ func TestAdditionWhoseResourcesExcludeEachOther(t *testing.T) { Run(t, estate())
 func estate() Addition {
 	return Addition{
 		Order:  meshOrder,
-		Rows:   []push.TypeSpec{{Name: "host", Needs: []string{"cluster"}, Fixed: true, Together: true, Exclusive: true}},
+		Rows:   []world.TypeSpec{{Name: "host", Needs: []string{"cluster"}, Fixed: true, Together: true, Exclusive: true}},
 		Begin:  func() World { return &hosts{now: holdings{}} },
 		Client: drawClient,
-		Name: func(t *rapid.T, _ push.Row) string {
+		Name: func(t *rapid.T, _ world.Row) string {
 			return rapid.SampledFrom([]string{"h0", "h1", "h2", "h3"}).Draw(t, "host")
 		},
-		Refers: func(_ push.Row, body []byte, to string) []string { return refersTo(body, to) },
-		Excludes: func(_ push.Row, a, b []byte) bool {
+		Refers: func(_ world.Row, body []byte, to string) []string { return refersTo(body, to) },
+		Excludes: func(_ world.Row, a, b []byte) bool {
 			return slices.ContainsFunc(refersTo(a, "domain"), func(domain string) bool { return slices.Contains(refersTo(b, "domain"), domain) })
 		},
 		Beside: []Addition{mesh()},
@@ -45,17 +45,17 @@ type held struct {
 
 func (h *held) Slot() any { return h.name }
 
-func (h *held) Encode() push.Encoded {
-	return push.Encoded{Name: h.name, Version: push.VersionOf(h.content), Body: h.content}
+func (h *held) Encode() world.Encoded {
+	return world.Encoded{Name: h.name, Version: world.VersionOf(h.content), Body: h.content}
 }
 
 func (h *held) Refers(to string) iter.Seq[string] { return slices.Values(refersTo(h.content, to)) }
 
-func (w holdings) View(push.Row, push.Client) push.View { return "" }
+func (w holdings) View(world.Row, world.Client) world.View { return "" }
 
-func (w holdings) Names(push.View, push.Row) iter.Seq[string] { return maps.Keys(w) }
+func (w holdings) Names(world.View, world.Row) iter.Seq[string] { return maps.Keys(w) }
 
-func (w holdings) Find(_ push.View, _ push.Row, name string) (push.Subject, bool) {
+func (w holdings) Find(_ world.View, _ world.Row, name string) (world.Subject, bool) {
 	h, ok := w[name]
 	return h, ok
 }
@@ -70,7 +70,7 @@ type hosts struct {
 	count  int
 }
 
-func (w *hosts) Step(t *rapid.T) push.Update {
+func (w *hosts) Step(t *rapid.T) world.Update {
 	if w.owner == nil {
 		w.owner, w.absent = map[string]string{}, map[string]bool{}
 	}
@@ -84,7 +84,7 @@ func (w *hosts) Step(t *rapid.T) push.Update {
 	}
 	w.count++
 	next := holdings{}
-	u := push.Update{World: next}
+	u := world.Update{World: next}
 	for i := range 4 {
 		name := fmt.Sprint("h", i)
 		was := w.now[name]
@@ -97,7 +97,7 @@ func (w *hosts) Step(t *rapid.T) push.Update {
 		case was != nil && is != nil && bytes.Equal(was.content, is.content):
 			next[name] = was
 		default:
-			u.Changed = append(u.Changed, push.Changed{Name: name, Revoked: is == nil})
+			u.Changed = append(u.Changed, world.Changed{Name: name, Revoked: is == nil})
 		}
 	}
 	w.now = next
@@ -114,8 +114,8 @@ func (w *hosts) content(i int) []byte {
 	return []byte(text)
 }
 
-func (w *hosts) Sees(push.Row, push.Client) map[string]push.Encoded {
-	all := map[string]push.Encoded{}
+func (w *hosts) Sees(world.Row, world.Client) map[string]world.Encoded {
+	all := map[string]world.Encoded{}
 	for name, h := range w.now {
 		all[name] = h.Encode()
 	}

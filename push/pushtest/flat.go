@@ -8,16 +8,18 @@ import (
 	"testing/synctest"
 
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Step is a step from one world to the next that concerns a single client.
 type Step struct {
-	Row push.Row
+	Row world.Row
 	// First is the first update, and Next the update that changes one resource of the row for
 	// one client.
-	First, Next push.Update
+	First, Next world.Update
 	// Client returns one of the clients.
-	Client func(n int) push.Client
+	Client func(n int) world.Client
 	// Names returns the names that a client subscribes to. Without it all clients subscribe
 	// to every resource of the row.
 	Names func(n int) []string
@@ -30,19 +32,19 @@ type Step struct {
 const Looks = 10
 
 // subscription is the first request of a client.
-func (s Step) subscription(t push.Type, n int) push.Request {
+func (s Step) subscription(t world.Type, n int) session.Request {
 	if s.Names == nil {
-		return push.Request{Type: t, Mode: push.Delta, Wildcard: push.WildcardOn}
+		return session.Request{Type: t, Mode: world.Delta, Wildcard: session.WildcardOn}
 	}
-	return push.Request{Type: t, Mode: push.Delta, Subscribe: s.Names(n)}
+	return session.Request{Type: t, Mode: world.Delta, Subscribe: s.Names(n)}
 }
 
 // Flat checks that a change which affects one of many clients costs look-ups for that
 // client alone, and reaches no other client.
-func Flat(t *testing.T, rows []push.TypeSpec, clients int, step Step) {
+func Flat(t *testing.T, rows []world.TypeSpec, clients int, step Step) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
-		e := push.New(push.Config{Workers: 1, Frame: func(push.Encoded) (heads [2][]byte) { return heads }})
+		e := push.New(push.Config{Workers: 1, Frame: func(world.Encoded) (heads [2][]byte) { return heads }})
 		p := e.Produce(rows)
 		ctx, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
@@ -55,7 +57,7 @@ func Flat(t *testing.T, rows []push.TypeSpec, clients int, step Step) {
 			<-ended
 		}()
 		var looks atomic.Int64
-		publish := func(u push.Update) {
+		publish := func(u world.Update) {
 			u.World = &counted{u.World, &looks}
 			p.Publish(u)
 			synctest.Wait()
@@ -94,7 +96,7 @@ func ackAll(s *push.Subscriber) (n int) {
 			n++
 			s.Sent(r)
 			// The request asks for nothing, so no budget can be exceeded.
-			_ = s.Request(push.Request{Type: r.Type, Mode: r.Mode, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}})
+			_ = s.Request(session.Request{Type: r.Type, Mode: r.Mode, Answer: session.Answer{Kind: session.ACK, Serial: r.Serial}})
 		default:
 			return n
 		}
@@ -103,21 +105,21 @@ func ackAll(s *push.Subscriber) (n int) {
 
 // counted is a world that counts its look-ups.
 type counted struct {
-	push.World
+	world.World
 	looks *atomic.Int64
 }
 
-func (w *counted) View(r push.Row, c push.Client) push.View {
+func (w *counted) View(r world.Row, c world.Client) world.View {
 	w.looks.Add(1)
 	return w.World.View(r, c)
 }
 
-func (w *counted) Names(v push.View, r push.Row) iter.Seq[string] {
+func (w *counted) Names(v world.View, r world.Row) iter.Seq[string] {
 	w.looks.Add(1)
 	return w.World.Names(v, r)
 }
 
-func (w *counted) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+func (w *counted) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	w.looks.Add(1)
 	return w.World.Find(v, r, name)
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // history is one run of an engine with its producers and clients.
@@ -37,7 +38,7 @@ func newHistory(t *rapid.T, a Addition) *history {
 	h.paced = rapid.Bool().Draw(t, "one after the other")
 	config := push.Config{
 		Order: a.Order, Workers: h.workers, Patience: h.patience,
-		Frame: func(push.Encoded) (heads [2][]byte) { return heads },
+		Frame: func(world.Encoded) (heads [2][]byte) { return heads },
 	}
 	if rapid.Bool().Draw(t, "small turns") {
 		config.Turn, h.calm = rapid.IntRange(1, 16).Draw(t, "names of a turn"), false
@@ -79,9 +80,9 @@ func (h *history) drawMaker() *maker {
 }
 
 // drawType draws a type that a client may ask for.
-func (h *history) drawType() (*maker, push.Row) {
+func (h *history) drawType() (*maker, world.Row) {
 	m := h.drawMaker()
-	return m, push.Row(rapid.IntRange(0, len(m.Rows)-1).Draw(h.t, "type"))
+	return m, world.Row(rapid.IntRange(0, len(m.Rows)-1).Draw(h.t, "type"))
 }
 
 func (h *history) run() {
@@ -135,7 +136,7 @@ func (h *history) step(publish bool) {
 func (h *history) join() {
 	t := h.t
 	c := &client{
-		h: h, id: fmt.Sprint("client-", len(h.clients)), who: h.makers[0].Client(t), bad: map[string]bool{}, views: map[push.Type][]view{},
+		h: h, id: fmt.Sprint("client-", len(h.clients)), who: h.makers[0].Client(t), bad: map[string]bool{}, views: map[world.Type][]view{},
 		silent: rapid.IntRange(0, 5).Draw(t, "silent") == 0, rolls: rapid.Bool().Draw(t, "rolls back"),
 	}
 	h.clients = append(h.clients, c)

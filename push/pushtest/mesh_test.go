@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // A type whose resources refer to each other across names: routes to clusters of
@@ -27,7 +27,7 @@ func TestSecretsBesideServices(t *testing.T) {
 }
 
 const (
-	clusters push.Row = iota
+	clusters world.Row = iota
 	assignments
 	routes
 	tables
@@ -39,55 +39,55 @@ var meshOrder = []string{"cluster", "assignment", "secret", "route", "table"}
 func mesh() Addition {
 	return Addition{
 		Order: meshOrder,
-		Rows: []push.TypeSpec{
+		Rows: []world.TypeSpec{
 			clusters:    {Name: "cluster", Whole: true, Brings: []string{"assignment", "secret"}},
 			assignments: {Name: "assignment", Awaited: true, Empty: empty},
 			routes:      {Name: "route", Needs: []string{"cluster"}},
 			tables: {
 				Name: "table", Needs: []string{"cluster"}, Aggregate: func(string) bool { return true },
-				Absent: func(string, push.Mode) push.Absence { return push.Empty }, Empty: emptyTable,
+				Absent: func(string, world.Mode) world.Absence { return world.Empty }, Empty: emptyTable,
 			},
 		},
-		Begin:  func() World { return newThings(func(c push.Client) string { return c.Namespace }) },
+		Begin:  func() World { return newThings(func(c world.Client) string { return c.Namespace }) },
 		Client: drawClient,
 		Name:   drawName,
-		Refers: func(_ push.Row, body []byte, to string) []string { return refersTo(body, to) },
+		Refers: func(_ world.Row, body []byte, to string) []string { return refersTo(body, to) },
 	}
 }
 
 // vault is a producer of secrets, each for some accounts.
 func vault() Addition {
-	account := func(c push.Client) []string { return []string{c.Account} }
+	account := func(c world.Client) []string { return []string{c.Account} }
 	return Addition{
 		Order:  meshOrder,
-		Rows:   []push.TypeSpec{{Name: "secret", Awaited: true, Audience: account}},
-		Begin:  func() World { return newThings(func(c push.Client) string { return c.Account }) },
+		Rows:   []world.TypeSpec{{Name: "secret", Awaited: true, Audience: account}},
+		Begin:  func() World { return newThings(func(c world.Client) string { return c.Account }) },
 		Client: drawClient,
 		Name:   drawName,
 	}
 }
 
-func drawClient(t *rapid.T) push.Client {
-	return push.Client{
+func drawClient(t *rapid.T) world.Client {
+	return world.Client{
 		Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"),
 		Account:   rapid.SampledFrom([]string{"a", "b"}).Draw(t, "account"),
 	}
 }
 
-func drawName(t *rapid.T, r push.Row) string {
+func drawName(t *rapid.T, r world.Row) string {
 	return fmt.Sprint([]string{"c", "eds-of-c", "r", "t"}[r], rapid.IntRange(0, 3).Draw(t, "name"))
 }
 
 // emptyTable is one that leads nowhere; there is none of the last name.
-func emptyTable(name string) push.Encoded {
+func emptyTable(name string) world.Encoded {
 	if name == "t3" {
-		return push.Encoded{}
+		return world.Encoded{}
 	}
 	return (&item{place: place{tables, name}, content: "empty"}).Encode()
 }
 
-func empty(name string) push.Encoded {
-	return push.Encoded{Name: name, Version: push.VersionOf(nil)}
+func empty(name string) world.Encoded {
+	return world.Encoded{Name: name, Version: world.VersionOf(nil)}
 }
 
 // item is a resource for those with one key, or for all.
@@ -104,8 +104,8 @@ type itemSlot struct {
 
 func (i *item) Slot() any { return itemSlot{i.place, i.key} }
 
-func (i *item) Encode() push.Encoded {
-	return push.Encoded{Name: i.name, Version: push.VersionOf([]byte(i.content)), Body: []byte(i.content)}
+func (i *item) Encode() world.Encoded {
+	return world.Encoded{Name: i.name, Version: world.VersionOf([]byte(i.content)), Body: []byte(i.content)}
 }
 
 func (i *item) Refers(to string) iter.Seq[string] {
@@ -124,20 +124,20 @@ func refersTo(body []byte, to string) (names []string) {
 // things is a world of items, of which a client sees those with its key, and
 // those for all under names that it has none of its own of.
 type things struct {
-	keyOf func(push.Client) string
+	keyOf func(world.Client) string
 	now   stock
 	count int
-	spoil func(*push.Update) // makes a mistake; nil if it makes none
+	spoil func(*world.Update) // makes a mistake; nil if it makes none
 }
 
 type stock struct {
-	keyOf func(push.Client) string
+	keyOf func(world.Client) string
 	items map[itemSlot]*item
 	moved map[string]string // whose items those with a key see instead of their own
 }
 
 // key is that of the items a client sees.
-func (w stock) key(c push.Client) string {
+func (w stock) key(c world.Client) string {
 	if to, ok := w.moved[w.keyOf(c)]; ok {
 		return to
 	}
@@ -153,14 +153,14 @@ func (w stock) audience(key string) []string {
 	return []string{key}
 }
 
-func newThings(keyOf func(push.Client) string) *things { return &things{keyOf: keyOf} }
+func newThings(keyOf func(world.Client) string) *things { return &things{keyOf: keyOf} }
 
-func (w *things) Step(t *rapid.T) push.Update {
+func (w *things) Step(t *rapid.T) world.Update {
 	next := stock{w.keyOf, maps.Clone(w.now.items), maps.Clone(w.now.moved)}
 	if next.items == nil {
 		next.items = map[itemSlot]*item{}
 	}
-	var u push.Update
+	var u world.Update
 	if rapid.IntRange(0, 7).Draw(t, "moves") == 0 {
 		own := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "who moves")
 		if next.moved == nil {
@@ -180,13 +180,13 @@ func (w *things) Step(t *rapid.T) push.Update {
 }
 
 // change changes one item of a world, and says so.
-func (w *things) change(t *rapid.T, next stock) push.Changed {
-	r := push.Row(0)
-	if w.keyOf(push.Client{Namespace: "a"}) == "a" { // it makes all types
-		r = push.Row(rapid.IntRange(0, 3).Draw(t, "row"))
+func (w *things) change(t *rapid.T, next stock) world.Changed {
+	r := world.Row(0)
+	if w.keyOf(world.Client{Namespace: "a"}) == "a" { // it makes all types
+		r = world.Row(rapid.IntRange(0, 3).Draw(t, "row"))
 	}
 	slot := itemSlot{place{r, drawName(t, r)}, rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "key")}
-	c := push.Changed{Row: r, Name: slot.name, Urgent: rapid.IntRange(0, 3).Draw(t, "urgent") == 0}
+	c := world.Changed{Row: r, Name: slot.name, Urgent: rapid.IntRange(0, 3).Draw(t, "urgent") == 0}
 	if slot.key != "" {
 		c.Audience = next.audience(slot.key)
 	}
@@ -200,7 +200,7 @@ func (w *things) change(t *rapid.T, next stock) push.Changed {
 	return c
 }
 
-func drawReferences(t *rapid.T, r push.Row) (text string) {
+func drawReferences(t *rapid.T, r world.Row) (text string) {
 	n := func() int { return rapid.IntRange(0, 3).Draw(t, "refers to") }
 	switch r {
 	case clusters:
@@ -214,8 +214,8 @@ func drawReferences(t *rapid.T, r push.Row) (text string) {
 	}
 }
 
-func (w *things) Sees(r push.Row, c push.Client) map[string]push.Encoded {
-	all := map[string]push.Encoded{}
+func (w *things) Sees(r world.Row, c world.Client) map[string]world.Encoded {
+	all := map[string]world.Encoded{}
 	for _, key := range []string{"", w.now.key(c)} {
 		for slot, i := range w.now.items {
 			if slot.Row == r && slot.key == key {
@@ -226,9 +226,9 @@ func (w *things) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 	return all
 }
 
-func (w stock) View(_ push.Row, c push.Client) push.View { return w.key(c) }
+func (w stock) View(_ world.Row, c world.Client) world.View { return w.key(c) }
 
-func (w stock) Names(v push.View, r push.Row) iter.Seq[string] {
+func (w stock) Names(v world.View, r world.Row) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for slot := range w.items {
 			if _, twice := w.items[itemSlot{slot.place, ""}]; slot.key != "" && twice {
@@ -241,7 +241,7 @@ func (w stock) Names(v push.View, r push.Row) iter.Seq[string] {
 	}
 }
 
-func (w stock) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+func (w stock) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	i, ok := w.items[itemSlot{place{r, name}, v.(string)}]
 	if !ok {
 		i, ok = w.items[itemSlot{place{r, name}, ""}]

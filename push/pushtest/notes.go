@@ -9,40 +9,40 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // neighbour is a producer beside the added one: a whole type, and a type that needs it,
 // with other names.
 func neighbour(prefix string) Addition {
 	return Addition{
-		Rows: []push.TypeSpec{
+		Rows: []world.TypeSpec{
 			{Name: prefix + "/whole", Whole: true},
 			{Name: prefix + "/part", Needs: []string{prefix + "/whole"}, Empty: emptyNote},
 		},
 		Begin:  func() World { return &notes{} },
-		Client: func(*rapid.T) push.Client { return push.Client{} },
+		Client: func(*rapid.T) world.Client { return world.Client{} },
 		Name:   drawNote,
-		Refers: func(_ push.Row, body []byte, _ string) []string { return refersOf(body) },
+		Refers: func(_ world.Row, body []byte, _ string) []string { return refersOf(body) },
 	}
 }
 
-func drawNote(t *rapid.T, r push.Row) string {
+func drawNote(t *rapid.T, r world.Row) string {
 	return fmt.Sprint([]string{"whole", "part"}[r], rapid.IntRange(0, 3).Draw(t, "note"))
 }
 
-func emptyNote(name string) push.Encoded { return (&note{name: name, content: "nothing"}).Encode() }
+func emptyNote(name string) world.Encoded { return (&note{name: name, content: "nothing"}).Encode() }
 
 // note is a resource that lists the names it refers to in its content.
 type note struct {
-	row           push.Row
+	row           world.Row
 	name, content string
 }
 
 func (n *note) Slot() any { return place{n.row, n.name} }
 
-func (n *note) Encode() push.Encoded {
-	return push.Encoded{Name: n.name, Version: push.VersionOf([]byte(n.content)), Body: []byte(n.content)}
+func (n *note) Encode() world.Encoded {
+	return world.Encoded{Name: n.name, Version: world.VersionOf([]byte(n.content)), Body: []byte(n.content)}
 }
 
 func (n *note) Refers(string) iter.Seq[string] { return slices.Values(refersOf([]byte(n.content))) }
@@ -63,13 +63,13 @@ type notes struct {
 
 type notesWorld [2]map[string]*note
 
-func (w *notes) Step(t *rapid.T) push.Update {
+func (w *notes) Step(t *rapid.T) world.Update {
 	next := notesWorld{maps.Clone(w.now[0]), maps.Clone(w.now[1])}
-	var changed []push.Changed
+	var changed []world.Changed
 	for range rapid.IntRange(1, 3).Draw(t, "notes") {
-		r := push.Row(rapid.IntRange(0, 1).Draw(t, "row"))
+		r := world.Row(rapid.IntRange(0, 1).Draw(t, "row"))
 		name := drawNote(t, r)
-		changed = append(changed, push.Changed{Row: r, Name: name})
+		changed = append(changed, world.Changed{Row: r, Name: name})
 		if next[r] == nil {
 			next[r] = map[string]*note{}
 		}
@@ -85,22 +85,22 @@ func (w *notes) Step(t *rapid.T) push.Update {
 		next[r][name] = &note{r, name, content}
 	}
 	w.now = next
-	return push.Update{World: next, Changed: changed}
+	return world.Update{World: next, Changed: changed}
 }
 
-func (w *notes) Sees(r push.Row, _ push.Client) map[string]push.Encoded {
-	all := map[string]push.Encoded{}
+func (w *notes) Sees(r world.Row, _ world.Client) map[string]world.Encoded {
+	all := map[string]world.Encoded{}
 	for name, n := range w.now[r] {
 		all[name] = n.Encode()
 	}
 	return all
 }
 
-func (w notesWorld) View(push.Row, push.Client) push.View { return "everything" }
+func (w notesWorld) View(world.Row, world.Client) world.View { return "everything" }
 
-func (w notesWorld) Names(_ push.View, r push.Row) iter.Seq[string] { return maps.Keys(w[r]) }
+func (w notesWorld) Names(_ world.View, r world.Row) iter.Seq[string] { return maps.Keys(w[r]) }
 
-func (w notesWorld) Find(_ push.View, r push.Row, name string) (push.Subject, bool) {
+func (w notesWorld) Find(_ world.View, r world.Row, name string) (world.Subject, bool) {
 	n, ok := w[r][name]
 	return n, ok
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // refers lists the names of another type that a client reads in a resource, if the client
@@ -35,7 +35,7 @@ func (s *typed) related(names []string) func(func(*typed) bool) {
 // checkNeeds checks that a resource came after everything that it needs. Some world must
 // contain the resource as sent. Each of its needs must be absent from that world, or the
 // client has that version and has answered it.
-func (s *typed) checkNeeds(e push.Encoded) {
+func (s *typed) checkNeeds(e world.Encoded) {
 	if s.wasUnclear(e.Name) {
 		return // the resource has its last good form, which may have other references
 	}
@@ -63,7 +63,7 @@ func (s *typed) guarded() bool { return s.full && s.first && s.claims && !s.make
 func (c *client) guarded() bool { return slices.ContainsFunc(c.sorted(), (*typed).guarded) }
 
 // is reports whether a resource may be the view's version.
-func (v view) is(e push.Encoded) bool {
+func (v view) is(e world.Encoded) bool {
 	is, there := v.names[e.Name]
 	return there && is.Version == e.Version || v.unclear[e.Name] != 0
 }
@@ -140,7 +140,7 @@ func (s *typed) checkRemoval(name string) {
 }
 
 // waitFor records the names that the client waits for once it has a resource.
-func (s *typed) waitFor(e push.Encoded) {
+func (s *typed) waitFor(e world.Encoded) {
 	for other := range s.related(s.spec.Brings) {
 		if !other.spec.Awaited {
 			continue

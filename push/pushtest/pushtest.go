@@ -29,34 +29,34 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Addition describes a producer to the suite.
 type Addition struct {
 	// Rows are the producer's table of types. The suite removes debounces, because they would
 	// change the order of types.
-	Rows []push.TypeSpec
+	Rows []world.TypeSpec
 	// Order is the order of delivery, as in [push.Config].
 	Order []string
 	// Begin returns a world at its beginning, for one history.
 	Begin func() World
 	// Client draws a client that may ask for the types.
-	Client func(t *rapid.T) push.Client
+	Client func(t *rapid.T) world.Client
 	// Name draws a name of a type that a client may ask for, whether or not it exists. The
 	// names are few enough that they collide.
-	Name func(t *rapid.T, r push.Row) string
+	Name func(t *rapid.T, r world.Row) string
 	// Refers lists the names of resources of another type that a client reads in the body of a
 	// resource. Nil if no resource refers to another.
-	Refers func(r push.Row, body []byte, to string) []string
+	Refers func(r world.Row, body []byte, to string) []string
 	// Take returns a client's new state of a resource, in the form of [World].Sees, after a
 	// sent version. Before is the previous state; zero if there is none. Nil if resources are
 	// sent in the form of Sees.
-	Take func(r push.Row, before, sent push.Encoded) (push.Encoded, error)
+	Take func(r world.Row, before, sent world.Encoded) (world.Encoded, error)
 	// Excludes reports whether a client NACKs a response after which it would have two
-	// resources of an [push.TypeSpec].Exclusive type with these bodies. It applies nothing of
+	// resources of an [world.TypeSpec].Exclusive type with these bodies. It applies nothing of
 	// such a response. Nil if there are no such types.
-	Excludes func(r push.Row, a, b []byte) bool
+	Excludes func(r world.Row, a, b []byte) bool
 	// Beside are producers that refer to the types of this one, or that it refers
 	// to. The suite uses neither their Client nor their Beside.
 	Beside []Addition
@@ -66,10 +66,10 @@ type Addition struct {
 type World interface {
 	// Step changes the world at random and returns the update that the producer publishes. The
 	// first update is the initial state.
-	Step(t *rapid.T) push.Update
+	Step(t *rapid.T) world.Update
 	// Sees returns the resources of a type that a client sees now, by name. It computes them
 	// anew, without using the results of Step.
-	Sees(r push.Row, c push.Client) map[string]push.Encoded
+	Sees(r world.Row, c world.Client) map[string]world.Encoded
 }
 
 // Run checks an addition.

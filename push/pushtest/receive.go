@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // receive takes a response as the transport does, and makes the checks that need no other
 // response.
-func (c *client) receive(r *push.Response) {
+func (c *client) receive(r *session.Response) {
 	s := c.types[r.Type]
 	c.h.log("%v receives %v", c, responseText(r))
 	switch {
@@ -45,7 +46,7 @@ func (c *client) receive(r *push.Response) {
 }
 
 // responseText formats a response for people.
-func responseText(r *push.Response) string {
+func responseText(r *session.Response) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "type %d, serial %d:", r.Type, r.Serial)
 	for _, res := range r.Resources {
@@ -57,7 +58,7 @@ func responseText(r *push.Response) string {
 	return text.String()
 }
 
-func (s *typed) unique(r *push.Response) {
+func (s *typed) unique(r *session.Response) {
 	seen := map[string]bool{}
 	for _, res := range r.Resources {
 		if seen[res.Name] {
@@ -66,7 +67,7 @@ func (s *typed) unique(r *push.Response) {
 		seen[res.Name] = true
 	}
 	for _, name := range r.Removed {
-		if seen[name] || s.mode != push.Delta {
+		if seen[name] || s.mode != world.Delta {
 			s.violated(resent, "the removal of %s came with it, or in a mode that has none", name)
 		}
 		seen[name] = true
@@ -78,7 +79,7 @@ func (s *typed) violated(l law, format string, args ...any) {
 }
 
 // takeSet takes a response of a whole type: resources missing from it are removed.
-func (s *typed) takeSet(r *push.Response, f *flight) {
+func (s *typed) takeSet(r *session.Response, f *flight) {
 	set := map[string]bool{}
 	for _, res := range r.Resources {
 		set[res.Name] = true
@@ -98,12 +99,12 @@ func (s *typed) takeSet(r *push.Response, f *flight) {
 	}
 	s.remove(f.removed)
 	for _, res := range r.Resources {
-		s.take(res.Joined(), f, slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return e.Name == res.Name }))
+		s.take(res.Joined(), f, slices.ContainsFunc(f.changed, func(e world.Encoded) bool { return e.Name == res.Name }))
 	}
 }
 
 // takeParts takes a response that has changed resources and removals.
-func (s *typed) takeParts(r *push.Response, f *flight) {
+func (s *typed) takeParts(r *session.Response, f *flight) {
 	if len(r.Resources)+len(r.Removed) == 0 && !s.first {
 		s.violated(resent, "an empty response that answers nothing")
 	}
@@ -162,7 +163,7 @@ func (s *typed) useRepeat(name string) {
 }
 
 // take takes a resource. With anew, the response is about it.
-func (s *typed) take(e push.Encoded, f *flight, anew bool) {
+func (s *typed) take(e world.Encoded, f *flight, anew bool) {
 	if !s.wanted(e.Name) {
 		return
 	}
@@ -184,7 +185,7 @@ func (s *typed) take(e push.Encoded, f *flight, anew bool) {
 	s.waitFor(e)
 }
 
-func (s *typed) inSomeWorld(e push.Encoded) bool {
+func (s *typed) inSomeWorld(e world.Encoded) bool {
 	for _, v := range s.seen() {
 		is, there := v.names[e.Name]
 		if there && is.Version == e.Version && bytes.Equal(is.Body, e.Body) || v.unclear[e.Name] != 0 {
@@ -196,8 +197,8 @@ func (s *typed) inSomeWorld(e push.Encoded) bool {
 }
 
 // empty returns the empty resource of a name, which replaces a removal.
-func (s *typed) empty(name string) (e push.Encoded, ok bool) {
-	if s.spec.Empty == nil || s.mode == push.WholeState && s.absence() == push.Silence {
+func (s *typed) empty(name string) (e world.Encoded, ok bool) {
+	if s.spec.Empty == nil || s.mode == world.WholeState && s.absence() == world.Silence {
 		return e, false
 	}
 	e = s.spec.Empty(name)
@@ -234,7 +235,7 @@ func (s *typed) lapsed(x *thing) bool {
 // cannotKnow reports whether the protocol cannot tell the client that a resource is gone.
 func (s *typed) cannotKnow(name string) bool {
 	_, ok := s.empty(name)
-	return !ok && s.mode == push.WholeState && !s.full
+	return !ok && s.mode == world.WholeState && !s.full
 }
 
 // proven reports whether a resource is known to have existed, by more than the
@@ -262,7 +263,7 @@ func (s *typed) mayBeRemoved(name string) {
 	if s.held[name] == nil {
 		return
 	}
-	if _, ok := s.empty(name); ok && s.mode == push.Delta && s.absence() == push.Empty && s.named[name] > 0 && s.named[name] < s.fence {
+	if _, ok := s.empty(name); ok && s.mode == world.Delta && s.absence() == world.Empty && s.named[name] > 0 && s.named[name] < s.fence {
 		s.violated(lost, "%s was removed, and the client asks for it and should be sent that it is empty", name)
 	}
 	s.checkRemoval(name)

@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // sink takes one type as a full set, and chooses with each answer whether it takes
@@ -17,19 +19,19 @@ import (
 type sink struct {
 	h     *history
 	id    string
-	who   push.Client
+	who   world.Client
 	maker *maker
-	row   push.Row
-	t     push.Type
+	row   world.Row
+	t     world.Type
 	habit habit
 	bad   map[string]bool // names that the sink always NACKs
 
 	sub     *push.Subscriber // nil while the sink is away
 	agreed  bool             // the sink takes increments, as of its last answer
 	waits   bool             // the first response is awaited
-	holds   map[string]push.Encoded
+	holds   map[string]world.Encoded
 	sent    map[string]bool // names sent on this stream
-	version push.Version    // of all held resources
+	version world.Version   // of all held resources
 }
 
 // habit is how a sink decides whether it takes increments.
@@ -49,13 +51,13 @@ func (h *history) joinSink() {
 	for _, m := range h.makers {
 		for r, spec := range m.Rows {
 			if spec.Whole {
-				of = append(of, &sink{maker: m, row: push.Row(r), t: m.producer.Type(push.Row(r))})
+				of = append(of, &sink{maker: m, row: world.Row(r), t: m.producer.Type(world.Row(r))})
 			}
 		}
 	}
 	s := rapid.SampledFrom(of).Draw(t, "of")
 	s.h, s.id, s.who = h, fmt.Sprint("sink-", len(h.sinks)), h.makers[0].Client(t)
-	s.habit, s.bad, s.holds = habit(rapid.IntRange(int(never), int(fickle)).Draw(t, "habit")), map[string]bool{}, map[string]push.Encoded{}
+	s.habit, s.bad, s.holds = habit(rapid.IntRange(int(never), int(fickle)).Draw(t, "habit")), map[string]bool{}, map[string]world.Encoded{}
 	for range rapid.IntRange(0, 2).Draw(t, "NACKs") {
 		s.bad[s.maker.Name(t, s.row)] = true
 	}
@@ -68,15 +70,15 @@ func (h *history) joinSink() {
 func (s *sink) connect() {
 	s.sub = s.h.engine.Connect(push.Info{ID: s.id}, s.who)
 	s.sent, s.waits, s.agreed = map[string]bool{}, true, s.agrees(false)
-	held := map[string]push.Version{}
+	held := map[string]world.Version{}
 	for name, e := range s.holds {
 		held[name] = e.Version
 	}
-	r := push.Request{Wildcard: push.WildcardOn}
+	r := session.Request{Wildcard: session.WildcardOn}
 	if s.agreed && len(held) > 0 {
-		r.Mode, r.Held, r.Confirm = push.Delta, held, true
+		r.Mode, r.Held, r.Confirm = world.Delta, held, true
 	} else {
-		r.Mode, r.Claim = push.WholeState, push.Unknown()
+		r.Mode, r.Claim = world.WholeState, session.Unknown()
 	}
 	s.request(r)
 }
@@ -89,7 +91,7 @@ func (s *sink) agrees(nacks bool) bool {
 	return s.habit == always || s.habit == pilots && !nacks || s.habit == fickle && rapid.Bool().Draw(s.h.t, "increments")
 }
 
-func (s *sink) request(r push.Request) {
+func (s *sink) request(r session.Request) {
 	r.Type, r.EachTime, r.Either = s.t, true, s.agreed
 	s.h.log("%s requests %s: %+v", s.id, s.maker.Rows[s.row].Name, r)
 	if err := s.sub.Request(r); err != nil {
@@ -148,22 +150,22 @@ func (s *sink) turn() (busy bool) {
 	return busy
 }
 
-func (s *sink) receive(r *push.Response) {
+func (s *sink) receive(r *session.Response) {
 	s.h.log("%s receives, in mode %d, %s", s.id, r.Mode, responseText(r))
 	switch {
 	case s.maker.published == 0:
 		s.violated(primed, "it was sent something before its producer had published")
-	case r.Type != s.t || r.Mode == push.Delta && !s.agreed:
+	case r.Type != s.t || r.Mode == world.Delta && !s.agreed:
 		s.violated(resent, "it was sent type %d in mode %d, for which it did not ask", r.Type, r.Mode)
-	case r.Mode == push.Delta && len(r.Resources)+len(r.Removed) == 0 && !s.waits:
+	case r.Mode == world.Delta && len(r.Resources)+len(r.Removed) == 0 && !s.waits:
 		s.violated(resent, "an increment of nothing")
-	case s.h.largest > 0 && sizeOf(r) > s.h.largest && (r.Mode == push.WholeState || len(r.Resources) == 1):
+	case s.h.largest > 0 && sizeOf(r) > s.h.largest && (r.Mode == world.WholeState || len(r.Resources) == 1):
 		s.violated(bounded, "a message of %d bytes, where %d are the most", sizeOf(r), s.h.largest)
 	}
 	s.sub.Sent(r)
 	s.waits = false
-	after, nacks := map[string]push.Encoded{}, false
-	if r.Mode == push.Delta {
+	after, nacks := map[string]world.Encoded{}, false
+	if r.Mode == world.Delta {
 		after = maps.Clone(s.holds)
 	}
 	for _, res := range r.Resources {
@@ -173,20 +175,20 @@ func (s *sink) receive(r *push.Response) {
 	for _, name := range r.Removed {
 		delete(after, name)
 	}
-	kind := push.NACK
+	kind := session.NACK
 	if !nacks {
-		kind, s.holds, s.version = push.ACK, after, r.Version
+		kind, s.holds, s.version = session.ACK, after, r.Version
 	}
-	answer := push.Request{Answer: push.Answer{Kind: kind, Serial: r.Serial, Reason: "bad"}}
+	answer := session.Request{Answer: session.Answer{Kind: kind, Serial: r.Serial, Reason: "bad"}}
 	if s.agreed = s.agrees(nacks); s.agreed {
-		answer.Mode = push.Delta
+		answer.Mode = world.Delta
 	} else {
-		answer.Mode = push.WholeState
+		answer.Mode = world.WholeState
 	}
 	s.request(answer)
 }
 
-func sizeOf(r *push.Response) (bytes int) {
+func sizeOf(r *session.Response) (bytes int) {
 	for _, res := range r.Resources {
 		bytes += res.Size()
 	}
@@ -234,10 +236,10 @@ const slack = 64
 
 // checkVersion checks the version of the set, if the sink has all resources.
 func (s *sink) checkVersion(v view) {
-	if len(s.bad)+len(v.unclear) > 0 || len(s.holds) != len(v.names) || s.version == (push.Version{}) {
+	if len(s.bad)+len(v.unclear) > 0 || len(s.holds) != len(v.names) || s.version == (world.Version{}) {
 		return
 	}
-	sum := push.VersionOfSet(func(yield func(string, push.Version) bool) {
+	sum := world.VersionOfSet(func(yield func(string, world.Version) bool) {
 		for name, e := range s.holds {
 			if !yield(name, e.Version) {
 				return

@@ -5,12 +5,12 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // place is a resource of a producer.
 type place struct {
-	push.Row
+	world.Row
 	name string
 }
 
@@ -24,26 +24,26 @@ const (
 
 // stage is one published world, with the faults that the suite gives it.
 type stage struct {
-	push.World
+	world.World
 	complete bool
 	faults   map[place]fault
-	cursed   []push.Client // clients with views that panic
+	cursed   []world.Client // clients with views that panic
 }
 
 func (s *stage) Complete() bool { return s.complete && s.World.Complete() }
 
-func (s *stage) View(r push.Row, c push.Client) push.View {
+func (s *stage) View(r world.Row, c world.Client) world.View {
 	if s.curses(c) {
 		panic("the view of a client")
 	}
 	return s.World.View(r, c)
 }
 
-func (s *stage) curses(c push.Client) bool {
-	return slices.ContainsFunc(s.cursed, func(other push.Client) bool { return reflect.DeepEqual(c, other) })
+func (s *stage) curses(c world.Client) bool {
+	return slices.ContainsFunc(s.cursed, func(other world.Client) bool { return reflect.DeepEqual(c, other) })
 }
 
-func (s *stage) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+func (s *stage) Find(v world.View, r world.Row, name string) (world.Subject, bool) {
 	at := s.faults[place{r, name}]
 	if at == lostFault {
 		panic("the look-up of " + name)
@@ -56,12 +56,12 @@ func (s *stage) Find(v push.View, r push.Row, name string) (push.Subject, bool) 
 }
 
 // spoilt is a subject that cannot be encoded.
-type spoilt struct{ push.Subject }
+type spoilt struct{ world.Subject }
 
-func (spoilt) Encode() push.Encoded { panic("the content of a resource") }
+func (spoilt) Encode() world.Encoded { panic("the content of a resource") }
 
 func (s spoilt) Refers(to string) iter.Seq[string] {
-	if r, ok := s.Subject.(push.Referrer); ok {
+	if r, ok := s.Subject.(world.Referrer); ok {
 		return r.Refers(to)
 	}
 	return func(func(string) bool) {}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"iter"
 	"time"
 )
@@ -37,6 +38,12 @@ type World interface {
 // View identifies the resources of a type that a client may see. The producer chooses its
 // Go type; views are compared with ==.
 type View any
+
+// Scoped is a [View] that a scope narrows.
+type Scoped interface {
+	// Scope returns the scope that narrows the view; nil if there is none.
+	Scope() fmt.Stringer
+}
 
 // SharedView is a view that several clients have. Equal views share one, so that a pointer
 // identifies the view.

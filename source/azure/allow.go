@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
@@ -101,7 +101,7 @@ func (r rights) confine(read func(context.Context) machines.Objects) func(contex
 			}
 			// The rejection names no record: records that the object defined before
 			// are removed.
-			o.Rejected = append(o.Rejected, source.Rejection{Place: d.Where, Object: d.Where, Where: d.Where, Reason: err.Error()})
+			o.Rejected = append(o.Rejected, model.Rejection{Place: d.Where, Object: d.Where, Where: d.Where, Reason: err.Error()})
 		}
 		return o
 	}

@@ -99,7 +99,7 @@ func (r *registry) Set(services sourcetest.Services) {
 			Name:    host, Place: "objects", Where: host,
 		}
 		if service.Bad {
-			now.Rejected = append(now.Rejected, source.Rejection{
+			now.Rejected = append(now.Rejected, model.Rejection{
 				Ref: model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "shop", Name: host}}, Place: "objects", Object: host, Reason: "it is bad",
 			})
 			continue

@@ -145,7 +145,7 @@ func (m *mirrored) mustReject(object string, parts ...string) {
 
 func (m *mirrored) mustNotice(object, part string) {
 	m.Helper()
-	if !slices.ContainsFunc(m.supervisor.Status().Notices, func(n source.Notice) bool { return n.Object == object && strings.Contains(n.Text, part) }) {
+	if !slices.ContainsFunc(m.supervisor.Status().Notices, func(n model.Notice) bool { return n.Object == object && strings.Contains(n.Text, part) }) {
 		m.Errorf("there is no notice of %s\n%s", object, m.describe())
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
@@ -87,7 +86,7 @@ func failed(err error) machines.Objects {
 }
 
 // definition returns the service that an object defines, or why it is rejected.
-func definition(u *unstructured.Unstructured) (machines.Definition, *source.Rejection) {
+func definition(u *unstructured.Unstructured) (machines.Definition, *model.Rejection) {
 	d := machines.Definition{
 		Name: u.GetName() + "." + azureResources + ".isthmus.io", Place: azureResources,
 		Where: "AzureResource " + u.GetNamespace() + "/" + u.GetName(),
@@ -100,7 +99,7 @@ func definition(u *unstructured.Unstructured) (machines.Definition, *source.Reje
 	if err == nil {
 		return d, nil
 	}
-	return d, &source.Rejection{
+	return d, &model.Rejection{
 		Ref:   model.Ref{Kind: model.KindService, Key: model.Key{Namespace: d.Namespace, Name: d.Name}},
 		Place: d.Place, Object: d.Where, Where: d.Where, Reason: err.Error(),
 	}

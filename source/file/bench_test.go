@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
@@ -69,7 +69,7 @@ func BenchmarkOneFileOfThousand(b *testing.B) {
 		write(b, dir, fmt.Sprintf("%d/%d.yaml", i%10, i), entry(fmt.Sprintf("s%d", i), "a.example"))
 	}
 	ctx, cancel := context.WithCancel(b.Context())
-	listings, done := make(chan source.Listing), make(chan struct{})
+	listings, done := make(chan model.Listing), make(chan struct{})
 	go func() {
 		defer close(done)
 		src := file.New(file.Config{Path: dir}.Pace(time.Millisecond, 0, 0, time.Hour), slog.New(slog.DiscardHandler))
@@ -98,7 +98,7 @@ func BenchmarkChangeDuringRescan(b *testing.B) {
 		write(b, dir, fmt.Sprintf("%d.yaml", i), entry(fmt.Sprintf("s%d", i), "a.example"))
 	}
 	ctx, cancel := context.WithCancel(b.Context())
-	listings, done := make(chan source.Listing), make(chan struct{})
+	listings, done := make(chan model.Listing), make(chan struct{})
 	go func() {
 		defer close(done)
 		src := file.New(file.Config{Path: dir}.Pace(time.Millisecond, 0, 0, 10*time.Millisecond), slog.New(slog.DiscardHandler))

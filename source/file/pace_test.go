@@ -15,7 +15,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
@@ -38,12 +37,12 @@ type desk struct {
 
 // listed is a listing, and when it came.
 type listed struct {
-	source.Listing
+	model.Listing
 	at time.Time
 }
 
 // Replace implements [source.Sink].
-func (d *desk) Replace(_ context.Context, l source.Listing) error {
+func (d *desk) Replace(_ context.Context, l model.Listing) error {
 	d.listings = append(d.listings, listed{l, time.Now()})
 	apply(d.state, l)
 	if l.Places == nil {
@@ -52,7 +51,7 @@ func (d *desk) Replace(_ context.Context, l source.Listing) error {
 	return nil
 }
 
-func (d *desk) Change(context.Context, source.Change) error { return errors.ErrUnsupported }
+func (d *desk) Change(context.Context, model.Change) error { return errors.ErrUnsupported }
 
 func (d *desk) Relist() <-chan time.Time { return nil }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
@@ -22,11 +21,11 @@ const deadline = 20 * time.Second
 
 // sink hands every listing to the test, which thereby paces the source.
 type sink struct {
-	listings chan source.Listing
+	listings chan model.Listing
 	relist   chan time.Time
 }
 
-func (s sink) Replace(ctx context.Context, listing source.Listing) error {
+func (s sink) Replace(ctx context.Context, listing model.Listing) error {
 	select {
 	case s.listings <- listing:
 		return nil
@@ -37,7 +36,7 @@ func (s sink) Replace(ctx context.Context, listing source.Listing) error {
 
 func (s sink) Relist() <-chan time.Time { return s.relist }
 
-func (s sink) Change(context.Context, source.Change) error {
+func (s sink) Change(context.Context, model.Change) error {
 	return errors.New("a file source lists, it does not report changes")
 }
 
@@ -45,7 +44,7 @@ func (s sink) Change(context.Context, source.Change) error {
 type run struct {
 	t        *testing.T
 	dir      string
-	listings chan source.Listing
+	listings chan model.Listing
 	relist   chan time.Time
 	failed   chan error
 	state    map[model.Ref]model.Record // what a supervisor would have stored
@@ -75,7 +74,7 @@ func launchWith(t *testing.T, dir string, config file.Config, prepare func()) *r
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*deadline)
 	r := &run{
-		t: t, dir: dir, listings: make(chan source.Listing), relist: make(chan time.Time), failed: make(chan error, 1),
+		t: t, dir: dir, listings: make(chan model.Listing), relist: make(chan time.Time), failed: make(chan error, 1),
 		state: map[model.Ref]model.Record{}, cancel: cancel,
 	}
 	src := file.New(config, slog.New(slog.DiscardHandler))
@@ -90,7 +89,7 @@ func launchWith(t *testing.T, dir string, config file.Config, prepare func()) *r
 }
 
 // next returns the next listing, having applied it to the state.
-func (r *run) next() source.Listing {
+func (r *run) next() model.Listing {
 	r.t.Helper()
 	select {
 	case l := <-r.listings:
@@ -122,7 +121,7 @@ func (r *run) fail() error {
 }
 
 // apply does what a supervisor does with a listing.
-func apply(state map[model.Ref]model.Record, l source.Listing) {
+func apply(state map[model.Ref]model.Record, l model.Listing) {
 	keep := map[model.Ref]bool{}
 	places := map[string]bool{}
 	for _, rejection := range l.Rejected {

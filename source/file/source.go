@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file/documents"
 )
@@ -58,7 +59,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 
 // Parse returns the listing of a folder with just one file, at place. The listing is
 // the one a [Source] would make of the text, without a file system.
-func Parse(place string, text []byte) source.Listing {
+func Parse(place string, text []byte) model.Listing {
 	set := documents.NewSet()
 	set.Apply(map[string]*documents.Version{place: documents.Parse(place, text, istio.Options{Domain: istio.DefaultDomain}, yamlpos.MaxMemory)})
 	return set.Listing(nil)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
@@ -22,7 +22,7 @@ type first struct {
 
 var errEnough = errors.New("one listing is enough")
 
-func (f *first) Replace(_ context.Context, l source.Listing) error {
+func (f *first) Replace(_ context.Context, l model.Listing) error {
 	f.objects = len(l.Objects)
 	return errEnough
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/reading"
 )
@@ -26,8 +25,8 @@ func judge() *judged {
 }
 
 // serviceOf has a service with some of its endpoints.
-func serviceOf(host string, from, to int) source.Object {
-	o := source.Object{Record: model.Record{Ref: model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "ns", Name: host}}, Spec: model.Service{Hosts: model.ListOf(host)}}}
+func serviceOf(host string, from, to int) model.Object {
+	o := model.Object{Record: model.Record{Ref: model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "ns", Name: host}}, Spec: model.Service{Hosts: model.ListOf(host)}}}
 	for i := from; i < to; i++ {
 		ref := model.Ref{Kind: model.KindEndpoint, Key: model.Key{Namespace: "ns", Name: fmt.Sprintf("%s/%d", host, i)}}
 		o.Owned = append(o.Owned, model.Record{Ref: ref, Spec: model.Endpoint{Address: fmt.Sprintf("192.0.2.%d", i)}})
@@ -36,9 +35,9 @@ func serviceOf(host string, from, to int) source.Object {
 }
 
 // list lists some objects after a while, and returns the numbers of stored and held records.
-func (j *judged) list(after time.Duration, objects ...source.Object) (stored, held int) {
+func (j *judged) list(after time.Duration, objects ...model.Object) (stored, held int) {
 	j.now = j.now.Add(after)
-	r := reading.OfListing(reading.Limits{Source: "reg"}, source.Listing{Objects: objects})
+	r := reading.OfListing(reading.Limits{Source: "reg"}, model.Listing{Objects: objects})
 	d := r.Compare(j.Relist(maps.Values(j.stored)), j.Held, j.now)
 	j.Flag()
 	p := j.Judge(hold.Listing{Reading: r, Difference: d, First: !j.listed, Stored: maps.Values(j.stored), Now: j.now})
@@ -51,7 +50,7 @@ func (j *judged) list(after time.Duration, objects ...source.Object) (stored, he
 // report reports the deletion of endpoints one by one.
 func (j *judged) report(after time.Duration, deleted ...model.Ref) (stored, held int) {
 	j.now = j.now.Add(after)
-	r := reading.OfChange(reading.Limits{Source: "reg"}, source.Change{OwnedDeletes: deleted})
+	r := reading.OfChange(reading.Limits{Source: "reg"}, model.Change{OwnedDeletes: deleted})
 	d := r.Compare(maps.Values(j.stored), j.Held, j.now)
 	p := j.Report(r.Records, d)
 	j.apply(p)
@@ -133,18 +132,18 @@ func TestReplacedEndpointsAreNoLoss(t *testing.T) {
 }
 
 // selecting is a service that selects workloads by a label.
-func selecting(host, label, value string) source.Object {
+func selecting(host, label, value string) model.Object {
 	o := serviceOf(host, 0, 0)
 	o.Record.Spec = model.Service{Hosts: model.ListOf(host), WorkloadSelector: model.MapOf(map[string]string{label: value})}
 	return o
 }
 
 // workloadsOf are workloads of an app. All apps are of one team.
-func workloadsOf(app string, from, to int) (list []source.Object) {
+func workloadsOf(app string, from, to int) (list []model.Object) {
 	for i := from; i < to; i++ {
 		ref := model.Ref{Kind: model.KindWorkload, Key: model.Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", app, i)}}
 		labels := model.MapOf(map[string]string{"app": app, "team": "blue"})
-		list = append(list, source.Object{Record: model.Record{Ref: ref, Spec: model.Workload{Endpoint: model.Endpoint{Address: app + fmt.Sprint(i), Labels: labels}}}})
+		list = append(list, model.Object{Record: model.Record{Ref: ref, Spec: model.Workload{Endpoint: model.Endpoint{Address: app + fmt.Sprint(i), Labels: labels}}}})
 	}
 	return list
 }
@@ -157,8 +156,8 @@ func TestChangedSelectorsMakeUpForNothing(t *testing.T) {
 	j := judge()
 	before, after := selecting("a", "app", "v"), selecting("a", "team", "blue")
 	others := append(workloadsOf("w", 0, 12), serviceOf("b", 0, 30))
-	with := func(a source.Object, more ...source.Object) []source.Object {
-		return slices.Concat(others, []source.Object{a}, more)
+	with := func(a model.Object, more ...model.Object) []model.Object {
+		return slices.Concat(others, []model.Object{a}, more)
 	}
 	j.list(0, with(before, workloadsOf("v", 0, 12)...)...)
 	stored, held := j.list(time.Second, with(before, workloadsOf("v", 5, 12)...)...)

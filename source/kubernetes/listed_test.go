@@ -237,18 +237,18 @@ func (s *short) Run(ctx context.Context, sink source.Sink) error {
 type shortSink struct{ source.Sink }
 
 // Replace implements [source.Sink].
-func (s *shortSink) Replace(ctx context.Context, l source.Listing) error {
+func (s *shortSink) Replace(ctx context.Context, l model.Listing) error {
 	l.Objects = shortened(l.Objects)
 	return s.Sink.Replace(ctx, l)
 }
 
 // Change implements [source.Sink].
-func (s *shortSink) Change(ctx context.Context, c source.Change) error {
+func (s *shortSink) Change(ctx context.Context, c model.Change) error {
 	c.Upserts = shortened(c.Upserts)
 	return s.Sink.Change(ctx, c)
 }
 
-func shortened(objects []source.Object) []source.Object {
+func shortened(objects []model.Object) []model.Object {
 	objects = slices.Clone(objects)
 	for i := range objects {
 		service, is := objects[i].Record.Spec.(model.Service)

@@ -10,7 +10,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
@@ -187,7 +186,7 @@ func (m *objects) enterIstio(resource string, o object) {
 }
 
 // change returns the changes of records since the last call of change or add.
-func (m *objects) change() (change source.Change) {
+func (m *objects) change() (change model.Change) {
 	for _, name := range sorted(m.groups.Take()) {
 		if g, found := m.groups.Get(name); found != nil {
 			appendChange(&change, g.Take())
@@ -203,7 +202,7 @@ func (m *objects) change() (change source.Change) {
 	return change
 }
 
-func appendChange(change *source.Change, c convert.Change) {
+func appendChange(change *model.Change, c convert.Change) {
 	change.Upserts = append(change.Upserts, c.Upserts...)
 	change.Deletes = append(change.Deletes, c.Deletes...)
 	change.OwnedUpserts = append(change.OwnedUpserts, c.OwnedUpserts...)
@@ -211,7 +210,7 @@ func appendChange(change *source.Change, c convert.Change) {
 }
 
 // add adds the records of a place to a listing. The next change does not contain them again.
-func (m *objects) add(listing *source.Listing, place string) {
+func (m *objects) add(listing *model.Listing, place string) {
 	m.leftOutChanged = false
 	switch resources, is := m.istio[place]; {
 	case is:

@@ -8,7 +8,6 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
 	"github.com/isthmus-mesh/isthmus/internal/kubeevents"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // The reasons of Kubernetes Events about objects that are read.
@@ -20,7 +19,7 @@ const (
 // ReportRejections implements [source.RejectionReporter]: an object that is rejected, or has no
 // effect, has a Kubernetes Event, and another one once it is valid again. The objects that the configuration excludes
 // are valid, and have none.
-func (s *Source) ReportRejections(present, fresh []source.Rejection, stored func(model.Ref) bool) {
+func (s *Source) ReportRejections(present, fresh []model.Rejection, stored func(model.Ref) bool) {
 	name, old := s.env.Name, !s.reported
 	s.reported = true
 	for _, f := range fresh {
@@ -62,7 +61,7 @@ func (s *Source) ReportRejections(present, fresh []source.Rejection, stored func
 
 // rejectedObject returns the object that a rejection is about. There is none if a whole kind
 // cannot be read, or if the configuration excludes a valid object.
-func rejectedObject(f source.Rejection) (o kubeevents.Object, is bool) {
+func rejectedObject(f model.Rejection) (o kubeevents.Object, is bool) {
 	o = kubeevents.Object{Resource: f.Place, Namespace: f.Ref.Namespace, Name: f.Ref.Name}
 	if f.Outside || f.Ref.Name == "" {
 		return o, false

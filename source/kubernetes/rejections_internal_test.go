@@ -20,20 +20,20 @@ func TestRejectionsAreOfObjects(t *testing.T) {
 	service := kubeevents.Object{Resource: "services", Kind: "Service", Namespace: "shop", Name: "web"}
 	entry := model.Ref{Kind: model.KindWorkload, Key: model.Key{Namespace: "shop", Name: "vm"}}
 	for _, test := range []struct {
-		f    source.Rejection
+		f    model.Rejection
 		want kubeevents.Object
 		is   bool
 	}{
-		{source.Rejection{Ref: web, Place: services}, service, true},
-		{source.Rejection{Ref: below, Place: services}, service, true},
+		{model.Rejection{Ref: web, Place: services}, service, true},
+		{model.Rejection{Ref: below, Place: services}, service, true},
 		{
-			source.Rejection{Ref: entry, Place: "workloadentries"},
+			model.Rejection{Ref: entry, Place: "workloadentries"},
 			kubeevents.Object{Group: "networking.istio.io", Resource: "workloadentries", Kind: "WorkloadEntry", Namespace: "shop", Name: "vm"},
 			true,
 		},
-		{source.Rejection{Ref: web, Place: services, Outside: true}, kubeevents.Object{}, false},
-		{source.Rejection{Place: "workloadentries", Object: "workloadentries"}, kubeevents.Object{}, false},
-		{source.Rejection{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: "web/1"}}}, kubeevents.Object{}, false},
+		{model.Rejection{Ref: web, Place: services, Outside: true}, kubeevents.Object{}, false},
+		{model.Rejection{Place: "workloadentries", Object: "workloadentries"}, kubeevents.Object{}, false},
+		{model.Rejection{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: "web/1"}}}, kubeevents.Object{}, false},
 	} {
 		got, is := rejectedObject(test.f)
 		if is != test.is || is && got != test.want {
@@ -51,18 +51,18 @@ func TestUnreadObjectIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	s := New(Config{}, source.Env{Name: "east"})
 	ref := model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "shop", Name: "bad"}}
-	bad := source.Rejection{Ref: ref, Place: "serviceentries", Reason: "no ports"}
-	unread := source.Rejection{Place: "serviceentries", Object: "serviceentries", Reason: "cannot be read"}
+	bad := model.Rejection{Ref: ref, Place: "serviceentries", Reason: "no ports"}
+	unread := model.Rejection{Place: "serviceentries", Object: "serviceentries", Reason: "cannot be read"}
 	for _, step := range []struct {
-		present []source.Rejection
+		present []model.Rejection
 		stored  bool
 		want    int
 	}{
-		{[]source.Rejection{bad}, true, 1},
-		{[]source.Rejection{unread}, true, 1},
-		{[]source.Rejection{bad}, true, 1},
+		{[]model.Rejection{bad}, true, 1},
+		{[]model.Rejection{unread}, true, 1},
+		{[]model.Rejection{bad}, true, 1},
 		{nil, true, 0},
-		{[]source.Rejection{bad}, true, 1},
+		{[]model.Rejection{bad}, true, 1},
 		{nil, false, 0},
 	} {
 		s.ReportRejections(step.present, step.present, func(r model.Ref) bool { return step.stored && r == ref })

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
@@ -54,9 +53,9 @@ type state struct {
 
 // step is one listing or change to pass on, in order.
 type step struct {
-	change  source.Change
-	listing *source.Listing // instead of the change
-	lacks   parts           // parts that were not listed yet when the listing was made
+	change  model.Change
+	listing *model.Listing // instead of the change
+	lacks   parts          // parts that were not listed yet when the listing was made
 }
 
 func newState(o *objects, kinds []kind) *state {
@@ -183,13 +182,13 @@ func (s *state) list(place string) {
 // of it. The unlisted parts are noted with it: they may be listed by the time the listing
 // is passed on.
 func (s *state) append(place string) {
-	listing := &source.Listing{Places: []string{place}, Observed: s.since, Ignored: s.objects.ignored()}
+	listing := &model.Listing{Places: []string{place}, Observed: s.since, Ignored: s.objects.ignored()}
 	s.objects.add(listing, place)
 	s.pending = append(s.pending, step{listing: listing, lacks: s.unlisted.of(place)})
 }
 
 func (s *state) everything() step {
-	whole := &source.Listing{Observed: s.since, Ignored: s.objects.ignored()}
+	whole := &model.Listing{Observed: s.since, Ignored: s.objects.ignored()}
 	if whole.Observed.IsZero() {
 		whole.Observed = time.Now()
 	}

@@ -6,7 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // waits returns how long the first listing still has to wait; zero if it need not.
@@ -120,7 +120,7 @@ func (r *run) protect(s step) {
 			continue
 		}
 		if reason := r.whyUnread(f, s.lacks[f.part()]); reason != "" {
-			s.listing.Rejected = append(s.listing.Rejected, source.Rejection{
+			s.listing.Rejected = append(s.listing.Rejected, model.Rejection{
 				Place: f.resource, Namespace: f.namespace, Object: f.name(), Where: f.name(), Reason: reason,
 			})
 		}

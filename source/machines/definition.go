@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Definition is a service with the place that defines it.
@@ -35,7 +34,7 @@ func (d Definition) Ref() model.Ref {
 
 // object returns the record with an endpoint for each machine with an address. Left
 // counts the tags that cannot be labels.
-func (d Definition) object(machines []Machine, is *stored) (o source.Object, left int) {
+func (d Definition) object(machines []Machine, is *stored) (o model.Object, left int) {
 	o.Record = model.Record{Ref: d.Ref(), Place: d.Place, Spec: d.spec()}
 	ports := map[string]uint32{}
 	for _, p := range d.Ports {

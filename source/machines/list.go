@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // list makes a listing of all known services and machines.
-func (s *Source) list(services []located, rejected []source.Rejection) *source.Listing {
-	listing := &source.Listing{Observed: time.Now(), Rejected: rejected, Ignored: map[string]int{}}
+func (s *Source) list(services []located, rejected []model.Rejection) *model.Listing {
+	listing := &model.Listing{Observed: time.Now(), Rejected: rejected, Ignored: map[string]int{}}
 	is := &stored{read: s.options.Stored}
 	for _, one := range services {
 		s.enter(one, is, listing)
@@ -29,7 +28,7 @@ func (s *Source) list(services []located, rejected []source.Rejection) *source.L
 // rejected whole, so that its stored records stay. If no record is stored, the
 // machines of its other groups are better than none. The service stays partial until
 // all its groups are read.
-func (s *Source) enter(one located, is *stored, listing *source.Listing) {
+func (s *Source) enter(one located, is *stored, listing *model.Listing) {
 	unread, reason := s.mirror.unread(one.groups)
 	switch ref := one.Ref(); {
 	case len(unread) == 0:
@@ -37,13 +36,13 @@ func (s *Source) enter(one located, is *stored, listing *source.Listing) {
 	case len(unread) < len(one.groups) && (s.partial[ref] || !is.mayHave(ref)):
 		s.partial[ref] = true
 		for _, g := range unread {
-			listing.Rejected = append(listing.Rejected, source.Rejection{
+			listing.Rejected = append(listing.Rejected, model.Rejection{
 				Place: g.String(), Object: g.String(), Where: one.Where,
 				Reason: fmt.Sprintf("has not been read since the start: %v; the service %s/%s has the machines of its other resources", cmp.Or(s.mirror.of(g).err, errUnasked), one.Namespace, one.Host),
 			})
 		}
 	default:
-		listing.Rejected = append(listing.Rejected, source.Rejection{
+		listing.Rejected = append(listing.Rejected, model.Rejection{
 			Ref: ref, Place: one.Place, Object: "Service " + one.Namespace + "/" + one.Host, Where: one.Where,
 			Reason: fmt.Sprintf("%s has not been read since the start: %v", unread[0], reason),
 		})

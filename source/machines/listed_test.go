@@ -107,7 +107,7 @@ func (c *cloud) Set(services sourcetest.Services) {
 	sets, objects := map[string][]machines.Machine{"always": nil}, machines.Objects{Place: "objects"}
 	for host, service := range services.Sorted() {
 		if service.Bad {
-			objects.Rejected = append(objects.Rejected, source.Rejection{
+			objects.Rejected = append(objects.Rejected, model.Rejection{
 				Ref: model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "shop", Name: host}}, Place: "objects", Object: host, Reason: "it is bad",
 			})
 			continue

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // denials is the number of consecutive denials after which a group counts as gone.
@@ -109,24 +109,24 @@ type located struct {
 }
 
 // report adds the faults of a group to a listing.
-func (k *known) report(g Group, listing *source.Listing) {
+func (k *known) report(g Group, listing *model.Listing) {
 	if k.err != nil && !k.read.IsZero() {
 		// The group is no place of any record: the rejection keeps only records that
 		// are listed anew.
-		listing.Rejected = append(listing.Rejected, source.Rejection{
+		listing.Rejected = append(listing.Rejected, model.Rejection{
 			Place: g.String(), Object: g.String(), Where: g.String(),
 			Reason: fmt.Sprintf("cannot be read since %s: %v; its %d machines stay as they were at %s",
 				k.since.UTC().Format(time.RFC3339), k.err, len(k.machines), k.read.UTC().Format(time.RFC3339)),
 		})
 	}
 	if k.gone() {
-		listing.Notices = append(listing.Notices, source.Notice{
+		listing.Notices = append(listing.Notices, model.Notice{
 			Object: g.String(), Where: g.Scope, Text: "does not exist, so it has no machines; correct its name, or remove it",
 		})
 	}
 	for _, id := range slices.Sorted(maps.Keys(k.machines)) {
 		if !k.machines[id].Address.IsValid() {
-			listing.Notices = append(listing.Notices, source.Notice{
+			listing.Notices = append(listing.Notices, model.Notice{
 				Object: "machine " + id, Where: g.String(), Text: "has no primary network interface with an address, so it is no endpoint; give it one if it is to be",
 			})
 		}

@@ -37,7 +37,7 @@ type Options struct {
 type Objects struct {
 	Definitions []Definition
 	// Rejected are the objects that are invalid.
-	Rejected []source.Rejection
+	Rejected []model.Rejection
 	// Place is the place of all records of the objects.
 	Place string
 	// Err is why the objects cannot be read now. The objects read before still count,
@@ -117,7 +117,7 @@ func spread(d time.Duration) time.Duration {
 // round reads all groups that may be read, and lists everything. During a pause a
 // listing comes with the error if services were defined anew: it has the known
 // machines.
-func (s *Source) round(ctx context.Context) (*source.Listing, error) {
+func (s *Source) round(ctx context.Context) (*model.Listing, error) {
 	services, rejected := s.define(ctx)
 	paused := func() time.Duration { return s.pauseOf(groupsOf(services), time.Now()) }
 	for rest := paused(); rest > 0; rest = paused() {
@@ -142,7 +142,7 @@ func (s *Source) round(ctx context.Context) (*source.Listing, error) {
 
 // define finds the services and their machines. Services without a valid reference to
 // machines are rejected.
-func (s *Source) define(ctx context.Context) (services []located, rejected []source.Rejection) {
+func (s *Source) define(ctx context.Context) (services []located, rejected []model.Rejection) {
 	if s.options.Objects != nil {
 		s.readObjects(ctx)
 	}
@@ -163,11 +163,11 @@ func (s *Source) readObjects(ctx context.Context) {
 
 // rejections returns the invalid objects, and the place of all objects if it cannot
 // be read.
-func (o Objects) rejections() []source.Rejection {
+func (o Objects) rejections() []model.Rejection {
 	if o.Err == nil {
 		return o.Rejected
 	}
-	return append(slices.Clone(o.Rejected), source.Rejection{Place: o.Place, Object: o.Place, Where: o.Place, Reason: "cannot be read: " + o.Err.Error()})
+	return append(slices.Clone(o.Rejected), model.Rejection{Place: o.Place, Object: o.Place, Where: o.Place, Reason: "cannot be read: " + o.Err.Error()})
 }
 
 // failing returns why there is no listing. Either no group can be read, or the
@@ -194,11 +194,11 @@ func (s *Source) hasStored() bool {
 
 // locate finds the machines of services. Services with invalid references are
 // rejected.
-func (s *Source) locate() (services []located, rejected []source.Rejection) {
+func (s *Source) locate() (services []located, rejected []model.Rejection) {
 	enter := func(d Definition, namespace string) {
 		groups, err := s.cloud.Groups(d.Service)
 		if err != nil {
-			rejected = append(rejected, source.Rejection{
+			rejected = append(rejected, model.Rejection{
 				Ref: d.Ref(), Place: d.Place, Object: "Service " + d.Namespace + "/" + d.Host, Where: d.Where, Reason: err.Error(),
 			})
 			return

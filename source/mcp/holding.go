@@ -6,7 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
@@ -48,7 +48,7 @@ type held struct {
 	// object is the decoded resource, rejected the rejection of all or a part of it.
 	// Neither is set for an ignored kind of resource and for an echo.
 	object   *istio.Reading
-	rejected *source.Rejection
+	rejected *model.Rejection
 }
 
 // bounds limit how much of a peer's data is held.

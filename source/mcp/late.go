@@ -14,7 +14,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
@@ -39,7 +38,7 @@ func (s *session) overdue(ctx context.Context) error {
 
 // keepUnanswered keeps the stored records of unanswered collections. It also keeps records of
 // collections no longer requested, since the peer seems to lack them. Their state is unknown.
-func (s *session) keepUnanswered(l *source.Listing) {
+func (s *session) keepUnanswered(l *model.Listing) {
 	waits := append(s.holding.collections.unanswered(), s.holding.unknown...)
 	if len(waits) == 0 || s.env.Stored == nil {
 		return
@@ -51,13 +50,13 @@ func (s *session) keepUnanswered(l *source.Listing) {
 	for _, f := range l.Rejected {
 		listed[f.Ref] = true
 	}
-	mirror.Keep(l, s.env.Stored(), func(rec model.Record) (source.Rejection, bool) {
+	mirror.Keep(l, s.env.Stored(), func(rec model.Record) (model.Rejection, bool) {
 		ref, collection := rec.Ref, collectionOf(rec.Place)
 		ref.Source = ""
 		if listed[ref] || !slices.Contains(waits, collection) {
-			return source.Rejection{}, false
+			return model.Rejection{}, false
 		}
-		return source.Rejection{
+		return model.Rejection{
 			Object: rec.Place, Where: collection, Reason: s.holding.collections.notKnown(collection) + ": what is stored of it is kept",
 		}, true
 	})

@@ -15,7 +15,8 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -210,13 +211,13 @@ func (t *turned) enter(from string) (other string, free bool) {
 	return t.peer, false
 }
 
-func (t *turned) notices() []source.Notice {
+func (t *turned) notices() []model.Notice {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.count == 0 {
 		return nil
 	}
-	return []source.Notice{{
+	return []model.Notice{{
 		Object: "source at " + t.last,
 		Text: fmt.Sprintf("it dialled at %s, while %s was connected, and was turned away, as others %d times before: one peer alone is taken; give it a source of its own",
 			t.at.UTC().Format(time.RFC3339), t.peer, t.count-1),

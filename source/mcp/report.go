@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
@@ -60,8 +61,8 @@ func placesOf(of *mirror.Mirror[string, *held], name string) (list []string) {
 }
 
 // everything returns a listing of the peer's state, by the last answer of each collection.
-func (h *holding) everything() source.Listing {
-	l := source.Listing{Ignored: map[string]int{}}
+func (h *holding) everything() model.Listing {
+	l := model.Listing{Ignored: map[string]int{}}
 	listed := map[*mirror.Mirror[string, *held]]bool{}
 	for _, c := range h.collections {
 		if listed[c.of] {
@@ -77,12 +78,12 @@ func (h *holding) everything() source.Listing {
 }
 
 // listing returns a listing of the changed resources of the collection's kind.
-func (c *collection) listing() source.Listing {
+func (c *collection) listing() model.Listing {
 	return mirror.ListingOf(entries(c.kind, c.of, c.of.Take()))
 }
 
 // change returns the changed resources of the collection's kind one by one.
-func (c *collection) change() source.Change {
+func (c *collection) change() model.Change {
 	return mirror.ChangeOf(entries(c.kind, c.of, c.of.Take()))
 }
 
@@ -106,11 +107,11 @@ type nacked struct {
 }
 
 // notices returns notices about the collections, requested or not.
-func (h *holding) notices() (list []source.Notice) {
-	list = []source.Notice{} // not nil: notices were looked for
+func (h *holding) notices() (list []model.Notice) {
+	list = []model.Notice{} // not nil: notices were looked for
 	for _, c := range h.collections {
 		add := func(text string) {
-			list = append(list, source.Notice{Object: "collection " + c.name, Text: text})
+			list = append(list, model.Notice{Object: "collection " + c.name, Text: text})
 		}
 		if !c.answered && !c.refused {
 			add("the peer has not sent it: nothing of it is known; if the peer does not have it, name those that it has in collections")
@@ -126,7 +127,7 @@ func (h *holding) notices() (list []source.Notice) {
 		}
 	}
 	for _, name := range h.unknown {
-		list = append(list, source.Notice{Object: "collection " + name, Text: "the peer does not have it, so it is not asked for; name those that it has in collections"})
+		list = append(list, model.Notice{Object: "collection " + name, Text: "the peer does not have it, so it is not asked for; name those that it has in collections"})
 	}
 	return list
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // read decodes a resource into an object or a rejection. Read fails if nothing can be
@@ -59,7 +58,7 @@ func (r *held) rejectReading(c *collection, name string, reading *istio.Reading)
 }
 
 func (r *held) reject(c *collection, name, field, reason string) {
-	r.rejected = &source.Rejection{
+	r.rejected = &model.Rejection{
 		Ref: refOf(c.kind, name), Place: placeOf(c.name, name), Object: objectOf(c.kind, name), Where: c.name, Field: field, Reason: reason,
 	}
 }

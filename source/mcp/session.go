@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
@@ -248,10 +249,10 @@ func (s *session) notify(ctx context.Context) error {
 	if !s.listed {
 		return nil
 	}
-	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: s.notices()})
+	return s.sink.Replace(ctx, model.Listing{Places: []string{}, Notices: s.notices()})
 }
 
-func (s *session) notices() []source.Notice {
+func (s *session) notices() []model.Notice {
 	return append(s.holding.notices(), s.others.notices()...)
 }
 

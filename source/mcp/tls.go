@@ -12,7 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/output/streams"
 )
 
 // TLS is the certificate shown to a peer, and the requirements on the peer's.

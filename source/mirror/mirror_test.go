@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
@@ -23,7 +22,7 @@ type object struct {
 // stored is the store of a supervisor that holds no drop.
 type stored map[string]struct{ place, text string }
 
-func (s stored) replace(l source.Listing) {
+func (s stored) replace(l model.Listing) {
 	stays := map[string]bool{}
 	for _, o := range l.Objects {
 		s[o.Record.Name] = struct{ place, text string }{o.Record.Place, o.Record.Spec.(model.Scope).Content}
@@ -44,7 +43,7 @@ func (s stored) replace(l source.Listing) {
 	}
 }
 
-func (s stored) change(c source.Change) {
+func (s stored) change(c model.Change) {
 	for _, ref := range c.Deletes {
 		delete(s, ref.Name)
 	}
@@ -88,9 +87,9 @@ func entryOf(m *mirror.Mirror[string, object], key string) mirror.Entry {
 	case o.ignored:
 		e.Ignored = "Ignored"
 	case o.invalid:
-		e.Rejected = &source.Rejection{Ref: e.Ref, Place: in.Name + " " + key}
+		e.Rejected = &model.Rejection{Ref: e.Ref, Place: in.Name + " " + key}
 	default:
-		e.Object = &source.Object{Record: model.Record{Ref: e.Ref, Place: in.Name + " " + key, Spec: model.Scope{Content: o.text}}}
+		e.Object = &model.Object{Record: model.Record{Ref: e.Ref, Place: in.Name + " " + key, Spec: model.Scope{Content: o.text}}}
 	}
 	return e
 }
@@ -268,13 +267,13 @@ func TestKeptRecordsAreRejected(t *testing.T) {
 	t.Parallel()
 	service := model.Ref{Kind: model.KindService, Key: model.Key{Source: "s", Name: "1"}}
 	records := []model.Record{{Ref: service, Place: "a 1"}, {Ref: model.Ref{Key: model.Key{Source: "s", Name: "1/2"}}, Owner: service}, {Ref: model.Ref{Key: model.Key{Name: "3"}}, Place: "b 3"}}
-	var l source.Listing
-	mirror.Keep(&l, slices.Values(records), func(r model.Record) (source.Rejection, bool) {
-		return source.Rejection{Reason: "unread"}, r.Place != "b 3"
+	var l model.Listing
+	mirror.Keep(&l, slices.Values(records), func(r model.Record) (model.Rejection, bool) {
+		return model.Rejection{Reason: "unread"}, r.Place != "b 3"
 	})
 	own := service
 	own.Source = ""
-	if want := (source.Rejection{Ref: own, Place: "a 1", Reason: "unread"}); len(l.Rejected) != 1 || l.Rejected[0] != want {
+	if want := (model.Rejection{Ref: own, Place: "a 1", Reason: "unread"}); len(l.Rejected) != 1 || l.Rejected[0] != want {
 		t.Errorf("rejected are %v", l.Rejected)
 	}
 }

@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/index"
 )
 
 // add adds an object completely or not at all: a fault in one of its records rejects
 // the object, so that its last good version stays whole.
-func (r *Reading) add(o source.Object) {
+func (r *Reading) add(o model.Object) {
 	start := len(r.Records)
 	reason := r.limits.Only.Excludes(o.Record)
 	if reason == "" {
@@ -37,14 +36,14 @@ func (r *Reading) add(o source.Object) {
 func (r *Reading) turnAway(rec model.Record, reason string, outside bool) {
 	ref := rec.Ref
 	ref.Source = ""
-	r.Rejections = append(r.Rejections, source.Rejection{Ref: ref, Place: rec.Place, Object: Describe(ref), Where: rec.Place, Reason: reason, Outside: outside})
+	r.Rejections = append(r.Rejections, model.Rejection{Ref: ref, Place: rec.Place, Object: Describe(ref), Where: rec.Place, Reason: reason, Outside: outside})
 	// An object without a name was never stored, so no record stays for it.
 	if known(ref) {
 		setDefault(r.rejected, r.own(ref), fault{reason, rec.Place})
 	}
 }
 
-func (r *Reading) addAll(o source.Object) (fault string) {
+func (r *Reading) addAll(o model.Object) (fault string) {
 	if fault := r.put(o.Record, model.Ref{}); fault != "" {
 		return fault
 	}
@@ -124,7 +123,7 @@ func Describe(ref model.Ref) string {
 
 // addSingles adds the single records of a change. The cost depends on their number,
 // and not on the number of their owners' other records.
-func (r *Reading) addSingles(c source.Change) {
+func (r *Reading) addSingles(c model.Change) {
 	r.Dropped = make(map[model.Ref]bool, len(c.OwnedDeletes))
 	for _, rec := range c.OwnedUpserts {
 		if r.dropLocal(rec) {
@@ -133,7 +132,7 @@ func (r *Reading) addSingles(c source.Change) {
 		if reason := r.putSingle(rec); reason != "" {
 			ref := rec.Ref
 			ref.Source = ""
-			r.Rejections = append(r.Rejections, source.Rejection{Ref: ref, Object: Describe(ref), Reason: reason})
+			r.Rejections = append(r.Rejections, model.Rejection{Ref: ref, Object: Describe(ref), Reason: reason})
 		}
 	}
 	for _, ref := range c.OwnedDeletes {
@@ -170,7 +169,7 @@ func (r *Reading) putSingle(rec model.Record) (fault string) {
 
 // withoutLocal returns the owned records without endpoints at local addresses, and
 // records a rejection for each of these.
-func (r *Reading) withoutLocal(o source.Object) []model.Record {
+func (r *Reading) withoutLocal(o model.Object) []model.Record {
 	for i, rec := range o.Owned {
 		if r.limits.Local.ExcludesEndpoint(rec) == "" {
 			continue
@@ -191,7 +190,7 @@ func (r *Reading) withoutLocal(o source.Object) []model.Record {
 func (r *Reading) rejectLocal(rec, owner model.Record, reason string) {
 	ref, of := rec.Ref, owner.Ref
 	ref.Source, of.Source = "", ""
-	r.Rejections = append(r.Rejections, source.Rejection{
+	r.Rejections = append(r.Rejections, model.Rejection{
 		Ref: ref, Place: owner.Place, Object: Describe(ref), Where: owner.Place, Reason: reason, Outside: true, Owner: of,
 	})
 }

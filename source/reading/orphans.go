@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/index"
 )
 
@@ -14,7 +13,7 @@ import (
 // an orphan, too. Find looks up a stored
 // record, and rejected are the present rejections. The result ask says whether a listing
 // can tell more about the orphans.
-func WithoutOrphans(r *Reading, x *index.Index, find func(model.Ref) (model.Record, bool), rejected []source.Rejection) (_ *Reading, ask bool) {
+func WithoutOrphans(r *Reading, x *index.Index, find func(model.Ref) (model.Record, bool), rejected []model.Rejection) (_ *Reading, ask bool) {
 	orphans := map[model.Ref]bool{}
 	for _, ref := range r.singles {
 		owner := r.Records[r.at[ref]].Owner
@@ -63,7 +62,7 @@ func owns(r *Reading, x *index.Index, object model.Ref) bool {
 
 // isRejected reports whether the registry has a rejected version of an object. A
 // listing would only repeat that.
-func isRejected(rejected []source.Rejection, object model.Ref) bool {
+func isRejected(rejected []model.Rejection, object model.Ref) bool {
 	object.Source = ""
-	return slices.ContainsFunc(rejected, func(f source.Rejection) bool { return f.Ref == object })
+	return slices.ContainsFunc(rejected, func(f model.Rejection) bool { return f.Ref == object })
 }

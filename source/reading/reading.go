@@ -22,7 +22,7 @@ type Reading struct {
 	Objects    []model.Ref        // the objects among Records
 	Deleted    map[model.Ref]bool // objects that were reported deleted one by one
 	Dropped    map[model.Ref]bool // owned records that are gone although their owner is not
-	Rejections []source.Rejection // for the status; without source
+	Rejections []model.Rejection  // for the status; without source
 
 	at       map[model.Ref]int   // position in Records
 	singles  []model.Ref         // records that were read without their owner's others
@@ -47,7 +47,7 @@ type fault struct{ reason, place string }
 type placeIn struct{ place, namespace string }
 
 // OfListing checks a listing.
-func OfListing(limits Limits, l source.Listing) *Reading {
+func OfListing(limits Limits, l model.Listing) *Reading {
 	r := newReading(limits, l.Objects, l.Rejected)
 	r.Observed = l.Observed
 	r.Removed = setOf(l.Removed)
@@ -61,7 +61,7 @@ func OfListing(limits Limits, l source.Listing) *Reading {
 
 // OfChange checks a change. If an object is both upserted and deleted, the upsert
 // counts: a registry that recreates an object reports both.
-func OfChange(limits Limits, c source.Change) *Reading {
+func OfChange(limits Limits, c model.Change) *Reading {
 	r := newReading(limits, c.Upserts, c.Rejected)
 	r.Observed = c.Observed
 	// In a registry without places, a rejection of an unknown object keeps no other
@@ -74,7 +74,7 @@ func OfChange(limits Limits, c source.Change) *Reading {
 	return r
 }
 
-func newReading(limits Limits, objects []source.Object, rejected []source.Rejection) *Reading {
+func newReading(limits Limits, objects []model.Object, rejected []model.Rejection) *Reading {
 	size := len(objects) + 1
 	for _, o := range objects {
 		size += len(o.Owned)
@@ -120,7 +120,7 @@ func (r *Reading) own(ref model.Ref) model.Ref {
 }
 
 // reject adds a rejection of the source. The first reason given counts.
-func (r *Reading) reject(f source.Rejection) {
+func (r *Reading) reject(f model.Rejection) {
 	f.Ref.Source, f.Outside, f.Owner = "", false, model.Ref{}
 	if f.Reason == "" {
 		f.Reason = "rejected by the source without a reason"

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // subject identifies the subject of a rejection, so that a later rejection of the
@@ -16,14 +15,14 @@ type subject struct {
 	object string
 }
 
-func subjectOf(f source.Rejection) subject {
+func subjectOf(f model.Rejection) subject {
 	return subject{f.Ref, placeIn{f.Place, f.Namespace}, f.Object}
 }
 
 // known reports whether a reference is complete enough to name a record.
 func known(ref model.Ref) bool { return ref.Kind != "" && ref.Name != "" }
 
-func compareRejections(a, b source.Rejection) int {
+func compareRejections(a, b model.Rejection) int {
 	return cmp.Or(
 		cmp.Compare(a.Place, b.Place),
 		cmp.Compare(a.Namespace, b.Namespace),
@@ -37,11 +36,11 @@ func compareRejections(a, b source.Rejection) int {
 
 // Standing returns the present rejections after the reading, sorted, and the new
 // ones among them. It never writes to old, which others read.
-func Standing(r *Reading, old []source.Rejection) (standing, fresh []source.Rejection) {
+func Standing(r *Reading, old []model.Rejection) (standing, fresh []model.Rejection) {
 	if len(old) == 0 && len(r.Rejections) == 0 {
 		return nil, nil
 	}
-	before := make(map[source.Rejection]bool, len(old))
+	before := make(map[model.Rejection]bool, len(old))
 	for _, f := range old {
 		before[WithoutWhere(f)] = true
 	}
@@ -66,20 +65,20 @@ func Standing(r *Reading, old []source.Rejection) (standing, fresh []source.Reje
 
 // Unread reports whether a part of a registry is unknown, since it was rejected.
 // Parts that the source's confinement excludes, and objects without effect, do not count.
-func Unread(rejected []source.Rejection) bool {
-	return slices.ContainsFunc(rejected, func(f source.Rejection) bool { return !f.Outside && !f.NoEffect })
+func Unread(rejected []model.Rejection) bool {
+	return slices.ContainsFunc(rejected, func(f model.Rejection) bool { return !f.Outside && !f.NoEffect })
 }
 
 // WithoutWhere returns the rejection without its line number, which moves whenever
 // text above it is edited.
-func WithoutWhere(f source.Rejection) source.Rejection {
+func WithoutWhere(f model.Rejection) model.Rejection {
 	f.Where = ""
 	return f
 }
 
 // answers reports whether the reading settles an earlier rejection: by having read
 // all of its place again, or by naming its object.
-func answers(r *Reading, f source.Rejection) bool {
+func answers(r *Reading, f model.Rejection) bool {
 	switch {
 	case r.Whole:
 		return true

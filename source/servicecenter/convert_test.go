@@ -11,7 +11,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
@@ -47,7 +46,7 @@ func TestConversion(t *testing.T) {
 }
 
 // dump writes a listing for people to read.
-func dump(l source.Listing) string {
+func dump(l model.Listing) string {
 	var b strings.Builder
 	for _, o := range l.Objects {
 		dumpRecord(&b, o.Record)

@@ -15,8 +15,9 @@ import (
 	"testing"
 	"time"
 
+	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
-	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
@@ -234,13 +235,13 @@ type watchedSink struct {
 	registry *standin.Server
 }
 
-func (s *watchedSink) Replace(context.Context, source.Listing) error {
+func (s *watchedSink) Replace(context.Context, model.Listing) error {
 	if s.registry.Watchers() > 0 {
 		return errEnough
 	}
 	return nil
 }
-func (s *watchedSink) Change(context.Context, source.Change) error { return errEnough }
+func (s *watchedSink) Change(context.Context, model.Change) error { return errEnough }
 
 // Relist asks again and again.
 func (s *watchedSink) Relist() <-chan time.Time { return time.After(50 * time.Millisecond) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )

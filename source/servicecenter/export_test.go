@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/records"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/registry"
 )
@@ -39,11 +38,11 @@ func (c Config) withDefaults() Config {
 func WithDefaults(c Config) Config { return c.withDefaults() }
 
 // Convert is what becomes of services at a time.
-func Convert(c Config, services []Registered, now time.Time) (source.Listing, error) {
+func Convert(c Config, services []Registered, now time.Time) (model.Listing, error) {
 	c = c.withDefaults()
 	rules, err := c.rules()
 	if err != nil {
-		return source.Listing{}, err
+		return model.Listing{}, err
 	}
 	identity := func(r Registered) records.Identity {
 		return records.Identity{Project: c.Project, Environment: r.Environment, App: r.App, Service: r.Service, Version: r.Version}
@@ -53,7 +52,7 @@ func Convert(c Config, services []Registered, now time.Time) (source.Listing, er
 		all = append(all, identity(r))
 	}
 	names := records.NewNaming(rules).Assign(all)
-	out := source.Listing{Ignored: map[string]int{}}
+	out := model.Listing{Ignored: map[string]int{}}
 	slices.SortFunc(all, records.Identity.Compare)
 	for _, i := range slices.Compact(all) {
 		at := slices.IndexFunc(services, func(r Registered) bool { return identity(r) == i })

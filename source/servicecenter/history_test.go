@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"

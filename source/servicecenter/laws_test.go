@@ -77,7 +77,7 @@ func drawBefore(t *rapid.T) model.Service {
 	return model.Service{Ports: model.ListOf(ports...)}
 }
 
-func convert(t interface{ Fatal(...any) }, c servicecenter.Config, services []servicecenter.Registered, now time.Time) source.Listing {
+func convert(t interface{ Fatal(...any) }, c servicecenter.Config, services []servicecenter.Registered, now time.Time) model.Listing {
 	l, err := servicecenter.Convert(c, services, now)
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestRecordsAreManifests(t *testing.T) {
 }
 
 // manifests writes the services of a listing as users write ServiceEntries.
-func manifests(l source.Listing) []byte {
+func manifests(l model.Listing) []byte {
 	var all []string
 	for _, o := range l.Objects {
 		service := o.Record.Spec.(model.Service)
@@ -258,7 +258,7 @@ func manifests(l source.Listing) []byte {
 }
 
 // firstListing is what a source lists first.
-func firstListing(ctx context.Context, t *rapid.T, src source.Source) source.Listing {
+func firstListing(ctx context.Context, t *rapid.T, src source.Source) model.Listing {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	sink := &onceSink{}
@@ -271,11 +271,11 @@ func firstListing(ctx context.Context, t *rapid.T, src source.Source) source.Lis
 var errEnough = errors.New("that is enough")
 
 // onceSink ends the source with its first listing.
-type onceSink struct{ listing source.Listing }
+type onceSink struct{ listing model.Listing }
 
-func (s *onceSink) Replace(_ context.Context, l source.Listing) error {
+func (s *onceSink) Replace(_ context.Context, l model.Listing) error {
 	s.listing = l
 	return errEnough
 }
-func (s *onceSink) Change(context.Context, source.Change) error { return errEnough }
-func (s *onceSink) Relist() <-chan time.Time                    { return nil }
+func (s *onceSink) Change(context.Context, model.Change) error { return errEnough }
+func (s *onceSink) Relist() <-chan time.Time                   { return nil }

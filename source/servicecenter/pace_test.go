@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 )
@@ -15,7 +16,7 @@ import (
 // slowSink takes its time to take what is read.
 type slowSink struct{ source.Sink }
 
-func (slowSink) Replace(context.Context, source.Listing) error {
+func (slowSink) Replace(context.Context, model.Listing) error {
 	time.Sleep(time.Minute)
 	return nil
 }

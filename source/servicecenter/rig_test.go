@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"

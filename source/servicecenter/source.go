@@ -182,7 +182,7 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 // pass passes on the state, and reports whether anything changed.
 func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (changed bool, err error) {
 	graphChanged := s.graph.Changed()
-	var listing source.Listing
+	var listing model.Listing
 	if whole || !s.listed {
 		changed = s.state.Pending(time.Now())
 		listing = s.state.Everything(time.Now())

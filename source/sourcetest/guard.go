@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // reading is a listing or a change that a source passes on.
 type reading struct {
-	listing *source.Listing // nil for a change
+	listing *model.Listing // nil for a change
 	whole   bool
 	// poisoned is the host of an object with an invalid part.
 	poisoned string

@@ -163,15 +163,15 @@ func (s *reported) Run(ctx context.Context, sink source.Sink) error {
 
 // change is what a report says: single endpoints, where it is about the endpoints of
 // a service that was there.
-func (r report) change(headless bool) (c source.Change) {
+func (r report) change(headless bool) (c model.Change) {
 	ref := serviceRefOf(r.host)
 	switch {
 	case r.after == nil:
 		c.Deletes = []model.Ref{ref}
 	case r.after.Bad:
-		c.Rejected = []source.Rejection{{Ref: ref, Object: r.host, Reason: "it is bad"}}
+		c.Rejected = []model.Rejection{{Ref: ref, Object: r.host, Reason: "it is bad"}}
 	case r.before == nil && !headless || r.before != nil && r.before.Bad:
-		c.Upserts = []source.Object{objectFor(r.host, *r.after)}
+		c.Upserts = []model.Object{objectFor(r.host, *r.after)}
 	default:
 		if r.before != nil {
 			for _, rec := range objectFor(r.host, *r.before).Owned {
@@ -186,10 +186,10 @@ func (r report) change(headless bool) (c source.Change) {
 	return c
 }
 
-func listingOf(services Services) (l source.Listing) {
+func listingOf(services Services) (l model.Listing) {
 	for host, service := range services.Sorted() {
 		if service.Bad {
-			l.Rejected = append(l.Rejected, source.Rejection{Ref: serviceRefOf(host), Object: host, Reason: "it is bad"})
+			l.Rejected = append(l.Rejected, model.Rejection{Ref: serviceRefOf(host), Object: host, Reason: "it is bad"})
 			continue
 		}
 		l.Objects = append(l.Objects, objectFor(host, service))
@@ -201,8 +201,8 @@ func serviceRefOf(host string) model.Ref {
 	return model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "ns", Name: host}}
 }
 
-func objectFor(host string, service Service) source.Object {
-	o := source.Object{Record: model.Record{Ref: serviceRefOf(host), Spec: model.Service{Hosts: model.ListOf(host)}}}
+func objectFor(host string, service Service) model.Object {
+	o := model.Object{Record: model.Record{Ref: serviceRefOf(host), Spec: model.Service{Hosts: model.ListOf(host)}}}
 	for _, e := range service.Endpoints {
 		o.Owned = append(o.Owned, model.Record{
 			Ref:  model.Ref{Kind: model.KindEndpoint, Key: model.Key{Namespace: "ns", Name: host + "/" + e.String()}},

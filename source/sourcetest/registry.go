@@ -30,7 +30,7 @@ func (r *registry) Run(ctx context.Context, sink source.Sink) error {
 		if err != nil {
 			return err
 		}
-		if err := sink.Replace(ctx, source.Listing{Objects: objectsOf(now)}); err != nil {
+		if err := sink.Replace(ctx, model.Listing{Objects: objectsOf(now)}); err != nil {
 			return err
 		}
 		r.set(func() { r.listings++ })
@@ -70,13 +70,13 @@ func (r *registry) seen() (listings, change int) {
 	return r.listings, r.listed
 }
 
-func objectsOf(services map[string]int) (list []source.Object) {
+func objectsOf(services map[string]int) (list []model.Object) {
 	for _, host := range hosts {
 		n, has := services[host]
 		if !has {
 			continue
 		}
-		o := source.Object{Record: model.Record{
+		o := model.Object{Record: model.Record{
 			Ref:  model.Ref{Kind: model.KindService, Key: model.Key{Namespace: "ns", Name: host}},
 			Spec: model.Service{Hosts: model.ListOf(host)},
 		}}

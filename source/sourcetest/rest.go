@@ -123,7 +123,7 @@ func (m *mirroring) unlike() string {
 		return fmt.Sprintf("%d services and %d endpoints are stored, and %d, %d and %d held are shown", len(stored), endpoints, status.Services, status.Endpoints, status.Held)
 	case m.content.anyBad() != (len(status.Rejected) > 0):
 		return fmt.Sprintf("the registry has %s, and rejected are %v", m.content, status.Rejected)
-	case slices.ContainsFunc(status.Rejected, func(f source.Rejection) bool {
+	case slices.ContainsFunc(status.Rejected, func(f model.Rejection) bool {
 		return f.Reason == "" || f.Object == "" && f.Where == "" && f.Place == ""
 	}):
 		return fmt.Sprintf("nobody learns what is wrong where from %v", status.Rejected)

@@ -94,14 +94,14 @@ type tamperedSink struct {
 }
 
 // Replace implements [source.Sink].
-func (k *tamperedSink) Replace(ctx context.Context, l source.Listing) error {
+func (k *tamperedSink) Replace(ctx context.Context, l model.Listing) error {
 	objects, poisoned := poison(l.Objects, k.guard.poisoned())
 	l.Objects = objects
 	return k.pass(reading{listing: &l, whole: l.Places == nil, poisoned: poisoned}, func() error { return k.Sink.Replace(ctx, l) })
 }
 
 // Change implements [source.Sink].
-func (k *tamperedSink) Change(ctx context.Context, c source.Change) error {
+func (k *tamperedSink) Change(ctx context.Context, c model.Change) error {
 	objects, poisoned := poison(c.Upserts, k.guard.poisoned())
 	c.Upserts = objects
 	return k.pass(reading{poisoned: poisoned}, func() error { return k.Sink.Change(ctx, c) })
@@ -133,11 +133,11 @@ func (k *tamperedSink) pass(r reading, on func() error) error {
 
 // poison adds an invalid part to the object of a service, so that the whole is
 // rejected. It returns the host if there is such an object.
-func poison(objects []source.Object, host string) (_ []source.Object, poisoned string) {
+func poison(objects []model.Object, host string) (_ []model.Object, poisoned string) {
 	if host == "" {
 		return objects, ""
 	}
-	all := append([]source.Object(nil), objects...)
+	all := append([]model.Object(nil), objects...)
 	for i, o := range all {
 		if hostOf(o.Record, nil) == host {
 			bad := model.Record{Ref: o.Record.Ref, Spec: model.Endpoint{Address: "10.9.9.9"}}

@@ -79,7 +79,7 @@ func (c compared) held() (endpoints map[string]int, whole []string) {
 	return endpoints, whole
 }
 
-func (c compared) objects() (list []source.Object) {
+func (c compared) objects() (list []model.Object) {
 	for _, h := range c.services {
 		if h.now >= 0 {
 			list = append(list, service(h.name, h.name, far(h.now)...))

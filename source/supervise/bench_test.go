@@ -14,25 +14,25 @@ import (
 // BenchmarkFullListing takes a listing of 1,000 services with 100,000
 // endpoints of which one has changed.
 func BenchmarkFullListing(b *testing.B) {
-	var objects []source.Object
+	var objects []model.Object
 	for i := range 1000 {
 		objects = append(objects, service(fmt.Sprintf("service-%04d", i), fmt.Sprintf("%d.yaml", i), crowd(100)...))
 	}
-	bench(b, objects, func(i uint32) source.Listing {
+	bench(b, objects, func(i uint32) model.Listing {
 		objects[500] = weighed(objects[500], 50, i)
-		return source.Listing{Objects: objects}
+		return model.Listing{Objects: objects}
 	})
 }
 
 // BenchmarkOnePlace takes the reading of a file with one service of 5,000
 // endpoints, of which one has changed, beside 100,000 others.
 func BenchmarkOnePlace(b *testing.B) {
-	objects := []source.Object{service("big", "big.yaml", crowd(5000)...)}
+	objects := []model.Object{service("big", "big.yaml", crowd(5000)...)}
 	for i := range 1000 {
 		objects = append(objects, service(fmt.Sprintf("service-%04d", i), fmt.Sprintf("%d.yaml", i), crowd(100)...))
 	}
-	bench(b, objects, func(i uint32) source.Listing {
-		return source.Listing{Places: []string{"big.yaml"}, Objects: []source.Object{weighed(objects[0], 50, i)}}
+	bench(b, objects, func(i uint32) model.Listing {
+		return model.Listing{Places: []string{"big.yaml"}, Objects: []model.Object{weighed(objects[0], 50, i)}}
 	})
 }
 
@@ -40,7 +40,7 @@ func BenchmarkOnePlace(b *testing.B) {
 // 100,000 endpoints, which is held. That they are listed again, which ends it, is
 // no part of the time.
 func BenchmarkEverythingDrops(b *testing.B) {
-	var objects []source.Object
+	var objects []model.Object
 	for i := range 1000 {
 		objects = append(objects, service(fmt.Sprintf("service-%04d", i), fmt.Sprintf("%d.yaml", i), crowd(100)...))
 	}
@@ -49,8 +49,8 @@ func BenchmarkEverythingDrops(b *testing.B) {
 	counted := &counting{Memory: store.NewMemory(store.Config{})}
 	src := sourceFunc(func(ctx context.Context, sink source.Sink) error {
 		defer cancel()
-		list := func(objects []source.Object) {
-			if err := sink.Replace(ctx, source.Listing{Objects: objects}); err != nil {
+		list := func(objects []model.Object) {
+			if err := sink.Replace(ctx, model.Listing{Objects: objects}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -87,12 +87,12 @@ func (c *counting) Commit(ctx context.Context, commit model.Commit) (uint64, err
 	return c.Memory.Commit(ctx, commit)
 }
 
-func bench(b *testing.B, objects []source.Object, next func(i uint32) source.Listing) {
+func bench(b *testing.B, objects []model.Object, next func(i uint32) model.Listing) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	src := sourceFunc(func(ctx context.Context, sink source.Sink) error {
 		defer cancel()
-		if err := sink.Replace(ctx, source.Listing{Objects: objects}); err != nil {
+		if err := sink.Replace(ctx, model.Listing{Objects: objects}); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportAllocs()

@@ -3,7 +3,7 @@ package supervise
 import (
 	"context"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/reading"
 )
@@ -15,7 +15,7 @@ import (
 //
 // A rejected commit may mean that another writer changed these records, so they are read
 // and compared again.
-func (m *mirror) change(ctx context.Context, read *reading.Reading, rejected []source.Rejection) (_ hold.Decision, ask bool, err error) {
+func (m *mirror) change(ctx context.Context, read *reading.Reading, rejected []model.Rejection) (_ hold.Decision, ask bool, err error) {
 	m.bound(read)
 	for range commitTries {
 		if ctx.Err() != nil { // a reading taken while stopping may be cut short

@@ -26,10 +26,10 @@ func delta(owner, address string, weight uint32) model.Record {
 	}
 }
 
-func upserted(records ...model.Record) source.Change { return source.Change{OwnedUpserts: records} }
+func upserted(records ...model.Record) model.Change { return model.Change{OwnedUpserts: records} }
 
-func dropped(owner, address string) source.Change {
-	return source.Change{OwnedDeletes: []model.Ref{ref(model.KindEndpoint, owner+"/"+address)}}
+func dropped(owner, address string) model.Change {
+	return model.Change{OwnedDeletes: []model.Ref{ref(model.KindEndpoint, owner+"/"+address)}}
 }
 
 func TestOneOwnedRecordChangesAlone(t *testing.T) {
@@ -61,7 +61,7 @@ func TestDeltaThatSaysNothingNewWritesNothing(t *testing.T) {
 		commits := len(b.store.commits)
 		b.change(upserted(delta("a", "1", 0)))
 		b.change(dropped("a", "9"))
-		b.change(source.Change{OwnedDeletes: []model.Ref{ref(model.KindService, "a")}}) // which is an object
+		b.change(model.Change{OwnedDeletes: []model.Ref{ref(model.KindService, "a")}}) // which is an object
 		if n := len(b.store.commits); n != commits {
 			t.Errorf("there were %d more commits", n-commits)
 		}
@@ -72,7 +72,7 @@ func TestDeltaThatSaysNothingNewWritesNothing(t *testing.T) {
 func TestDeltaOfAnUnknownOwnerAsksForAListing(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "f", "1"))
-		b.registry.answer(source.Listing{Objects: []source.Object{service("a", "f", "1"), service("b", "f", "5")}})
+		b.registry.answer(model.Listing{Objects: []model.Object{service("a", "f", "1"), service("b", "f", "5")}})
 		began := time.Now()
 		b.change(upserted(delta("b", "5", 0), delta("a", "2", 0)))
 		b.holds("Endpoint ns/a/1", "Endpoint ns/a/2", "Service ns/a in f")
@@ -110,14 +110,14 @@ func TestOwnerInTheSameChange(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list()
 		began := time.Now()
-		b.change(source.Change{Upserts: []source.Object{service("a", "f", "1")}, OwnedUpserts: []model.Record{delta("a", "2", 0), delta("a", "1", 5)}})
+		b.change(model.Change{Upserts: []model.Object{service("a", "f", "1")}, OwnedUpserts: []model.Record{delta("a", "2", 0), delta("a", "1", 5)}})
 		b.holds("Endpoint ns/a/1", "Endpoint ns/a/2", "Service ns/a in f")
 		for rec := range b.store.List(model.Filter{Kind: model.KindEndpoint, Prefix: "a/1"}) {
 			if spec, _ := rec.Spec.(model.Endpoint); spec.Weight != 5 {
 				t.Errorf("its weight is %d, want that of the single record", spec.Weight)
 			}
 		}
-		b.change(source.Change{
+		b.change(model.Change{
 			Deletes:      []model.Ref{ref(model.KindService, "a")},
 			OwnedUpserts: []model.Record{delta("a", "3", 0)},
 		})
@@ -135,7 +135,7 @@ func TestOwnerIsWhatTheRecordSays(t *testing.T) {
 		b.list(service("a", "f", "1"), service("a/b", "g", "1"))
 		nested := delta("a/b", "2", 0)
 		b.change(upserted(nested))
-		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "a")}})
+		b.change(model.Change{Deletes: []model.Ref{ref(model.KindService, "a")}})
 		b.holds("Endpoint ns/a/b/1", "Endpoint ns/a/b/2", "Service ns/a/b in g")
 		b.list(service("a", "f", "1"), service("a/b", "g", "1", "2"))
 		began := time.Now()
@@ -146,7 +146,7 @@ func TestOwnerIsWhatTheRecordSays(t *testing.T) {
 		if asked := b.registry.asked(began); len(asked) != 1 {
 			t.Errorf("two owners of one record: asked to list after %v", asked)
 		}
-		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "a")}})
+		b.change(model.Change{Deletes: []model.Ref{ref(model.KindService, "a")}})
 		b.holds("Endpoint ns/a/b/1", "Endpoint ns/a/b/2", "Service ns/a/b in g")
 	})
 }
@@ -176,7 +176,7 @@ func TestBadDeltaIsRejectedByItself(t *testing.T) {
 // What the registry has and cannot be taken is not asked for again and again.
 func TestDeltaOfARejectedOwnerAsksForNothing(t *testing.T) {
 	supervised(t, func(b *bridge) {
-		b.replace(source.Listing{Objects: []source.Object{service("a", "f", "1")}, Rejected: []source.Rejection{bad("g", "b", "bad port")}})
+		b.replace(model.Listing{Objects: []model.Object{service("a", "f", "1")}, Rejected: []model.Rejection{bad("g", "b", "bad port")}})
 		began := time.Now()
 		b.change(upserted(delta("b", "5", 0)))
 		time.Sleep(time.Minute)
@@ -190,7 +190,7 @@ func TestDeltaOfARejectedOwnerAsksForNothing(t *testing.T) {
 func TestDeltaToAStaleOwnerAppliesAndDoesNotEndIt(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "f", "1", "2"))
-		b.replace(source.Listing{Rejected: []source.Rejection{bad("f", "a", "bad port")}})
+		b.replace(model.Listing{Rejected: []model.Rejection{bad("f", "a", "bad port")}})
 		b.change(upserted(delta("a", "3", 0)))
 		b.change(dropped("a", "1"))
 		b.holds("Endpoint ns/a/2", "Endpoint ns/a/3", "Service ns/a in f stale: bad port")
@@ -245,7 +245,7 @@ func TestLaterListingIsAuthoritative(t *testing.T) {
 		b.list(service("a", "f", "1", "2"))
 		b.holds("Endpoint ns/a/1", "Endpoint ns/a/2", "Service ns/a in f")
 		b.change(upserted(delta("a", "3", 0)))
-		b.replace(source.Listing{Places: []string{"f"}, Objects: []source.Object{service("a", "f", "2")}})
+		b.replace(model.Listing{Places: []string{"f"}, Objects: []model.Object{service("a", "f", "2")}})
 		b.holds("Endpoint ns/a/2", "Service ns/a in f")
 	})
 }
@@ -321,7 +321,7 @@ func (s saying) apply(state map[string]map[string]uint32) {
 
 func (s saying) say(ctx context.Context, sink source.Sink) error {
 	if s.Listed != nil {
-		l := source.Listing{Objects: []source.Object{}}
+		l := model.Listing{Objects: []model.Object{}}
 		for name, endpoints := range s.Listed {
 			o := service(name, "f")
 			for address, weight := range endpoints {
@@ -331,9 +331,9 @@ func (s saying) say(ctx context.Context, sink source.Sink) error {
 		}
 		return sink.Replace(ctx, l)
 	}
-	var c source.Change
+	var c model.Change
 	if s.With {
-		c.Upserts = []source.Object{service(s.Owner, "f")}
+		c.Upserts = []model.Object{service(s.Owner, "f")}
 	}
 	for address, weight := range s.Changed {
 		c.OwnedUpserts = append(c.OwnedUpserts, delta(s.Owner, address, weight))

@@ -110,7 +110,7 @@ func (b *bridge) keeps(endpoints, causes int) {
 // rejected, says nothing about what is lost now. The source is asked all the same.
 func TestWhatIsKeptElsewhereForLongIsNotSuspected(t *testing.T) {
 	supervised(t, func(b *bridge) {
-		broken := source.Listing{Objects: fleet(0, 2, 5), Rejected: []source.Rejection{{Ref: ref(model.KindService, "new"), Reason: "broken"}}}
+		broken := model.Listing{Objects: fleet(0, 2, 5), Rejected: []model.Rejection{{Ref: ref(model.KindService, "new"), Reason: "broken"}}}
 		b.replace(broken)
 		b.lacks(95)
 		for range 4 {
@@ -131,7 +131,7 @@ func TestWhatIsKeptElsewhereForLongIsNotSuspected(t *testing.T) {
 
 func TestSourceIsAskedWhileItsEndpointsAreKeptElsewhere(t *testing.T) {
 	supervised(t, func(b *bridge) {
-		b.registry.answer(source.Listing{Objects: fleet(0, 1, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(0, 1, 5)})
 		b.list(fleet(0, 1, 5)...)
 		start := time.Now()
 		time.Sleep(10 * time.Second)
@@ -201,29 +201,29 @@ func TestReleaseLetsGoOfWhatIsKeptElsewhere(t *testing.T) {
 func TestWhatOthersHaveIsJudgedByTheFirstListing(t *testing.T) {
 	for name, c := range map[string]struct {
 		has       []source.BaselineObject
-		lists     []source.Object
+		lists     []model.Object
 		endpoints int // held
 		causes    int
 	}{
-		"most of it is there":  {[]source.BaselineObject{kept("a", 40)}, []source.Object{service("a", "f", far(21)...)}, 0, 0},
-		"half of it is":        {[]source.BaselineObject{kept("a", 40)}, []source.Object{service("a", "f", far(20)...)}, 20, 1},
-		"as many others are":   {[]source.BaselineObject{kept("a", 40)}, []source.Object{service("a", "f", append(crowd(20), far(20)...)...)}, 0, 0},
-		"only others are":      {[]source.BaselineObject{kept("a", 40)}, []source.Object{service("a", "f", crowd(40)...)}, 40, 1},
+		"most of it is there":  {[]source.BaselineObject{kept("a", 40)}, []model.Object{service("a", "f", far(21)...)}, 0, 0},
+		"half of it is":        {[]source.BaselineObject{kept("a", 40)}, []model.Object{service("a", "f", far(20)...)}, 20, 1},
+		"as many others are":   {[]source.BaselineObject{kept("a", 40)}, []model.Object{service("a", "f", append(crowd(20), far(20)...)...)}, 0, 0},
+		"only others are":      {[]source.BaselineObject{kept("a", 40)}, []model.Object{service("a", "f", crowd(40)...)}, 40, 1},
 		"everything is gone":   {[]source.BaselineObject{kept("a", 2)}, nil, 2, 1},
-		"few are":              {[]source.BaselineObject{kept("a", 9), kept("b", 9)}, []source.Object{service("a", "f", far(9)...)}, 0, 0},
-		"a service is emptied": {[]source.BaselineObject{kept("a", 40), kept("b", 12)}, []source.Object{service("a", "f", far(40)...)}, 12, 1},
+		"few are":              {[]source.BaselineObject{kept("a", 9), kept("b", 9)}, []model.Object{service("a", "f", far(9)...)}, 0, 0},
+		"a service is emptied": {[]source.BaselineObject{kept("a", 40), kept("b", 12)}, []model.Object{service("a", "f", far(40)...)}, 12, 1},
 		"two services are": {
 			[]source.BaselineObject{kept("a", 60), kept("b", 12), kept("c", 13)},
-			[]source.Object{service("a", "f", far(60)...), service("c", "f")},
+			[]model.Object{service("a", "f", far(60)...), service("c", "f")},
 			25, 2,
 		},
 		"most of two objects is": {
-			[]source.BaselineObject{shard("a", 0, 20), shard("a", 20, 40)}, []source.Object{service("a", "f", append(far(10), far(31)[20:]...)...)}, 0, 0,
+			[]source.BaselineObject{shard("a", 0, 20), shard("a", 20, 40)}, []model.Object{service("a", "f", append(far(10), far(31)[20:]...)...)}, 0, 0,
 		},
 		"half of two objects is": {
-			[]source.BaselineObject{shard("a", 0, 20), shard("a", 20, 40)}, []source.Object{service("a", "f", append(far(10), far(30)[20:]...)...)}, 20, 1,
+			[]source.BaselineObject{shard("a", 0, 20), shard("a", 20, 40)}, []model.Object{service("a", "f", append(far(10), far(30)[20:]...)...)}, 20, 1,
 		},
-		"a lone one is another": {[]source.BaselineObject{kept("a", 1)}, []source.Object{service("a", "f", "10.1.1.1")}, 0, 0},
+		"a lone one is another": {[]source.BaselineObject{kept("a", 1)}, []model.Object{service("a", "f", "10.1.1.1")}, 0, 0},
 	} {
 		for order, early := range map[string]bool{"before": true, "after": false} {
 			t.Run(name+" "+order, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestWhatOthersHaveAndIsBackIsNotHeld(t *testing.T) {
 func TestOrderOfBaselinesDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var objects []source.BaselineObject
-		var lists []source.Object
+		var lists []model.Object
 		listed := map[string]int{}
 		for i := range rapid.IntRange(1, 5).Draw(rt, "objects") {
 			name := fmt.Sprintf("s%d", i)

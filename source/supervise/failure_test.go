@@ -49,7 +49,7 @@ func TestRestartedSourceListsFirst(t *testing.T) {
 		b.fail("reset")
 		time.Sleep(time.Minute)
 		err := b.do(func(ctx context.Context, sink source.Sink) error {
-			return sink.Replace(ctx, source.Listing{Places: []string{"f"}})
+			return sink.Replace(ctx, model.Listing{Places: []string{"f"}})
 		})
 		if err == nil {
 			t.Error("a partial listing was taken from a source that has not listed since it failed")
@@ -67,7 +67,7 @@ func TestRejectedCommitIsTriedAgain(t *testing.T) {
 		b.holds(before...)
 		b.store.reject = 4
 		err := b.do(func(ctx context.Context, sink source.Sink) error {
-			return sink.Replace(ctx, source.Listing{Objects: []source.Object{stays}})
+			return sink.Replace(ctx, model.Listing{Objects: []model.Object{stays}})
 		})
 		if err == nil {
 			t.Fatal("a store that is away took a listing")
@@ -90,7 +90,7 @@ func TestConflictIsReadAgain(t *testing.T) {
 			b.store.before = nil
 			touch(t, b.store.memory, "reg")
 		}
-		b.replace(source.Listing{Places: []string{"f"}, Objects: []source.Object{service("a", "f", "2")}})
+		b.replace(model.Listing{Places: []string{"f"}, Objects: []model.Object{service("a", "f", "2")}})
 		b.holds("Endpoint ns/a/2", "Service ns/a in f", "Service ns/b in g stale: touched")
 	})
 }
@@ -105,7 +105,7 @@ func TestObjectMovedBySomebodyElse(t *testing.T) {
 		if _, err := b.store.Commit(t.Context(), model.Commit{Writes: []model.Write{{Record: moved}}}); err != nil {
 			t.Fatal(err)
 		}
-		b.replace(source.Listing{Places: []string{"f"}})
+		b.replace(model.Listing{Places: []string{"f"}})
 		b.holds("Service ns/a in g")
 	})
 }
@@ -115,7 +115,7 @@ func TestStatusMayBeReadFromAnywhere(t *testing.T) {
 	s := supervise.New("reg", sourceFunc(func(ctx context.Context, sink source.Sink) error {
 		defer cancel()
 		for i := range 200 {
-			l := source.Listing{Rejected: []source.Rejection{bad("f", "a", strconv.Itoa(i))}, Ignored: map[string]int{"x": i}}
+			l := model.Listing{Rejected: []model.Rejection{bad("f", "a", strconv.Itoa(i))}, Ignored: map[string]int{"x": i}}
 			if err := sink.Replace(ctx, l); err != nil {
 				t.Error(err)
 			}
@@ -142,12 +142,12 @@ func TestNothingIsReadWhileStopping(t *testing.T) {
 	l := newLedger()
 	ctx, cancel := context.WithCancel(t.Context())
 	src := sourceFunc(func(ctx context.Context, sink source.Sink) error {
-		if err := sink.Replace(ctx, source.Listing{Objects: []source.Object{service("a", "f")}}); err != nil {
+		if err := sink.Replace(ctx, model.Listing{Objects: []model.Object{service("a", "f")}}); err != nil {
 			t.Error(err)
 		}
 		cancel()
 		// What a careless source makes of a read that was cut short:
-		return sink.Replace(ctx, source.Listing{})
+		return sink.Replace(ctx, model.Listing{})
 	})
 	s := supervise.New("reg", src, l, supervise.Config{})
 	if err := s.Run(ctx); err != nil {

@@ -24,11 +24,11 @@ type registry struct {
 	mu    sync.Mutex
 	runs  []time.Time
 	asks  []time.Time // when it was asked to list again
-	full  *source.Listing
+	full  *model.Listing
 }
 
 // answer has the registry list this whenever it is asked to list again.
-func (r *registry) answer(l source.Listing) {
+func (r *registry) answer(l model.Listing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.full = &l
@@ -136,19 +136,19 @@ func (b *bridge) do(call func(context.Context, source.Sink) error) (result error
 	return result
 }
 
-func (b *bridge) replace(l source.Listing) {
+func (b *bridge) replace(l model.Listing) {
 	b.t.Helper()
 	if err := b.do(func(ctx context.Context, sink source.Sink) error { return sink.Replace(ctx, l) }); err != nil {
 		b.t.Fatalf("replace: %v", err)
 	}
 }
 
-func (b *bridge) list(objects ...source.Object) {
+func (b *bridge) list(objects ...model.Object) {
 	b.t.Helper()
-	b.replace(source.Listing{Objects: objects})
+	b.replace(model.Listing{Objects: objects})
 }
 
-func (b *bridge) change(c source.Change) {
+func (b *bridge) change(c model.Change) {
 	b.t.Helper()
 	if err := b.do(func(ctx context.Context, sink source.Sink) error { return sink.Change(ctx, c) }); err != nil {
 		b.t.Fatalf("change: %v", err)
@@ -239,8 +239,8 @@ func stored(kind model.Kind, name string) model.Ref {
 }
 
 // service returns the object of a service with one endpoint per address.
-func service(name, place string, addresses ...string) source.Object {
-	o := source.Object{Record: model.Record{
+func service(name, place string, addresses ...string) model.Object {
+	o := model.Object{Record: model.Record{
 		Ref: ref(model.KindService, name), Place: place,
 		Spec: model.Service{Hosts: model.ListOf(name + ".example.com")},
 	}}
@@ -262,15 +262,15 @@ func crowd(n int) []string {
 	return addresses
 }
 
-func workload(name, place string) source.Object {
-	return source.Object{Record: model.Record{
+func workload(name, place string) model.Object {
+	return model.Object{Record: model.Record{
 		Ref: ref(model.KindWorkload, name), Place: place,
 		Spec: model.Workload{Endpoint: model.Endpoint{Address: "10.1.1.1"}},
 	}}
 }
 
 // weighed returns o with another weight on the endpoint at i.
-func weighed(o source.Object, i int, weight uint32) source.Object {
+func weighed(o model.Object, i int, weight uint32) model.Object {
 	o.Owned = slices.Clone(o.Owned)
 	spec, _ := o.Owned[i].Spec.(model.Endpoint)
 	spec.Weight = weight

@@ -22,7 +22,7 @@ import (
 
 // fleet returns the services first to last-1, each in its own place and with so
 // many endpoints.
-func fleet(first, last, endpoints int) (objects []source.Object) {
+func fleet(first, last, endpoints int) (objects []model.Object) {
 	for i := first; i < last; i++ {
 		objects = append(objects, service(fmt.Sprintf("s%02d", i), fmt.Sprintf("f%02d", i), crowd(endpoints)...))
 	}
@@ -53,7 +53,7 @@ func (b *bridge) standing(endpoints, held int) {
 }
 
 // renamed returns the same services with as many other endpoints.
-func renamed(objects []source.Object) (others []source.Object) {
+func renamed(objects []model.Object) (others []model.Object) {
 	for _, o := range objects {
 		o.Owned = slices.Clone(o.Owned)
 		for i := range o.Owned {
@@ -69,7 +69,7 @@ func TestWhatIsSuspicious(t *testing.T) {
 	for name, c := range map[string]struct {
 		hold          hold.Config // default if zero
 		edited        bool
-		before, after []source.Object
+		before, after []model.Object
 		held          int // records
 		stored        int // endpoints
 	}{
@@ -81,7 +81,7 @@ func TestWhatIsSuspicious(t *testing.T) {
 		"a single endpoint":           {before: fleet(0, 1, 1), after: nil, held: 2, stored: 1},
 		"every endpoint, no service":  {before: fleet(0, 3, 3), after: fleet(0, 3, 0), held: 9, stored: 9},
 		"everything, and others come": {before: fleet(0, 1, 1), after: fleet(1, 2, 1), held: 2, stored: 2},
-		"another endpoint instead":    {before: fleet(0, 1, 1), after: []source.Object{service("s00", "f00", "other")}, stored: 1},
+		"another endpoint instead":    {before: fleet(0, 1, 1), after: []model.Object{service("s00", "f00", "other")}, stored: 1},
 		"all but one of three":        {before: fleet(0, 3, 1), after: fleet(2, 3, 1), stored: 1},
 		"each has another instead":    {before: fleet(0, 10, 1), after: renamed(fleet(0, 10, 1)), stored: 10},
 		"every one, of more than min": {before: fleet(0, 11, 1), after: renamed(fleet(0, 11, 1)), held: 11, stored: 22},
@@ -185,7 +185,7 @@ func TestReasonSaysWhatToDo(t *testing.T) {
 func TestEqualListingsRelease(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(fleet(0, 5, 5)...)
-		b.registry.answer(source.Listing{Objects: fleet(4, 5, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(4, 5, 5)})
 		began := time.Now()
 		b.list(fleet(4, 5, 5)...)
 		time.Sleep(time.Minute - 1)
@@ -227,7 +227,7 @@ func TestReleaseNeedsListingsAndTime(t *testing.T) {
 
 // Each held record goes after its own time, whatever happens to the others.
 func TestEachHeldRecordHasItsOwnClock(t *testing.T) {
-	minute := func(b *bridge, objects ...source.Object) {
+	minute := func(b *bridge, objects ...model.Object) {
 		b.list(objects...)
 		time.Sleep(time.Minute)
 	}
@@ -300,14 +300,14 @@ func TestChangesApplyToWhatIsHeld(t *testing.T) {
 		b.list(fleet(0, 5, 5)...)
 		b.list(fleet(4, 5, 5)...)
 		b.standing(25, 24)
-		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "s00")}})
+		b.change(model.Change{Deletes: []model.Ref{ref(model.KindService, "s00")}})
 		b.standing(20, 18)
 		time.Sleep(30 * time.Second)
 		b.list(fleet(4, 5, 5)...)
-		b.change(source.Change{Upserts: fleet(1, 2, 3)})
+		b.change(model.Change{Upserts: fleet(1, 2, 3)})
 		b.standing(18, 12)
 		b.inState(source.StateHeld)
-		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "s02")}})
+		b.change(model.Change{Deletes: []model.Ref{ref(model.KindService, "s02")}})
 		b.standing(13, 6)
 		time.Sleep(30 * time.Second)
 		b.list(append(fleet(1, 2, 3), fleet(4, 5, 5)...)...)
@@ -321,22 +321,22 @@ func TestWhatIsReportedRemovedPasses(t *testing.T) {
 		b.list(fleet(0, 4, 20)...)
 		for i := range 4 {
 			place := fmt.Sprintf("f%02d", i)
-			b.replace(source.Listing{Places: []string{place}, Removed: []string{place}})
+			b.replace(model.Listing{Places: []string{place}, Removed: []string{place}})
 			b.standing(60-20*i, 0)
 		}
 	})
 	supervised(t, func(b *bridge) {
 		b.list(fleet(0, 4, 20)...)
 		b.list()
-		b.replace(source.Listing{Places: []string{"f00", "f01"}, Removed: []string{"f00"}})
+		b.replace(model.Listing{Places: []string{"f00", "f01"}, Removed: []string{"f00"}})
 		b.standing(60, 63)
 	})
 	supervised(t, func(b *bridge) { // a service is reported removed, and one of two other records is missing
-		policy := func(name string) source.Object {
-			return source.Object{Record: model.Record{Ref: ref("Policy", name), Place: name, Spec: model.Opaque{Content: name}}}
+		policy := func(name string) model.Object {
+			return model.Object{Record: model.Record{Ref: ref("Policy", name), Place: name, Spec: model.Opaque{Content: name}}}
 		}
 		b.list(service("s", "s"), policy("a"), policy("b"))
-		b.replace(source.Listing{Objects: []source.Object{policy("a")}, Removed: []string{"s"}})
+		b.replace(model.Listing{Objects: []model.Object{policy("a")}, Removed: []string{"s"}})
 		b.holds("Policy ns/a in a")
 	})
 }
@@ -345,7 +345,7 @@ func TestWhatIsReportedRemovedPasses(t *testing.T) {
 func TestPlacesConfirmWhatTheySee(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(fleet(0, 10, 12)...)
-		emptied := source.Listing{Places: []string{"f00"}}
+		emptied := model.Listing{Places: []string{"f00"}}
 		b.replace(emptied)
 		b.standing(120, 13)
 		time.Sleep(30 * time.Second)
@@ -357,7 +357,7 @@ func TestPlacesConfirmWhatTheySee(t *testing.T) {
 		b.list(fleet(1, 2, 12)...)
 		time.Sleep(30 * time.Second)
 		for range 9 {
-			b.replace(source.Listing{Places: []string{"f02"}})
+			b.replace(model.Listing{Places: []string{"f02"}})
 			time.Sleep(30 * time.Second)
 		}
 		b.standing(96, 7*13)
@@ -373,9 +373,9 @@ func TestDropPieceByPieceAddsUp(t *testing.T) {
 		b.list(fleet(0, 10, 10)...)
 		b.list(fleet(6, 10, 10)...)
 		b.standing(100, 66)
-		b.replace(source.Listing{Places: []string{"f06"}, Objects: fleet(6, 7, 9)})
+		b.replace(model.Listing{Places: []string{"f06"}, Objects: fleet(6, 7, 9)})
 		b.standing(100, 67)
-		b.replace(source.Listing{Places: []string{"f06"}, Objects: fleet(6, 7, 10)})
+		b.replace(model.Listing{Places: []string{"f06"}, Objects: fleet(6, 7, 10)})
 		b.standing(100, 66)
 	})
 }
@@ -394,7 +394,7 @@ func TestHeldObjectsStayWhole(t *testing.T) {
 }
 
 func TestRejectedAndUnreadIsNotMissing(t *testing.T) {
-	rejections := func(rejections ...source.Rejection) source.Listing { return source.Listing{Rejected: rejections} }
+	rejections := func(rejections ...model.Rejection) model.Listing { return model.Listing{Rejected: rejections} }
 	supervised(t, func(b *bridge) {
 		b.list(fleet(0, 3, 8)...)
 		b.replace(rejections(bad("f00", "s00", "no ports"), bad("f01", "", "not YAML")))
@@ -428,7 +428,7 @@ func TestFailureKeepsTheHold(t *testing.T) {
 		b.inState(source.StateHeld)
 		b.standing(25, 30)
 		began := time.Now()
-		b.registry.answer(source.Listing{})
+		b.registry.answer(model.Listing{})
 		time.Sleep(time.Minute)
 		b.standing(0, 0)
 		if got := b.registry.asked(began); !slices.Equal(got, []time.Duration{30 * time.Second}) {
@@ -479,7 +479,7 @@ func TestOperatorReleases(t *testing.T) {
 		}
 		release(b, 0)
 		// What the supervisor remembers of places is right afterwards, too.
-		b.replace(source.Listing{Places: []string{"f00"}, Objects: fleet(0, 1, 2)})
+		b.replace(model.Listing{Places: []string{"f00"}, Objects: fleet(0, 1, 2)})
 		b.standing(7, 0)
 
 		b.list(fleet(0, 5, 5)...)
@@ -517,7 +517,7 @@ func TestRegistryIsListedAfterARelease(t *testing.T) {
 	}
 	supervised(t, func(b *bridge) {
 		at := released(b)
-		b.registry.answer(source.Listing{Objects: fleet(0, 5, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(0, 5, 5)})
 		time.Sleep(time.Hour)
 		b.standing(25, 0)
 		if asked := b.registry.asked(at); !slices.Equal(asked, []time.Duration{time.Second}) {
@@ -534,7 +534,7 @@ func TestRegistryIsListedAfterARelease(t *testing.T) {
 	supervised(t, func(b *bridge) { // until it has listed, and no change comes between
 		at := released(b)
 		time.Sleep(700 * time.Millisecond)
-		b.change(source.Change{Upserts: fleet(7, 8, 1)})
+		b.change(model.Change{Upserts: fleet(7, 8, 1)})
 		time.Sleep(2 * time.Second)
 		if asked := b.registry.asked(at); !slices.Equal(asked, []time.Duration{time.Second, 2 * time.Second}) {
 			t.Errorf("it was asked to list after %v", asked)
@@ -548,7 +548,7 @@ func TestRegistryIsListedAfterARelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.standing(0, 0)
-		b.registry.answer(source.Listing{Objects: fleet(0, 5, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(0, 5, 5)})
 		time.Sleep(2 * time.Second)
 		b.standing(25, 0)
 	})
@@ -582,7 +582,7 @@ func TestReleaseWaitsForACommitUnderWay(t *testing.T) {
 			}
 		}
 		b.registry.calls <- func(ctx context.Context, sink source.Sink) error {
-			return sink.Replace(ctx, source.Listing{Objects: fleet(7, 8, 5)})
+			return sink.Replace(ctx, model.Listing{Objects: fleet(7, 8, 5)})
 		}
 		time.Sleep(2 * time.Second)
 		b.standing(30, 30)
@@ -591,12 +591,12 @@ func TestReleaseWaitsForACommitUnderWay(t *testing.T) {
 
 func TestSelectedWorkloadsAreEndpoints(t *testing.T) {
 	labels := func(app string) model.Labels { return model.MapOf(map[string]string{"app": app}) }
-	selecting := func(name, app string) source.Object {
+	selecting := func(name, app string) model.Object {
 		o := service(name, "services")
 		o.Record.Spec = model.Service{Hosts: model.ListOf(name + ".example.com"), WorkloadSelector: labels(app)}
 		return o
 	}
-	workloads := func(app string, n int) (objects []source.Object) {
+	workloads := func(app string, n int) (objects []model.Object) {
 		for i := range n {
 			o := workload(fmt.Sprintf("%s-%d", app, i), app)
 			o.Record.Spec = model.Workload{Endpoint: model.Endpoint{Address: "10.1.1.1", Labels: labels(app)}}
@@ -604,7 +604,7 @@ func TestSelectedWorkloadsAreEndpoints(t *testing.T) {
 		}
 		return objects
 	}
-	services := []source.Object{selecting("a", "a"), selecting("b", "b")}
+	services := []model.Object{selecting("a", "a"), selecting("b", "b")}
 	before := slices.Concat(services, fleet(0, 10, 10), workloads("a", 11), workloads("b", 10), workloads("unselected", 12))
 	supervised(t, func(b *bridge) {
 		b.list(before...)
@@ -622,7 +622,7 @@ func TestSelectedWorkloadsAreEndpoints(t *testing.T) {
 	})
 	supervised(t, func(b *bridge) {
 		b.list(before...)
-		b.replace(source.Listing{Places: []string{"a", "b"}, Objects: workloads("a", 1)})
+		b.replace(model.Listing{Places: []string{"a", "b"}, Objects: workloads("a", 1)})
 		b.standing(113, 0)
 	})
 }

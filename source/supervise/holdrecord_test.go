@@ -76,7 +76,7 @@ func TestJudgementOutlivesAStoreThatIsAway(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.lacks(40)
 		b.store.reject = 4
-		if err := b.do(func(ctx context.Context, sink source.Sink) error { return sink.Replace(ctx, source.Listing{}) }); err == nil {
+		if err := b.do(func(ctx context.Context, sink source.Sink) error { return sink.Replace(ctx, model.Listing{}) }); err == nil {
 			t.Error("a listing was taken by a store that is away")
 		}
 		b.keeps(0, 0)
@@ -89,14 +89,14 @@ func TestJudgementOutlivesAStoreThatIsAway(t *testing.T) {
 // changes does not cost all others again.
 func TestWhatIsHeldIsSaidInRecordsOfABoundedSize(t *testing.T) {
 	const most = 512 << 10 // bytes; etcd takes three times that
-	many := func(services, endpoints int) (objects []source.Object) {
+	many := func(services, endpoints int) (objects []model.Object) {
 		for i := range services {
 			objects = append(objects, service(fmt.Sprintf("a-service-with-a-name-of-some-length-%05d", i), "f", crowd(endpoints)...))
 		}
 		return objects
 	}
 	for name, c := range map[string]struct {
-		before, after, back []source.Object
+		before, after, back []model.Object
 		held                int
 	}{
 		"services":         {many(10_000, 1), many(3_000, 1), many(3_001, 1), 14_000},
@@ -127,7 +127,7 @@ func TestWhatIsHeldIsSaidInRecordsOfABoundedSize(t *testing.T) {
 	}
 }
 
-func countOf(objects []source.Object) (n int) {
+func countOf(objects []model.Object) (n int) {
 	for _, o := range objects {
 		n += 1 + len(o.Owned)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/baseline"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/index"
@@ -17,7 +16,7 @@ import (
 // a complete listing and the judgements of baselines are part of the same commit. A
 // rejected commit may mean that another writer changed these records, so everything is
 // read and compared again.
-func (m *mirror) list(ctx context.Context, r *reading.Reading, rejected []source.Rejection) (_ hold.Decision, err error) {
+func (m *mirror) list(ctx context.Context, r *reading.Reading, rejected []model.Rejection) (_ hold.Decision, err error) {
 	m.bound(r)
 	for range commitTries {
 		if ctx.Err() != nil { // a reading taken while stopping may be cut short

@@ -41,7 +41,7 @@ func TestRecordsCarrySourcePathAndOwner(t *testing.T) {
 }
 
 func TestMarkComesWithTheFirstListing(t *testing.T) {
-	for name, objects := range map[string][]source.Object{"filled": {service("a", "", "1")}, "empty": nil} {
+	for name, objects := range map[string][]model.Object{"filled": {service("a", "", "1")}, "empty": nil} {
 		t.Run(name, func(t *testing.T) {
 			supervised(t, func(b *bridge) {
 				b.list(objects...)
@@ -61,12 +61,12 @@ func TestMarkComesWithTheFirstListing(t *testing.T) {
 
 func TestOneEndpointOfManyIsOneWrite(t *testing.T) {
 	big := service("big", "f", crowd(5000)...)
-	for name, pass := range map[string]func(*bridge, source.Object){
-		"full": func(b *bridge, o source.Object) { b.list(o, service("other", "g", "1")) },
-		"partial": func(b *bridge, o source.Object) {
-			b.replace(source.Listing{Places: []string{"f"}, Objects: []source.Object{o}})
+	for name, pass := range map[string]func(*bridge, model.Object){
+		"full": func(b *bridge, o model.Object) { b.list(o, service("other", "g", "1")) },
+		"partial": func(b *bridge, o model.Object) {
+			b.replace(model.Listing{Places: []string{"f"}, Objects: []model.Object{o}})
 		},
-		"change": func(b *bridge, o source.Object) { b.change(source.Change{Upserts: []source.Object{o}}) },
+		"change": func(b *bridge, o model.Object) { b.change(model.Change{Upserts: []model.Object{o}}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			supervised(t, func(b *bridge) {
@@ -81,11 +81,11 @@ func TestOneEndpointOfManyIsOneWrite(t *testing.T) {
 func TestPlacesDoNotConcernEachOther(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "f", "1"), service("b", "f", "2"), service("c", "g", "3"))
-		b.replace(source.Listing{Places: []string{"f"}, Objects: []source.Object{service("b", "f", "2")}})
+		b.replace(model.Listing{Places: []string{"f"}, Objects: []model.Object{service("b", "f", "2")}})
 		b.wrote("delete Endpoint ns/a/1", "delete Service ns/a")
-		b.replace(source.Listing{Places: []string{"f", "nowhere"}})
+		b.replace(model.Listing{Places: []string{"f", "nowhere"}})
 		b.holds("Endpoint ns/c/3", "Service ns/c in g")
-		b.replace(source.Listing{Places: []string{}})
+		b.replace(model.Listing{Places: []string{}})
 		b.holds("Endpoint ns/c/3", "Service ns/c in g")
 	})
 }
@@ -93,13 +93,13 @@ func TestPlacesDoNotConcernEachOther(t *testing.T) {
 func TestObjectMovesWithoutBeingDeleted(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "f", "1"), service("b", "f"))
-		b.replace(source.Listing{Places: []string{"g"}, Objects: []source.Object{service("a", "g", "1")}})
+		b.replace(model.Listing{Places: []string{"g"}, Objects: []model.Object{service("a", "g", "1")}})
 		b.wrote("update Service ns/a")
-		b.replace(source.Listing{Places: []string{"f"}})
+		b.replace(model.Listing{Places: []string{"f"}})
 		b.wrote("delete Service ns/b")
-		b.replace(source.Listing{Places: []string{"g", "f"}, Objects: []source.Object{service("a", "f", "1")}})
+		b.replace(model.Listing{Places: []string{"g", "f"}, Objects: []model.Object{service("a", "f", "1")}})
 		b.wrote("update Service ns/a")
-		b.replace(source.Listing{Places: []string{"g"}})
+		b.replace(model.Listing{Places: []string{"g"}})
 		b.holds("Endpoint ns/a/1", "Service ns/a in f")
 	})
 }
@@ -107,14 +107,14 @@ func TestObjectMovesWithoutBeingDeleted(t *testing.T) {
 func TestChangesApplyObjectByObject(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "", "1"), service("a/b", "", "2"), service("ab", "", "3"), workload("a", ""))
-		b.change(source.Change{
-			Upserts: []source.Object{service("ab", "", "4")},
+		b.change(model.Change{
+			Upserts: []model.Object{service("ab", "", "4")},
 			Deletes: []model.Ref{ref(model.KindService, "a"), ref(model.KindService, "never was")},
 		})
 		b.wrote("delete Endpoint ns/a/1", "delete Service ns/a", "create Endpoint ns/ab/4", "delete Endpoint ns/ab/3")
 		b.holds("Endpoint ns/a/b/2", "Endpoint ns/ab/4", "Service ns/a/b", "Service ns/ab", "Workload ns/a")
-		b.change(source.Change{
-			Upserts: []source.Object{service("ab", "", "5")},
+		b.change(model.Change{
+			Upserts: []model.Object{service("ab", "", "5")},
 			Deletes: []model.Ref{ref(model.KindService, "ab"), ref(model.KindEndpoint, "a/b/2")},
 		})
 		b.holds("Endpoint ns/a/b/2", "Endpoint ns/ab/5", "Service ns/a/b", "Service ns/ab", "Workload ns/a")
@@ -124,14 +124,14 @@ func TestChangesApplyObjectByObject(t *testing.T) {
 // TestNestedNamesAreTakenOver has an endpoint that stood alone become part of
 // one of two objects whose names it extends.
 func TestNestedNamesAreTakenOver(t *testing.T) {
-	alone := source.Object{Record: service("a/b", "", "1").Owned[0]}
+	alone := model.Object{Record: service("a/b", "", "1").Owned[0]}
 	supervised(t, func(b *bridge) {
 		b.list(alone, service("crowd", "", crowd(100)...))
-		b.change(source.Change{Upserts: []source.Object{service("a", ""), service("a/b", "", "1")}})
+		b.change(model.Change{Upserts: []model.Object{service("a", ""), service("a/b", "", "1")}})
 		b.wrote("create Service ns/a", "create Service ns/a/b", "update Endpoint ns/a/b/1")
-		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "a"), ref(model.KindEndpoint, "a/b/1")}})
+		b.change(model.Change{Deletes: []model.Ref{ref(model.KindService, "a"), ref(model.KindEndpoint, "a/b/1")}})
 		b.wrote("delete Service ns/a")
-		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "a/b")}})
+		b.change(model.Change{Deletes: []model.Ref{ref(model.KindService, "a/b")}})
 		b.wrote("delete Endpoint ns/a/b/1", "delete Service ns/a/b")
 	})
 }
@@ -141,7 +141,7 @@ func TestObjectsMayHaveNoNamespace(t *testing.T) {
 	bare.Record.Namespace, bare.Owned[0].Namespace = "", ""
 	supervised(t, func(b *bridge) {
 		b.list(bare, service("a", "f", "1"), service("b", "g", crowd(40)...))
-		b.change(source.Change{Deletes: []model.Ref{bare.Record.Ref}})
+		b.change(model.Change{Deletes: []model.Ref{bare.Record.Ref}})
 		b.wrote("delete Endpoint /a/1", "delete Service /a")
 	})
 }
@@ -150,9 +150,9 @@ func TestNothingBeforeTheFirstFullListing(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		early := map[string]func(context.Context, source.Sink) error{
 			"partial listing": func(ctx context.Context, sink source.Sink) error {
-				return sink.Replace(ctx, source.Listing{Places: []string{"f"}})
+				return sink.Replace(ctx, model.Listing{Places: []string{"f"}})
 			},
-			"change": func(ctx context.Context, sink source.Sink) error { return sink.Change(ctx, source.Change{}) },
+			"change": func(ctx context.Context, sink source.Sink) error { return sink.Change(ctx, model.Change{}) },
 		}
 		for name, call := range early {
 			if err := b.do(call); err == nil {
@@ -179,7 +179,7 @@ func TestNewProcessGoesOnFromTheStore(t *testing.T) {
 		next.inState(source.StateStale)
 		mentions(t, next.Status().Reason, "no route; trying again within", "until then serving the last known good from 2000-01-01T00:00:00Z")
 		next.list(service("a", "f", "1"), service("b", "g", "2"))
-		next.replace(source.Listing{Places: []string{"g"}})
+		next.replace(model.Listing{Places: []string{"g"}})
 		next.wrote("delete Endpoint ns/b/2", "delete Service ns/b")
 		if len(b.store.commits) != 2 {
 			t.Errorf("%d commits, want the first listing and the deletion alone", len(b.store.commits))

@@ -19,12 +19,12 @@ func local(t *testing.T, test func(*bridge)) {
 }
 
 // looked has the names of a service looked up.
-func looked(o source.Object, hosts ...string) source.Object {
+func looked(o model.Object, hosts ...string) model.Object {
 	o.Record.Spec = model.Service{Hosts: model.ListOf(hosts...), Resolution: model.ResolutionDNS}
 	return o
 }
 
-func workloadAt(name, address string) source.Object {
+func workloadAt(name, address string) model.Object {
 	o := workload(name, "f")
 	o.Record.Spec = model.Workload{Endpoint: model.Endpoint{Address: address}}
 	return o
@@ -62,16 +62,16 @@ func TestALocalEndpointOfAChangeIsRejected(t *testing.T) {
 	local(t, func(b *bridge) {
 		b.list(service("a", "f", "10.0.0.1", "10.0.0.2"))
 		moves := model.Record{Ref: ref(model.KindEndpoint, "a/10.0.0.1"), Owner: ref(model.KindService, "a"), Spec: model.Endpoint{Address: "127.0.0.1"}}
-		b.change(source.Change{OwnedUpserts: []model.Record{moves}})
+		b.change(model.Change{OwnedUpserts: []model.Record{moves}})
 		b.rejected(map[string]string{"a/10.0.0.1": "is a loopback address"})
 		b.holds("Endpoint ns/a/10.0.0.2", "Service ns/a in f")
 
-		b.change(source.Change{OwnedDeletes: []model.Ref{ref(model.KindEndpoint, "a/10.0.0.1")}})
+		b.change(model.Change{OwnedDeletes: []model.Ref{ref(model.KindEndpoint, "a/10.0.0.1")}})
 		b.rejected(nil)
 
-		b.change(source.Change{Upserts: []source.Object{service("a", "f", "10.0.0.2", "::1")}})
+		b.change(model.Change{Upserts: []model.Object{service("a", "f", "10.0.0.2", "::1")}})
 		b.rejected(map[string]string{"a/::1": "is a loopback address"})
-		b.change(source.Change{Upserts: []source.Object{service("a", "f", "10.0.0.2", "10.0.0.3")}})
+		b.change(model.Change{Upserts: []model.Object{service("a", "f", "10.0.0.2", "10.0.0.3")}})
 		b.rejected(nil)
 		b.holds("Endpoint ns/a/10.0.0.2", "Endpoint ns/a/10.0.0.3", "Service ns/a in f")
 	})

@@ -209,7 +209,7 @@ func (m *mirror) release(ctx context.Context, kept int) (released int, err error
 }
 
 // remark judges pending baselines by the last listing, and stores the judgements.
-func (m *mirror) remark(ctx context.Context, rejected []source.Rejection) (err error) {
+func (m *mirror) remark(ctx context.Context, rejected []model.Rejection) (err error) {
 	for range commitTries {
 		baselines := m.judged(m.store.List, baseline.Facts{Unread: reading.Unread(rejected), Edited: m.cfg.Edited, Now: time.Now()})
 		writes := m.markWrites(baselines, false)

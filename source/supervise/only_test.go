@@ -18,13 +18,13 @@ func confined(t *testing.T, only source.Only, test func(*bridge)) {
 	synctest.Test(t, func(t *testing.T) { test(connectWith(t, newLedger(), supervise.Config{Only: only})) })
 }
 
-func hosts(o source.Object, hosts ...string) source.Object {
+func hosts(o model.Object, hosts ...string) model.Object {
 	o.Record.Spec = model.Service{Hosts: model.ListOf(hosts...)}
 	return o
 }
 
-func of(kind model.Kind, name string, spec model.Spec) source.Object {
-	return source.Object{Record: model.Record{Ref: ref(kind, name), Place: "f", Spec: spec}}
+func of(kind model.Kind, name string, spec model.Spec) model.Object {
+	return model.Object{Record: model.Record{Ref: ref(kind, name), Place: "f", Spec: spec}}
 }
 
 // rejected checks which objects stand rejected, and that each reason says why.
@@ -60,18 +60,18 @@ func TestASourceKeepsToItsHosts(t *testing.T) {
 		b.holds("Consumption ns/mine in f", "Endpoint ns/in/1", "Endpoint ns/named/2", "Service ns/in in f", "Service ns/named in f")
 		b.inState(source.StateLive)
 
-		b.change(source.Change{Upserts: []source.Object{hosts(service("new", "f", "9"), "bank.internal")}})
+		b.change(model.Change{Upserts: []model.Object{hosts(service("new", "f", "9"), "bank.internal")}})
 		want["new"] = "none of them"
 		b.rejected(want)
 		endpoint := model.Record{Ref: ref(model.KindEndpoint, "out/3"), Owner: ref(model.KindService, "out"), Spec: model.Endpoint{Address: "3"}}
-		b.change(source.Change{OwnedUpserts: []model.Record{endpoint}})
+		b.change(model.Change{OwnedUpserts: []model.Record{endpoint}})
 		b.holds("Consumption ns/mine in f", "Endpoint ns/in/1", "Endpoint ns/named/2", "Service ns/in in f", "Service ns/named in f")
 	})
 }
 
 func TestASourceKeepsToItsNamespaces(t *testing.T) {
 	confined(t, source.Only{Hosts: []string{"*.example.com"}, Namespaces: []string{"ns"}}, func(b *bridge) {
-		elsewhere := func(o source.Object) source.Object {
+		elsewhere := func(o model.Object) model.Object {
 			o.Record.Namespace = "other"
 			return o
 		}
@@ -144,17 +144,17 @@ func only(t *testing.T, b *bridge, name string) string {
 }
 
 // listsOnce is a source that lists some objects and nothing more.
-type listsOnce []source.Object
+type listsOnce []model.Object
 
 func (l listsOnce) Run(ctx context.Context, sink source.Sink) error {
-	if err := sink.Replace(ctx, source.Listing{Objects: l}); err != nil {
+	if err := sink.Replace(ctx, model.Listing{Objects: l}); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func at(o source.Object, addresses ...string) source.Object {
+func at(o model.Object, addresses ...string) model.Object {
 	spec, _ := o.Record.Spec.(model.Service)
 	spec.Addresses = model.ListOf(addresses...)
 	o.Record.Spec = spec

@@ -50,7 +50,7 @@ func TestAnOperatorsHoldRemovesNothingThatListingsLack(t *testing.T) {
 			t.Errorf("the registry is asked to list during the hold, %d times", len(asked))
 		}
 		// It ends by itself, the registry is asked to list, and a drop is judged as any other.
-		b.registry.answer(source.Listing{Objects: fleet(3, 6, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(3, 6, 5)})
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
 		b.standing(30, 18)
@@ -68,7 +68,7 @@ func TestAfterAnOperatorsHoldSmallLossesGo(t *testing.T) {
 		b.hold(time.Minute)
 		b.list(fleet(1, 5, 5)...)
 		b.standing(25, 0)
-		b.registry.answer(source.Listing{Objects: fleet(1, 5, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(1, 5, 5)})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		b.standing(20, 0)
@@ -81,7 +81,7 @@ func TestReleaseEndsAnOperatorsHold(t *testing.T) {
 		b.list(fleet(0, 5, 5)...)
 		b.hold(24 * time.Hour)
 		b.list(fleet(1, 5, 5)...)
-		b.registry.answer(source.Listing{Objects: fleet(1, 5, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(1, 5, 5)})
 		if n, err := b.Release(b.t.Context()); n != 0 || err != nil {
 			t.Errorf("%d are released: %v", n, err)
 		}
@@ -99,7 +99,7 @@ func TestAnOperatorsHoldPassesReportedDeletions(t *testing.T) {
 		b.list(four...)
 		b.hold(time.Hour)
 		if err := b.do(func(ctx context.Context, sink source.Sink) error {
-			return sink.Change(ctx, source.Change{Deletes: []model.Ref{four[0].Record.Ref}})
+			return sink.Change(ctx, model.Change{Deletes: []model.Ref{four[0].Record.Ref}})
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestAnOperatorsHoldOutlastsThatOfADrop(t *testing.T) {
 		b.list(fleet(0, 4, 5)...)
 		b.list(fleet(2, 4, 5)...)
 		b.standing(20, 12)
-		b.registry.answer(source.Listing{Objects: fleet(2, 4, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(2, 4, 5)})
 		b.hold(time.Hour)
 		time.Sleep(59 * time.Minute)
 		synctest.Wait()
@@ -137,7 +137,7 @@ func TestAnOperatorsHoldSurvivesARestart(t *testing.T) {
 		b.list() // everything is gone, it says
 		b.standing(20, 0)
 		b.state(source.StateHeld, byOperator)
-		b.registry.answer(source.Listing{Objects: fleet(0, 4, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(0, 4, 5)})
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		b.standing(20, 0)
@@ -174,7 +174,7 @@ func TestAnOperatorsHoldJudgesNoBaseline(t *testing.T) {
 		if j := b.decided(); j.Baseline != "" {
 			t.Errorf("it is judged: %+v", j)
 		}
-		b.registry.answer(source.Listing{Objects: fleet(0, 2, 5)})
+		b.registry.answer(model.Listing{Objects: fleet(0, 2, 5)})
 		time.Sleep(time.Hour + time.Minute)
 		synctest.Wait()
 		if j := b.decided(); j.Baseline == "" {

@@ -65,8 +65,8 @@ func (h *history) crowd() {
 
 // step is one thing that happens to a source.
 type step struct {
-	Listing  *source.Listing
-	Change   *source.Change
+	Listing  *model.Listing
+	Change   *model.Change
 	Fails    bool // the run ends with an error
 	Panics   bool
 	Release  bool          // an operator releases what is held
@@ -92,7 +92,7 @@ func (s step) String() string {
 	return text + fmt.Sprintf("fails %t panics %t released %t restarted %t", s.Fails, s.Panics, s.Release, s.Restart)
 }
 
-func partsOf(objects []source.Object, rejected []source.Rejection) (text string) {
+func partsOf(objects []model.Object, rejected []model.Rejection) (text string) {
 	for _, o := range objects {
 		text += fmt.Sprintf("; %s in %q:", o.Record.Name, o.Record.Place)
 		for _, rec := range o.Owned {
@@ -109,8 +109,8 @@ func partsOf(objects []source.Object, rejected []source.Rejection) (text string)
 // runs as it needs, and compares the store with the reference after each.
 type history struct {
 	steps  []step
-	first  source.Listing
-	last   source.Listing // full
+	first  model.Listing
+	last   model.Listing // full
 	hold   hold.Config
 	edited bool
 	store  *ledger
@@ -282,7 +282,7 @@ func drawStep(t *rapid.T) step {
 		s.Listing = &l
 	default:
 		l := drawListing(t)
-		s.Change = &source.Change{Upserts: l.Objects, Rejected: l.Rejected}
+		s.Change = &model.Change{Upserts: l.Objects, Rejected: l.Rejected}
 		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 2).Draw(t, "deletes") {
 			s.Change.Deletes = append(s.Change.Deletes, ref(model.KindService, name))
 		}
@@ -306,8 +306,8 @@ func drawWave(t *rapid.T) *wave {
 	}
 }
 
-func (w wave) over(l source.Listing) *source.Listing {
-	next := source.Listing{}
+func (w wave) over(l model.Listing) *model.Listing {
+	next := model.Listing{}
 	n := 0
 	for i, o := range l.Objects {
 		var owned []model.Record
@@ -333,8 +333,8 @@ func (w wave) over(l source.Listing) *source.Listing {
 	return &next
 }
 
-func drawDelta(t *rapid.T) *source.Change {
-	c, address := &source.Change{}, rapid.SampledFrom(addresses)
+func drawDelta(t *rapid.T) *model.Change {
+	c, address := &model.Change{}, rapid.SampledFrom(addresses)
 	for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "gone from") {
 		c.OwnedDeletes = append(c.OwnedDeletes, ref(model.KindEndpoint, name+"/"+address.Draw(t, "gone")))
 	}
@@ -351,14 +351,14 @@ var (
 	addresses = []string{"1", "2", "3", "4", "5", "6"}
 )
 
-func drawListing(t *rapid.T) source.Listing {
-	return source.Listing{
+func drawListing(t *rapid.T) model.Listing {
+	return model.Listing{
 		Objects:  rapid.SliceOfN(rapid.Custom(drawObject), 0, 5).Draw(t, "objects"),
 		Rejected: rapid.SliceOfN(rapid.Custom(drawRejection), 0, 2).Draw(t, "refused"),
 	}
 }
 
-func drawObject(t *rapid.T) source.Object {
+func drawObject(t *rapid.T) model.Object {
 	name := rapid.SampledFrom(append(names, "")).Draw(t, "name")
 	o := service(name, rapid.SampledFrom(places).Draw(t, "place"),
 		rapid.SliceOfN(rapid.SampledFrom(addresses), 0, 5).Draw(t, "endpoints")...)
@@ -369,7 +369,7 @@ func drawObject(t *rapid.T) source.Object {
 	return o
 }
 
-func drawRejection(t *rapid.T) source.Rejection {
+func drawRejection(t *rapid.T) model.Rejection {
 	f := bad(rapid.SampledFrom(places).Draw(t, "place"),
 		rapid.SampledFrom(append(names, "")).Draw(t, "name"),
 		rapid.SampledFrom([]string{"bad", "worse"}).Draw(t, "reason"))

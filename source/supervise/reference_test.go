@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
@@ -69,7 +68,7 @@ func newReference(hold hold.Config, edited bool) *reference {
 	}
 }
 
-func (m *reference) replace(l source.Listing) {
+func (m *reference) replace(l model.Listing) {
 	m.step++
 	m.marked = m.marked || l.Places == nil
 	read := func(place string) bool { return l.Places == nil || slices.Contains(l.Places, place) }
@@ -82,9 +81,9 @@ func (m *reference) replace(l source.Listing) {
 	m.first = m.first && l.Places != nil
 }
 
-func (m *reference) change(c source.Change) {
+func (m *reference) change(c model.Change) {
 	m.step++
-	rejected := slices.DeleteFunc(slices.Clone(c.Rejected), func(f source.Rejection) bool {
+	rejected := slices.DeleteFunc(slices.Clone(c.Rejected), func(f model.Rejection) bool {
 		return f.Ref == (model.Ref{}) && f.Place == "" // says nothing about any record
 	})
 	missing, present := m.apply(c.Upserts, rejected, func(ref model.Ref, _ lastGood) (gone, reported bool) {
@@ -99,7 +98,7 @@ func (m *reference) change(c source.Change) {
 
 // delta applies single endpoints: they end neither that their owner is stale nor
 // that it is held.
-func (m *reference) delta(c source.Change) {
+func (m *reference) delta(c model.Change) {
 	m.step++
 	present := map[model.Ref]bool{}
 	for _, rec := range c.OwnedUpserts {
@@ -226,13 +225,13 @@ func (m *reference) report(refs ...model.Ref) {
 // apply takes what is there, and removes what is reported gone. It returns the
 // records that are missing, which are left as they were, and those present.
 func (m *reference) apply(
-	objects []source.Object, rejected []source.Rejection,
+	objects []model.Object, rejected []model.Rejection,
 	judge func(model.Ref, lastGood) (gone, reported bool), read func(place string) bool, deleted []model.Ref,
 ) (missing []model.Ref, present map[model.Ref]bool) {
 	refs, places, at := map[model.Ref]string{}, map[string]string{}, map[model.Ref]string{}
 	// All objects are in one namespace. What is said of others concerns none of them, and
 	// what is said of all comes first.
-	rejected = slices.SortedStableFunc(slices.Values(rejected), func(a, b source.Rejection) int { return cmp.Compare(a.Namespace, b.Namespace) })
+	rejected = slices.SortedStableFunc(slices.Values(rejected), func(a, b model.Rejection) int { return cmp.Compare(a.Namespace, b.Namespace) })
 	reject := func(ref model.Ref, reason, place string) {
 		if refs[ref] == "" {
 			refs[ref], at[ref] = reason, place
@@ -610,7 +609,7 @@ func (o lastGood) parts(ref model.Ref) []model.Ref {
 
 func endpoint(name string) model.Ref { return ref(model.KindEndpoint, name) }
 
-func poisoned(o source.Object) bool {
+func poisoned(o model.Object) bool {
 	names := map[string]bool{}
 	for _, rec := range o.Owned {
 		if names[rec.Name] {
@@ -621,7 +620,7 @@ func poisoned(o source.Object) bool {
 	return false
 }
 
-func (m *reference) goodOf(o source.Object, before lastGood) lastGood {
+func (m *reference) goodOf(o model.Object, before lastGood) lastGood {
 	g := lastGood{place: o.Record.Place, host: hostOf(o.Record), weights: map[string]uint32{}}
 	for _, rec := range o.Owned {
 		if old, had := before.weights[rec.Name]; had {

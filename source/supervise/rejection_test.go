@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/reading"
 )
 
-func bad(place, name, reason string) source.Rejection {
-	f := source.Rejection{Place: place, Where: place + ":1", Reason: reason}
+func bad(place, name, reason string) model.Rejection {
+	f := model.Rejection{Place: place, Where: place + ":1", Reason: reason}
 	if name != "" {
 		f.Ref, f.Object = ref(model.KindService, name), "ServiceEntry ns/"+name
 	}
@@ -23,10 +23,10 @@ func bad(place, name, reason string) source.Rejection {
 func TestObjectWithoutEffectIsRead(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		rejected source.Rejection
+		rejected model.Rejection
 		unread   bool
-	}{{bad("f", "a", "no ports"), true}, {source.Rejection{NoEffect: true}, false}, {source.Rejection{Outside: true}, false}} {
-		if got := reading.Unread([]source.Rejection{test.rejected}); got != test.unread {
+	}{{bad("f", "a", "no ports"), true}, {model.Rejection{NoEffect: true}, false}, {model.Rejection{Outside: true}, false}} {
+		if got := reading.Unread([]model.Rejection{test.rejected}); got != test.unread {
 			t.Errorf("after %+v a part of the registry is unknown: %t", test.rejected, got)
 		}
 	}
@@ -35,7 +35,7 @@ func TestObjectWithoutEffectIsRead(t *testing.T) {
 func TestRejectedObjectKeepsItsLastGoodVersion(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "f", "1"), service("b", "f", "2"))
-		rejected := source.Listing{Objects: []source.Object{service("b", "f", "2")}, Rejected: []source.Rejection{bad("f", "a", "no ports")}}
+		rejected := model.Listing{Objects: []model.Object{service("b", "f", "2")}, Rejected: []model.Rejection{bad("f", "a", "no ports")}}
 		b.replace(rejected)
 		since := time.Now()
 		b.wrote("update Service ns/a")
@@ -72,11 +72,11 @@ func TestRejectedObjectStandsWhereItWasRejected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			supervised(t, func(b *bridge) {
 				b.list(service("a", "f", "1"), service("b", "f", "2"))
-				b.replace(source.Listing{
-					Places: where.places, Objects: []source.Object{service("b", "f", "2")}, Rejected: []source.Rejection{bad("g", "a", "no ports")},
+				b.replace(model.Listing{
+					Places: where.places, Objects: []model.Object{service("b", "f", "2")}, Rejected: []model.Rejection{bad("g", "a", "no ports")},
 				})
 				b.holds("Endpoint ns/a/1", "Endpoint ns/b/2", "Service ns/a in g stale: no ports", "Service ns/b in f")
-				b.replace(source.Listing{Places: where.after})
+				b.replace(model.Listing{Places: where.after})
 				b.holds("Endpoint ns/b/2", "Service ns/b in f")
 			})
 		})
@@ -89,8 +89,8 @@ func TestRejectedObjectStandsWhereItWasRejected(t *testing.T) {
 func TestRejectedElsewhereStaysWhereItIsUnreadable(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "f", "1"))
-		b.replace(source.Listing{Places: []string{"f", "g"}, Rejected: []source.Rejection{bad("f", "", "not YAML"), bad("g", "a", "f has it")}})
-		b.replace(source.Listing{Places: []string{"f", "g"}, Rejected: []source.Rejection{bad("f", "", "not YAML")}})
+		b.replace(model.Listing{Places: []string{"f", "g"}, Rejected: []model.Rejection{bad("f", "", "not YAML"), bad("g", "a", "f has it")}})
+		b.replace(model.Listing{Places: []string{"f", "g"}, Rejected: []model.Rejection{bad("f", "", "not YAML")}})
 		b.holds("Endpoint ns/a/1", "Service ns/a in f stale: not YAML")
 	})
 }
@@ -100,15 +100,15 @@ func TestUnreadablePlaceKeepsWhatItHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			supervised(t, func(b *bridge) {
 				b.list(service("a", "f", "1"), service("b", "f", "2"), service("c", "g", "3"))
-				objects := []source.Object{service("b", "f", "4")}
+				objects := []model.Object{service("b", "f", "4")}
 				if places == nil {
 					objects = append(objects, service("c", "g", "3"))
 				}
-				b.replace(source.Listing{Places: places, Objects: objects, Rejected: []source.Rejection{bad("f", "", "not YAML")}})
+				b.replace(model.Listing{Places: places, Objects: objects, Rejected: []model.Rejection{bad("f", "", "not YAML")}})
 				b.wrote("update Service ns/a", "create Endpoint ns/b/4", "delete Endpoint ns/b/2")
 				b.holds("Endpoint ns/a/1", "Endpoint ns/b/4", "Endpoint ns/c/3",
 					"Service ns/a in f stale: not YAML", "Service ns/b in f", "Service ns/c in g")
-				b.replace(source.Listing{Places: []string{"f"}})
+				b.replace(model.Listing{Places: []string{"f"}})
 				b.holds("Endpoint ns/c/3", "Service ns/c in g")
 			})
 		})
@@ -126,9 +126,9 @@ func TestUnreadableNamespaceKeepsItsOwn(t *testing.T) {
 				b.list(service("a", "f", "1"), service("b", "f", "2"), far)
 				unread := bad("f", "", "may not be read")
 				unread.Namespace = "two"
-				b.replace(source.Listing{Places: places, Objects: []source.Object{service("b", "f", "2")}, Rejected: []source.Rejection{unread}})
+				b.replace(model.Listing{Places: places, Objects: []model.Object{service("b", "f", "2")}, Rejected: []model.Rejection{unread}})
 				b.holds("Endpoint ns/b/2", "Endpoint two/far/1", "Service ns/b in f", "Service two/far in f stale: may not be read")
-				b.replace(source.Listing{Places: places, Objects: []source.Object{service("b", "f", "2")}})
+				b.replace(model.Listing{Places: places, Objects: []model.Object{service("b", "f", "2")}})
 				b.holds("Endpoint ns/b/2", "Service ns/b in f")
 				if st := b.Status(); len(st.Rejected) != 0 || st.RejectedTotal != 1 {
 					t.Errorf("rejected %v, %d in total, want none and 1", st.Rejected, st.RejectedTotal)
@@ -140,9 +140,9 @@ func TestUnreadableNamespaceKeepsItsOwn(t *testing.T) {
 
 func TestListedAndRejectedCountsAsListed(t *testing.T) {
 	supervised(t, func(b *bridge) {
-		b.replace(source.Listing{
-			Objects:  []source.Object{service("a", "f", "1")},
-			Rejected: []source.Rejection{bad("g", "a", "f has it already")},
+		b.replace(model.Listing{
+			Objects:  []model.Object{service("a", "f", "1")},
+			Rejected: []model.Rejection{bad("g", "a", "f has it already")},
 		})
 		b.holds("Endpoint ns/a/1", "Service ns/a in f")
 		if st := b.Status(); len(st.Rejected) != 1 {
@@ -154,13 +154,13 @@ func TestListedAndRejectedCountsAsListed(t *testing.T) {
 func TestRejectionInAChange(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "", "1"), service("b", "", "2"))
-		b.change(source.Change{Rejected: []source.Rejection{bad("", "a", "no ports"), bad("", "new", "no hosts")}})
+		b.change(model.Change{Rejected: []model.Rejection{bad("", "a", "no ports"), bad("", "new", "no hosts")}})
 		b.wrote("update Service ns/a")
-		b.change(source.Change{Upserts: []source.Object{service("b", "", "3")}})
+		b.change(model.Change{Upserts: []model.Object{service("b", "", "3")}})
 		if st := b.Status(); len(st.Rejected) != 2 {
 			t.Errorf("rejected %v, want both still", st.Rejected)
 		}
-		b.change(source.Change{Upserts: []source.Object{service("a", "", "1")}, Deletes: []model.Ref{ref(model.KindService, "new")}})
+		b.change(model.Change{Upserts: []model.Object{service("a", "", "1")}, Deletes: []model.Ref{ref(model.KindService, "new")}})
 		b.holds("Endpoint ns/a/1", "Endpoint ns/b/3", "Service ns/a", "Service ns/b")
 		if st := b.Status(); len(st.Rejected) != 0 {
 			t.Errorf("rejected %v, want none", st.Rejected)
@@ -171,12 +171,12 @@ func TestRejectionInAChange(t *testing.T) {
 func TestUnknownRejectionWithoutPlace(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", ""), service("b", ""))
-		b.change(source.Change{Rejected: []source.Rejection{bad("", "", "not JSON")}})
+		b.change(model.Change{Rejected: []model.Rejection{bad("", "", "not JSON")}})
 		b.holds("Service ns/a", "Service ns/b")
 		if st := b.Status(); len(st.Rejected) != 1 {
 			t.Errorf("rejected %v, want one", st.Rejected)
 		}
-		b.replace(source.Listing{Rejected: []source.Rejection{bad("", "", "not JSON")}})
+		b.replace(model.Listing{Rejected: []model.Rejection{bad("", "", "not JSON")}})
 		b.holds("Service ns/a stale: not JSON", "Service ns/b stale: not JSON")
 	})
 }
@@ -184,9 +184,9 @@ func TestUnknownRejectionWithoutPlace(t *testing.T) {
 func TestDeletionByNameOutweighsABrokenPlace(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "f", "1"), service("b", "f"), service("c", "f"))
-		b.change(source.Change{
+		b.change(model.Change{
 			Deletes:  []model.Ref{ref(model.KindService, "a"), ref(model.KindService, "c")},
-			Rejected: []source.Rejection{bad("f", "", "not YAML"), bad("f", "c", "no hosts")},
+			Rejected: []model.Rejection{bad("f", "", "not YAML"), bad("f", "c", "no hosts")},
 		})
 		b.holds("Service ns/b in f stale: not YAML", "Service ns/c in f stale: no hosts")
 	})
@@ -194,14 +194,14 @@ func TestDeletionByNameOutweighsABrokenPlace(t *testing.T) {
 
 func TestRejectionsStandByPlaceInOrder(t *testing.T) {
 	supervised(t, func(b *bridge) {
-		b.replace(source.Listing{
-			Rejected: []source.Rejection{bad("g", "b", "2"), bad("f", "z", "1"), bad("g", "a", "2")},
+		b.replace(model.Listing{
+			Rejected: []model.Rejection{bad("g", "b", "2"), bad("f", "z", "1"), bad("g", "a", "2")},
 			Ignored:  map[string]int{"ConfigMap": 3},
 		})
-		b.replace(source.Listing{Places: []string{"f", "h"}, Rejected: []source.Rejection{bad("h", "", "3")}})
-		b.replace(source.Listing{Places: []string{"h"}, Rejected: []source.Rejection{bad("h", "", "3")}})
+		b.replace(model.Listing{Places: []string{"f", "h"}, Rejected: []model.Rejection{bad("h", "", "3")}})
+		b.replace(model.Listing{Places: []string{"h"}, Rejected: []model.Rejection{bad("h", "", "3")}})
 		st := b.Status()
-		want := []source.Rejection{bad("g", "a", "2"), bad("g", "b", "2"), bad("h", "", "3")}
+		want := []model.Rejection{bad("g", "a", "2"), bad("g", "b", "2"), bad("h", "", "3")}
 		if diff := cmp.Diff(want, st.Rejected); diff != "" {
 			t.Errorf("rejected (-want +got):\n%s", diff)
 		}
@@ -213,17 +213,17 @@ func TestRejectionsStandByPlaceInOrder(t *testing.T) {
 
 func TestImpossibleObjectPoisonsOnlyItself(t *testing.T) {
 	poison := map[string]struct {
-		object source.Object
+		object model.Object
 		reason string
 	}{
-		"no kind":        {source.Object{Record: model.Record{Ref: ref("", "x"), Spec: model.Service{}}}, "kind is missing"},
+		"no kind":        {model.Object{Record: model.Record{Ref: ref("", "x"), Spec: model.Service{}}}, "kind is missing"},
 		"no name":        {service("", "f", "1"), "name is missing"},
-		"nothing at all": {source.Object{}, "kind is missing"},
-		"no spec":        {source.Object{Record: model.Record{Ref: ref(model.KindService, "a"), Place: "f"}}, "specification"},
-		"other spec":     {source.Object{Record: model.Record{Ref: ref(model.KindService, "a"), Spec: model.Workload{}}}, "model.Workload"},
-		"reserved":       {source.Object{Record: model.Record{Ref: ref(model.KindSource, "a"), Spec: model.SourceMark{}}}, "reserved"},
-		"owned name":     {source.Object{Record: service("a", "f").Record, Owned: service("b", "f", "1").Owned}, "Endpoint ns/b/1"},
-		"owned kind":     {source.Object{Record: service("a", "f").Record, Owned: []model.Record{workload("a/w", "").Record}}, "records of kind Workload cannot do"},
+		"nothing at all": {model.Object{}, "kind is missing"},
+		"no spec":        {model.Object{Record: model.Record{Ref: ref(model.KindService, "a"), Place: "f"}}, "specification"},
+		"other spec":     {model.Object{Record: model.Record{Ref: ref(model.KindService, "a"), Spec: model.Workload{}}}, "model.Workload"},
+		"reserved":       {model.Object{Record: model.Record{Ref: ref(model.KindSource, "a"), Spec: model.SourceMark{}}}, "reserved"},
+		"owned name":     {model.Object{Record: service("a", "f").Record, Owned: service("b", "f", "1").Owned}, "Endpoint ns/b/1"},
+		"owned kind":     {model.Object{Record: service("a", "f").Record, Owned: []model.Record{workload("a/w", "").Record}}, "records of kind Workload cannot do"},
 		"owned twice":    {service("a", "f", "7", "7"), "Endpoint ns/a/7"},
 		"duplicate":      {service("good", "g", "9"), "comes before it"},
 	}

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/reading"
 )
 
@@ -15,7 +15,7 @@ const mostSaid = 1000
 // the log if it is saved again and again with one mistake, or read half-written. The
 // status lists all present rejections.
 type repeats struct {
-	at     map[source.Rejection]time.Time
+	at     map[model.Rejection]time.Time
 	silent int // not logged since the last logged one
 }
 
@@ -24,7 +24,7 @@ var lineNumbers = regexp.MustCompile(`(:|\bline )\d+`)
 
 // unsaid returns the rejections that were not logged within a minute, and the number
 // suppressed since the last logged one.
-func (s *repeats) unsaid(fresh []source.Rejection, now time.Time) (logged []source.Rejection, silent int) {
+func (s *repeats) unsaid(fresh []model.Rejection, now time.Time) (logged []model.Rejection, silent int) {
 	for f, at := range s.at {
 		if now.Sub(at) >= sayAgain {
 			delete(s.at, f)
@@ -38,7 +38,7 @@ func (s *repeats) unsaid(fresh []source.Rejection, now time.Time) (logged []sour
 			continue
 		}
 		if s.at == nil {
-			s.at = map[source.Rejection]time.Time{}
+			s.at = map[model.Rejection]time.Time{}
 		}
 		if len(s.at) < mostSaid {
 			s.at[key] = now

@@ -12,7 +12,7 @@ import (
 )
 
 // wide is a service with so many hosts, addresses and ports.
-func wide(name string, hosts, addresses, ports int, protocol string) source.Object {
+func wide(name string, hosts, addresses, ports int, protocol string) model.Object {
 	var h []string
 	for i := range hosts {
 		h = append(h, fmt.Sprintf("h%d.%s.example.com", i, name))
@@ -25,8 +25,8 @@ func wide(name string, hosts, addresses, ports int, protocol string) source.Obje
 }
 
 // crowded is a service with so many endpoints that come with it.
-func crowded(name string, hosts, ports, endpoints int) source.Object {
-	return source.Object{Record: wide(name, hosts, 0, ports, "HTTP").Record, Owned: service(name, "", crowd(endpoints)...).Owned}
+func crowded(name string, hosts, ports, endpoints int) model.Object {
+	return model.Object{Record: wide(name, hosts, 0, ports, "HTTP").Record, Owned: service(name, "", crowd(endpoints)...).Owned}
 }
 
 // isStored reports whether a service is stored, and with how many hosts.
@@ -53,7 +53,7 @@ func (b *bridge) stores(want map[string]bool) {
 // the others go on.
 func TestAnObjectMayAskForSoMuch(t *testing.T) {
 	for name, c := range map[string]struct {
-		object source.Object
+		object model.Object
 		reason string // empty if it is taken
 	}{
 		"most combinations": {wide("a", 100, 10, 10, "HTTP"), ""},
@@ -88,9 +88,9 @@ func TestAnObjectMayAskForSoMuch(t *testing.T) {
 func TestAnObjectThatGrowsTooLargeStaysAsItWas(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(wide("a", 2, 2, 2, "HTTP"))
-		b.change(source.Change{Upserts: []source.Object{wide("a", 200, 200, 200, "HTTP")}})
+		b.change(model.Change{Upserts: []model.Object{wide("a", 200, 200, 200, "HTTP")}})
 		b.rejected(map[string]string{"a": "8000000 combinations"})
-		b.change(source.Change{Upserts: []source.Object{crowded("a", 100, 100, 11)}})
+		b.change(model.Change{Upserts: []model.Object{crowded("a", 100, 100, 11)}})
 		b.rejected(map[string]string{"a": "110000 places"})
 		if hosts, _ := b.isStored("a"); hosts != 2 {
 			t.Errorf("the stored service has %d hosts", hosts)
@@ -99,7 +99,7 @@ func TestAnObjectThatGrowsTooLargeStaysAsItWas(t *testing.T) {
 }
 
 // fill returns services of 100 combinations each.
-func fill(n int, prefix string) (list []source.Object) {
+func fill(n int, prefix string) (list []model.Object) {
 	for i := range n {
 		list = append(list, wide(fmt.Sprintf("%s%04d", prefix, i), 10, 10, 1, "HTTP"))
 	}
@@ -135,11 +135,11 @@ func TestANamespaceThatIsFullKeepsWhatItHas(t *testing.T) {
 		b.list(all...)
 		b.list(append(all, wide("aaa", 1, 1, 1, "HTTP"))...)
 		b.rejected(map[string]string{"aaa": "do not fit"})
-		b.change(source.Change{Upserts: []source.Object{wide("aab", 1, 1, 1, "HTTP"), wide("s0007", 10, 11, 1, "HTTP")}})
+		b.change(model.Change{Upserts: []model.Object{wide("aab", 1, 1, 1, "HTTP"), wide("s0007", 10, 11, 1, "HTTP")}})
 		b.rejected(map[string]string{"aaa": "do not fit", "aab": "do not fit", "s0007": "do not fit"})
 		inPlace := wide("aac", 1, 1, 1, "HTTP")
 		inPlace.Record.Place = "g"
-		b.replace(source.Listing{Places: []string{"g"}, Objects: []source.Object{inPlace}})
+		b.replace(model.Listing{Places: []string{"g"}, Objects: []model.Object{inPlace}})
 		b.stores(map[string]bool{"aaa": false, "aab": false, "aac": false, "s0000": true, "s0007": true, "s1999": true})
 		for rec := range b.store.List(model.Filter{Kind: model.KindService, Source: "reg", Namespace: "ns", Prefix: "s0007"}) {
 			if !strings.Contains(rec.Status.Stale, "do not fit") {
@@ -147,8 +147,8 @@ func TestANamespaceThatIsFullKeepsWhatItHas(t *testing.T) {
 			}
 		}
 		// Objects that go make room for others that come with the same change.
-		b.change(source.Change{
-			Deletes: []model.Ref{ref(model.KindService, "s0001")}, Upserts: []source.Object{wide("t", 10, 10, 1, "HTTP")},
+		b.change(model.Change{
+			Deletes: []model.Ref{ref(model.KindService, "s0001")}, Upserts: []model.Object{wide("t", 10, 10, 1, "HTTP")},
 		})
 		b.stores(map[string]bool{"s0001": false, "t": true})
 	})
@@ -159,10 +159,10 @@ func TestANamespaceThatIsFullKeepsWhatItHas(t *testing.T) {
 func TestRoomIsFoundAgain(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		all := fill(roomFor+1, "s")
-		b.registry.answer(source.Listing{Objects: all[1:]})
+		b.registry.answer(model.Listing{Objects: all[1:]})
 		b.list(all...)
 		b.stores(map[string]bool{"s2000": false})
-		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "s0000")}})
+		b.change(model.Change{Deletes: []model.Ref{ref(model.KindService, "s0000")}})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		b.stores(map[string]bool{"s2000": true})
@@ -176,7 +176,7 @@ func TestRoomIsFoundAgain(t *testing.T) {
 // The listeners of a namespace are bounded as well.
 func TestANamespaceMayHaveSoManyListeners(t *testing.T) {
 	supervised(t, func(b *bridge) {
-		var all []source.Object
+		var all []model.Object
 		for i := range 21 {
 			all = append(all, wide(fmt.Sprintf("s%02d", i), 1, 100, 10, "TCP"))
 		}
@@ -193,8 +193,8 @@ func TestARejectedServiceKeepsTakingEndpoints(t *testing.T) {
 		b.list(all...)
 		grown := wide("s0001", 10, 11, 1, "HTTP")
 		grown.Owned = []model.Record{{Ref: ref(model.KindEndpoint, "s0001/1"), Spec: model.Endpoint{Address: "1"}}}
-		b.change(source.Change{
-			Upserts:      []source.Object{grown},
+		b.change(model.Change{
+			Upserts:      []model.Object{grown},
 			OwnedUpserts: []model.Record{{Ref: ref(model.KindEndpoint, "s0001/2"), Owner: ref(model.KindService, "s0001"), Spec: model.Endpoint{Address: "2"}}},
 		})
 		var got []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/reading"
@@ -35,7 +36,7 @@ func (k *sink) Relist() <-chan time.Time {
 }
 
 // Replace implements [source.Sink].
-func (k *sink) Replace(ctx context.Context, listing source.Listing) error {
+func (k *sink) Replace(ctx context.Context, listing model.Listing) error {
 	if listing.Places != nil && k.live.IsZero() {
 		return errNotListed
 	}
@@ -61,7 +62,7 @@ func (k *sink) Replace(ctx context.Context, listing source.Listing) error {
 }
 
 // Change implements [source.Sink].
-func (k *sink) Change(ctx context.Context, change source.Change) error {
+func (k *sink) Change(ctx context.Context, change model.Change) error {
 	if k.live.IsZero() {
 		return errNotListed
 	}

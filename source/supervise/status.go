@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -95,9 +96,9 @@ type stored struct {
 	began  bool // a drop is held from now on
 	counts counts
 
-	rejected, fresh []source.Rejection // all, and the new ones
-	ignored         map[string]int     // nil if not looked for
-	notices         []source.Notice
+	rejected, fresh []model.Rejection // all, and the new ones
+	ignored         map[string]int    // nil if not looked for
+	notices         []model.Notice
 	at              time.Time
 }
 
@@ -222,7 +223,7 @@ func (s *status) lastKnownGood() string {
 }
 
 // textOf describes a rejection for the log.
-func textOf(f source.Rejection) string {
+func textOf(f model.Rejection) string {
 	text := f.Reason
 	for _, part := range []string{f.Field, f.Object, f.Where} {
 		if part != "" {

@@ -13,7 +13,7 @@ import (
 )
 
 // addressed returns services that each have so many endpoints, at addresses of their own.
-func addressed(services, endpoints int) (objects []source.Object) {
+func addressed(services, endpoints int) (objects []model.Object) {
 	for i := range services {
 		var addresses []string
 		for j := range endpoints {
@@ -25,7 +25,7 @@ func addressed(services, endpoints int) (objects []source.Object) {
 }
 
 // without returns services without their first endpoints.
-func without(objects []source.Object, endpoints int) (less []source.Object) {
+func without(objects []model.Object, endpoints int) (less []model.Object) {
 	for _, o := range objects {
 		o.Owned = o.Owned[min(endpoints, len(o.Owned)):]
 		less = append(less, o)
@@ -41,9 +41,9 @@ func TestDropInWavesIsHeld(t *testing.T) {
 		b.list(all...)
 		for i := range 15 {
 			time.Sleep(2 * time.Second)
-			var left []source.Object
+			var left []model.Object
 			for j, o := range all { // 30 of 500 are left at last
-				left = append(left, without([]source.Object{o}, 9*(i+1)/15+(j%5)/3*((i+1)/15))...)
+				left = append(left, without([]model.Object{o}, 9*(i+1)/15+(j%5)/3*((i+1)/15))...)
 			}
 			b.list(left...)
 		}
@@ -193,7 +193,7 @@ func TestAutoscalerIsHeld(t *testing.T) {
 		}
 		b.standing(100, 60)
 		mentions(t, b.Status().Reason, "60 of 100 endpoints disappeared within 1m0s, of Service ns/s00", "isthmus sources release reg")
-		b.registry.answer(source.Listing{Objects: without(all, 60)})
+		b.registry.answer(model.Listing{Objects: without(all, 60)})
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		b.standing(40, 0)
@@ -237,7 +237,7 @@ func TestOtherHalvesLoseNothing(t *testing.T) {
 		b.list(all...)
 		for i := range 300 {
 			time.Sleep(2 * time.Second)
-			var half []source.Object
+			var half []model.Object
 			for _, o := range all {
 				var owned []model.Record
 				for k, rec := range o.Owned {
@@ -291,7 +291,7 @@ func TestWhatDoesNotComeBack(t *testing.T) {
 		supervised(t, func(b *bridge) {
 			b.list(append(all, service("c", "f", "10.9.9.1", "10.9.9.2"))...)
 			b.list(append(all, service("c", "f", "10.9.9.1"))...)
-			b.change(source.Change{Upserts: []source.Object{service("c", "f", "10.9.9.1")}})
+			b.change(model.Change{Upserts: []model.Object{service("c", "f", "10.9.9.1")}})
 			b.list(append(without(all, 40), service("c", "f", "10.9.9.1"))...)
 			stays(t, b, "c/10.9.9.2", false)
 			b.standing(101, 80)
@@ -301,7 +301,7 @@ func TestWhatDoesNotComeBack(t *testing.T) {
 		supervised(t, func(b *bridge) {
 			b.list(append(all, service("c", "g", "10.9.9.1", "10.9.9.2"))...)
 			b.list(append(all, service("c", "g", "10.9.9.1"))...)
-			b.replace(source.Listing{Places: []string{"g"}, Removed: []string{"g"}})
+			b.replace(model.Listing{Places: []string{"g"}, Removed: []string{"g"}})
 			b.list(without(all, 40)...)
 			b.standing(100, 80)
 		})
@@ -313,7 +313,7 @@ func TestWhatDoesNotComeBack(t *testing.T) {
 			next := without(all[:1], 3)[0]
 			next.Owned = append(slices.Clone(next.Owned), service("s00", "f", "10.7.0.1", "10.7.0.2").Owned...)
 			b.list(next, all[1])
-			b.list(append([]source.Object{next}, without(all[1:], 50)...)...)
+			b.list(append([]model.Object{next}, without(all[1:], 50)...)...)
 			stays(t, b, "s00/10.0.0.0", true) // the last of them, in their order
 			stays(t, b, "s00/10.0.0.1", false)
 			stays(t, b, "s00/10.0.0.2", false)
@@ -325,7 +325,7 @@ func TestWhatDoesNotComeBack(t *testing.T) {
 			b.list(append(without(all[:1], 3), all[1])...)
 			next := without(all[:1], 3)[0]
 			next.Owned = append(slices.Clone(next.Owned), service("s00", "f", "10.7.0.1", "10.7.0.2").Owned...)
-			b.list(append([]source.Object{next}, without(all[1:], 50)...)...)
+			b.list(append([]model.Object{next}, without(all[1:], 50)...)...)
 			b.standing(49+1+50, 51)
 		})
 	})
@@ -416,7 +416,7 @@ func TestWorkloadsInWaves(t *testing.T) {
 		labels := model.MapOf(map[string]string{"app": "a"})
 		selecting := service("a", "f")
 		selecting.Record.Spec = model.Service{Hosts: model.ListOf("a.example.com"), WorkloadSelector: labels}
-		var all []source.Object
+		var all []model.Object
 		for i := range 20 {
 			o := workload(fmt.Sprintf("w%02d", i), "f")
 			o.Record.Spec = model.Workload{Endpoint: model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", i), Labels: labels}}

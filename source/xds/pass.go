@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
@@ -12,7 +12,7 @@ import (
 func (r *run) list(ctx context.Context) error {
 	r.forget()
 	r.protected = map[string]bool{}
-	listing := source.Listing{Ignored: map[string]int{}, Observed: time.Now()}
+	listing := model.Listing{Ignored: map[string]int{}, Observed: time.Now()}
 	for _, k := range r.kinds {
 		r.report.add(&listing, k)
 		if why, only := r.unread(k); why != "" {
@@ -52,7 +52,7 @@ func (r *run) notify(ctx context.Context, h *holding, before bool) error {
 	if !r.listed || before == (len(h.echoes) > 0) {
 		return nil
 	}
-	return r.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: r.report.notices(r.kinds)})
+	return r.sink.Replace(ctx, model.Listing{Places: []string{}, Notices: r.report.notices(r.kinds)})
 }
 
 // passOn passes on the changes of an answer, once everything was listed. A complete

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
@@ -18,7 +19,7 @@ type report struct {
 }
 
 // add adds all held resources of a kind to a listing.
-func (r report) add(listing *source.Listing, of kind) {
+func (r report) add(listing *model.Listing, of kind) {
 	resources := r.held.kind(of.Definition)
 	resources.Take()
 	for e := range r.entries(of, slices.Collect(resources.Keys())) {
@@ -31,11 +32,11 @@ func (r report) add(listing *source.Listing, of kind) {
 
 // listing returns a listing of the changed resources of a type's kind, and of the
 // faults of the type's last answer.
-func (r report) listing(k *asked, observed time.Time) source.Listing {
+func (r report) listing(k *asked, observed time.Time) model.Listing {
 	return r.placesOf(k, r.entries(k.kind, r.held.kind(k.kind.Definition).Take()), observed)
 }
 
-func (r report) placesOf(k *asked, entries iter.Seq[mirror.Entry], observed time.Time) source.Listing {
+func (r report) placesOf(k *asked, entries iter.Seq[mirror.Entry], observed time.Time) model.Listing {
 	listing := mirror.ListingOf(entries)
 	listing.Places, listing.Observed = append(listing.Places, k.url), observed
 	r.reject(&listing, k.url)
@@ -44,7 +45,7 @@ func (r report) placesOf(k *asked, entries iter.Seq[mirror.Entry], observed time
 
 // change returns the changed resources of a type's kind one by one. A resource that
 // names no record, and a fault without a name, are in the listing of their places.
-func (r report) change(k *asked, observed time.Time) (source.Change, source.Listing) {
+func (r report) change(k *asked, observed time.Time) (model.Change, model.Listing) {
 	var named, nameless []mirror.Entry
 	for e := range r.entries(k.kind, r.held.kind(k.kind.Definition).Take()) {
 		if e.Ref.Name == "" {
@@ -59,17 +60,17 @@ func (r report) change(k *asked, observed time.Time) (source.Change, source.List
 }
 
 // reject reports the faults of the last answer for a type.
-func (r report) reject(listing *source.Listing, url string) {
+func (r report) reject(listing *model.Listing, url string) {
 	if h := r.held.types[url]; h != nil {
 		for _, trouble := range h.trouble {
-			listing.Rejected = append(listing.Rejected, source.Rejection{Place: url, Where: url, Reason: trouble})
+			listing.Rejected = append(listing.Rejected, model.Rejection{Place: url, Where: url, Reason: trouble})
 		}
 	}
 }
 
 // notices returns a notice for each type with echoes that are left out.
-func (r report) notices(kinds []kind) (list []source.Notice) {
-	list = []source.Notice{} // not nil: notices were looked for
+func (r report) notices(kinds []kind) (list []model.Notice) {
+	list = []model.Notice{} // not nil: notices were looked for
 	for _, k := range kinds {
 		for _, url := range k.urls {
 			if h := r.held.types[url]; h != nil && len(h.echoes) > 0 {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/mirror"
 )
 
@@ -44,16 +43,16 @@ func unanswered(url string) string {
 
 // protect keeps the stored records of a kind that is not completely known, or only
 // some names of it.
-func (s *state) protect(listing *source.Listing, of kind, stored func(yield func(model.Record) bool), why string, only map[string]bool) {
+func (s *state) protect(listing *model.Listing, of kind, stored func(yield func(model.Record) bool), why string, only map[string]bool) {
 	is, resources := emptyReading(of.Definition, "a/a").Ref.Kind, s.held.kind(of.Definition)
-	mirror.Keep(listing, stored, func(rec model.Record) (source.Rejection, bool) {
+	mirror.Keep(listing, stored, func(rec model.Record) (model.Rejection, bool) {
 		name := rec.Namespace + "/" + rec.Name
 		if _, held := resources.Get(name); rec.Kind != is || held != nil {
-			return source.Rejection{}, false
+			return model.Rejection{}, false
 		}
 		if only != nil && !only[strings.TrimPrefix(rec.Place, of.Name+"/")] {
-			return source.Rejection{}, false
+			return model.Rejection{}, false
 		}
-		return source.Rejection{Object: of.Name + " " + name, Where: of.URL(), Reason: why}, true
+		return model.Rejection{Object: of.Name + " " + name, Where: of.URL(), Reason: why}, true
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // versionOf is the version that Isthmus has for a resource that an Envoy shows: a hash of
@@ -33,5 +33,5 @@ func versionOf(content []byte) (string, error) {
 		return "", err
 	}
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(&resource)
-	return push.VersionOf([]byte("envoy/1"), body).String(), err
+	return world.VersionOf([]byte("envoy/1"), body).String(), err
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/app"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/app"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 )
 
 // TestRegistryThatLiesTakesNothingAway has a Service Center, or what stands in

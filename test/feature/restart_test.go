@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/app"
 )
 
 func TestClientKeepsItsEndpointsWhileIsthmusIsDown(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	api "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
+	"github.com/isthmus-mesh/isthmus/app"
 	"github.com/isthmus-mesh/isthmus/client"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/app"
 )
 
 // watched is a configuration whose output watch the replicas of a test read.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/app"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -70,10 +70,10 @@ func (p *play) handOver(a *app.App) {
 func (p *play) keep() {
 	p.mu.Lock() // readers go on until the process ends
 	defer p.mu.Unlock()
-	p.kept = map[string][]source.Object{}
+	p.kept = map[string][]model.Object{}
 	for name, m := range p.mirrors {
 		for _, ref := range slices.SortedFunc(maps.Keys(m.objects), model.Ref.Compare) {
-			o := source.Object{Record: m.objects[ref].record}
+			o := model.Object{Record: m.objects[ref].record}
 			for _, part := range slices.SortedFunc(maps.Keys(m.objects[ref].owned), model.Ref.Compare) {
 				o.Owned = append(o.Owned, m.objects[ref].owned[part])
 			}
@@ -82,7 +82,7 @@ func (p *play) keep() {
 	}
 }
 
-func (p *play) offer(a *app.App, name string, with []string, objects []source.Object) {
+func (p *play) offer(a *app.App, name string, with []string, objects []model.Object) {
 	p.handed++
 	o := &offer{Baseline: source.Baseline{Name: fmt.Sprint("baseline-", p.handed), Source: name, With: with, Where: "that are kept"}, least: time.Hour}
 	for _, kept := range objects {
@@ -100,7 +100,7 @@ func (p *play) offer(a *app.App, name string, with []string, objects []source.Ob
 	}
 }
 
-func baselineOf(o source.Object) (list []source.BaselineObject) {
+func baselineOf(o model.Object) (list []source.BaselineObject) {
 	ref := o.Record.Ref
 	switch spec := o.Record.Spec.(type) {
 	case model.Scope:

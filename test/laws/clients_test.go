@@ -15,7 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -36,7 +36,7 @@ type client struct {
 }
 
 // view is what a client sees: by type and name, what is encoded.
-type view map[string]map[string]push.Encoded
+type view map[string]map[string]world.Encoded
 
 var lawTypes = []string{envoy.ClusterType: xdsclient.CDS, envoy.EndpointType: xdsclient.EDS, envoy.ListenerType: xdsclient.LDS, envoy.RouteType: xdsclient.RDS}
 
@@ -123,19 +123,19 @@ func (p *play) forget(c *client, t telling) {
 }
 
 // expected is what a client has to see, computed from nothing but the mirrors.
-func (p *play) expected(world *envoy.World, c *client) view {
+func (p *play) expected(w *envoy.World, c *client) view {
 	kind := envoy.KindEnvoy
 	if c.GRPC {
 		kind = envoy.KindGRPC
 	}
-	who := push.Client{Kind: kind, Namespace: c.Namespace, Labels: model.MapOf(map[string]string{"app": c.App})}
+	who := world.Client{Kind: kind, Namespace: c.Namespace, Labels: model.MapOf(map[string]string{"app": c.App})}
 	v := view{}
 	for t, typeURL := range lawTypes {
-		v[typeURL] = map[string]push.Encoded{}
-		row := push.Row(t)
-		sees := world.View(row, who)
-		for name := range world.Names(sees, row) {
-			if subject, ok := world.Find(sees, row, name); ok {
+		v[typeURL] = map[string]world.Encoded{}
+		row := world.Row(t)
+		sees := w.View(row, who)
+		for name := range w.Names(sees, row) {
+			if subject, ok := w.Find(sees, row, name); ok {
 				v[typeURL][name] = subject.Encode()
 			}
 		}

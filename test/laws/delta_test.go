@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // deltas are the ways in which a registry says that a single endpoint changed:
@@ -21,7 +20,7 @@ var deltas = []string{"alone", "alone", "alone", "beside", "together", "unknown"
 // service it does not have itself is contradicted by its next listing.
 func (p *play) endpoint(s step) {
 	r := p.registries[s.Registry]
-	var change source.Change
+	var change model.Change
 	r.become(func() {
 		o := r.serviceFor(s, p.gone[s.Registry])
 		before := slices.Clone(o.Owned)
@@ -33,7 +32,7 @@ func (p *play) endpoint(s step) {
 		rec.Name += fmt.Sprint("/", 1+s.Which%4)
 		o.Owned = slices.DeleteFunc(before, func(was model.Record) bool { return was.Ref == rec.Ref })
 		if s.Report == "together" {
-			change.Upserts = []source.Object{placed(o)}
+			change.Upserts = []model.Object{placed(o)}
 		}
 		if s.Which >= 7 {
 			change.OwnedDeletes = []model.Ref{rec.Ref}
@@ -63,7 +62,7 @@ func (p *play) endpoint(s step) {
 }
 
 // serviceFor is the service whose endpoint changes.
-func (r *registry) serviceFor(s step, gone map[model.Ref]source.Object) source.Object {
+func (r *registry) serviceFor(s step, gone map[model.Ref]model.Object) model.Object {
 	among := r.objects
 	if s.Report == "dropped" {
 		among = gone
@@ -76,7 +75,7 @@ func (r *registry) serviceFor(s step, gone map[model.Ref]source.Object) source.O
 }
 
 // plainlyOwned is what a change says of single records.
-func (s *said) plainlyOwned(c source.Change) {
+func (s *said) plainlyOwned(c model.Change) {
 	for _, rec := range c.OwnedUpserts {
 		if rec.Name != "stray" {
 			s.owned = append(s.owned, rec)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/xds"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
@@ -24,7 +23,7 @@ type script struct {
 	Debounce xds.Debounces
 	Vault    bool // there are secrets from the start
 	Kept     bool // another system hands over what it has at each start
-	Objects  [registries][]source.Object
+	Objects  [registries][]model.Object
 	Clients  []nature
 	Steps    []step
 }
@@ -56,7 +55,7 @@ type nature struct {
 type step struct {
 	What     string
 	Registry int
-	Objects  []source.Object
+	Objects  []model.Object
 	Which    int
 	Fault    fault
 	Report   string
@@ -199,7 +198,7 @@ func drawNature(t *rapid.T) nature {
 // suspicious because all workloads of a service are among it; see package source.
 const workloads = 2
 
-func drawObject(t *rapid.T) source.Object {
+func drawObject(t *rapid.T) model.Object {
 	namespace := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "namespace")
 	path := drawPath(t)
 	record := func(kind model.Kind, name string, spec model.Spec) model.Record {
@@ -209,20 +208,20 @@ func drawObject(t *rapid.T) source.Object {
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 8, 9:
 		name, content := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"), rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "content")
-		return source.Object{Record: record(carriedKind, name, model.Opaque{Content: content})}
+		return model.Object{Record: record(carriedKind, name, model.Opaque{Content: content})}
 	case 6:
 		name := fmt.Sprint("workload-", rapid.IntRange(1, workloads).Draw(t, "name"))
 		namespace = "a"
 		e := drawEndpoint(t)
 		e.Labels = app
-		return source.Object{Record: record(model.KindWorkload, name, model.Workload{Endpoint: e})}
+		return model.Object{Record: record(model.KindWorkload, name, model.Workload{Endpoint: e})}
 	case 7:
 		namespace = rapid.SampledFrom([]string{"a", "b", lawRoot}).Draw(t, "scope of")
 		scope := model.Scope{Hosts: model.ListOf(rapid.SampledFrom([]string{"*/*", "./*", "a/*", "*/x.example", "b/*.example", "~/*"}).Draw(t, "hosts"))}
 		if rapid.Bool().Draw(t, "selects") {
 			scope.WorkloadSelector = app
 		}
-		return source.Object{Record: record(model.KindScope, rapid.SampledFrom([]string{"s", "t"}).Draw(t, "name"), scope)}
+		return model.Object{Record: record(model.KindScope, rapid.SampledFrom([]string{"s", "t"}).Draw(t, "name"), scope)}
 	}
 	o := drawServiceObject(t)
 	if s, ok := o.Record.Spec.(model.Service); ok && rapid.IntRange(0, 3).Draw(t, "selects") == 0 {
@@ -239,7 +238,7 @@ const crowd = 18
 var serviceNames = []string{"x", "y", "z"}
 
 // drawServiceObject draws a service that owns its endpoints.
-func drawServiceObject(t *rapid.T) source.Object {
+func drawServiceObject(t *rapid.T) model.Object {
 	namespace := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "namespace")
 	path := drawPath(t)
 	record := func(kind model.Kind, name string, spec model.Spec) model.Record {
@@ -247,7 +246,7 @@ func drawServiceObject(t *rapid.T) source.Object {
 	}
 	name := rapid.SampledFrom(serviceNames).Draw(t, "name")
 	s := drawService(t, name+".example")
-	o := source.Object{Record: record(model.KindService, name, s)}
+	o := model.Object{Record: record(model.KindService, name, s)}
 	first := rapid.IntRange(1, 3).Draw(t, "first")
 	for i := range rapid.IntRange(0, 6).Draw(t, "endpoints") {
 		o.Owned = append(o.Owned, record(model.KindEndpoint, fmt.Sprint(name, "/", first+i), drawEndpoint(t)))
@@ -266,7 +265,7 @@ func drawServiceObject(t *rapid.T) source.Object {
 }
 
 // drawChurn draws some states of one service.
-func drawChurn(t *rapid.T) []source.Object {
+func drawChurn(t *rapid.T) []model.Object {
 	objects := rapid.SliceOfN(rapid.Custom(drawServiceObject), 2, 3).Draw(t, "objects")
 	for i := range objects {
 		objects[i].Record.Ref = objects[0].Record.Ref

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // heldHere is why a record is held, and since when listings lack it.
@@ -137,7 +136,7 @@ func (m *mirror) report(s said, before map[model.Ref]object, missing []model.Ref
 	})
 	m.remove(missing)
 	m.gone = slices.DeleteFunc(m.gone, func(d disappeared) bool {
-		whole := slices.ContainsFunc(s.objects, func(o source.Object) bool { return o.Record.Ref == d.object })
+		whole := slices.ContainsFunc(s.objects, func(o model.Object) bool { return o.Record.Ref == d.object })
 		is := whole || slices.Contains(s.deleted, d.object) || slices.Contains(s.ownedGone, d.ref) && !present[d.ref]
 		if is && weigh(d.ref) > 0 {
 			m.lower(d.services)

@@ -16,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -71,9 +70,9 @@ func enact(t *testing.T, r *rapid.T, root string) {
 type play struct {
 	script     script
 	registries [registries]*registry
-	gone       [registries]map[model.Ref]source.Object // dropped, and may come back
-	before     [registries]map[model.Ref]source.Object // as they were before waves
-	fresh      int                                     // endpoints that rollouts made
+	gone       [registries]map[model.Ref]model.Object // dropped, and may come back
+	before     [registries]map[model.Ref]model.Object // as they were before waves
+	fresh      int                                    // endpoints that rollouts made
 	wanted     []entry
 	former     []entry  // wanted before the last reload
 	present    []*seat  // of the sources there are, in the order of merging
@@ -81,10 +80,10 @@ type play struct {
 	clients    []*client
 	ledger     xdsclient.Ledger
 	vault      vault
-	offers     []*offer                   // of this process
-	handed     int                        // so many, in all
-	kept       map[string][]source.Object // by another system, by source
-	stored     lawStore                   // of the process there is, also before it runs
+	offers     []*offer                  // of this process
+	handed     int                       // so many, in all
+	kept       map[string][]model.Object // by another system, by source
+	stored     lawStore                  // of the process there is, also before it runs
 
 	root, dir string // of everything; of the store, empty if it is kept in memory
 	copies    int
@@ -130,7 +129,7 @@ func (p *play) story() string {
 		p.script.Sources, p.script.Store, p.script.History, p.script.Bytes, p.script.Late, p.script.Turn, p.script.Vault, p.script.Debounce, p.at)}
 	for i, objects := range p.script.Objects {
 		for _, o := range objects {
-			lines = append(lines, fmt.Sprintf("registry %d: %s", i, step{What: "put", Objects: []source.Object{o}}))
+			lines = append(lines, fmt.Sprintf("registry %d: %s", i, step{What: "put", Objects: []model.Object{o}}))
 		}
 	}
 	for i, s := range p.script.Steps {
@@ -147,7 +146,7 @@ func (p *play) enact() {
 		}
 	}()
 	for i, objects := range p.script.Objects {
-		p.registries[i], p.gone[i], p.before[i] = newRegistry(p.script.Late[i]), map[model.Ref]source.Object{}, map[model.Ref]source.Object{}
+		p.registries[i], p.gone[i], p.before[i] = newRegistry(p.script.Late[i]), map[model.Ref]model.Object{}, map[model.Ref]model.Object{}
 		for _, o := range objects {
 			p.registries[i].objects[o.Record.Ref] = o
 		}

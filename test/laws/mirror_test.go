@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
 // said is one reading of a registry, as plainly as it can be put.
 type said struct {
 	whole    bool
-	objects  []source.Object
+	objects  []model.Object
 	rejected map[model.Ref]bool // there, but not to be taken
 	deleted  []model.Ref        // reported gone, one by one
 

@@ -6,7 +6,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // lawInstance is the name that paths have of the process.
@@ -20,10 +19,10 @@ func drawPath(t *rapid.T) model.Path {
 
 // isEcho reports whether an object came from here. Its source leaves it out, and reports that
 // the registry has nothing of its own there.
-func isEcho(o source.Object) bool { return o.Record.Path.Has(lawInstance) }
+func isEcho(o model.Object) bool { return o.Record.Path.Has(lawInstance) }
 
 // placed is an object in a place of its own, as sources of other Isthmuses list it.
-func placed(o source.Object) source.Object {
+func placed(o model.Object) model.Object {
 	o.Record.Place = placeOf(o.Record.Ref)
 	return o
 }

@@ -35,7 +35,7 @@ const (
 // registry says what a history makes it say, to everybody who reads it.
 type registry struct {
 	mu      sync.Mutex
-	objects map[model.Ref]source.Object
+	objects map[model.Ref]model.Object
 	faults  map[model.Ref]fault
 	mode    mode
 	since   time.Time     // of the mode
@@ -47,11 +47,11 @@ type registry struct {
 
 // notice is what a registry tells those who follow it: its objects one by one,
 // or that they should list.
-type notice struct{ change *source.Change }
+type notice struct{ change *model.Change }
 
 func newRegistry(late time.Duration) *registry {
 	return &registry{
-		late: late, since: time.Now(), objects: map[model.Ref]source.Object{}, faults: map[model.Ref]fault{}, changed: make(chan struct{}),
+		late: late, since: time.Now(), objects: map[model.Ref]model.Object{}, faults: map[model.Ref]fault{}, changed: make(chan struct{}),
 	}
 }
 
@@ -75,9 +75,9 @@ func (r *registry) refs() []model.Ref {
 }
 
 // reading is what a registry says of some objects, for the source and plainly.
-func (r *registry) reading(refs []model.Ref) ([]source.Object, []source.Rejection, said) {
-	var objects []source.Object
-	var rejections []source.Rejection
+func (r *registry) reading(refs []model.Ref) ([]model.Object, []model.Rejection, said) {
+	var objects []model.Object
+	var rejections []model.Rejection
 	plainly := said{rejected: map[model.Ref]bool{}}
 	for _, ref := range refs {
 		o := placed(r.objects[ref])
@@ -91,7 +91,7 @@ func (r *registry) reading(refs []model.Ref) ([]source.Object, []source.Rejectio
 			objects, plainly.objects = append(objects, o), append(plainly.objects, o)
 			continue
 		case rejected:
-			rejections = append(rejections, source.Rejection{Ref: ref, Reason: "it is bad"})
+			rejections = append(rejections, model.Rejection{Ref: ref, Reason: "it is bad"})
 		case poisoned:
 			o.Owned = append(slices.Clone(o.Owned), model.Record{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: "stray"}}, Spec: model.Endpoint{}})
 			objects = append(objects, o)
@@ -102,10 +102,10 @@ func (r *registry) reading(refs []model.Ref) ([]source.Object, []source.Rejectio
 }
 
 // listing is everything a registry says.
-func (r *registry) listing() (source.Listing, said) {
+func (r *registry) listing() (model.Listing, said) {
 	objects, rejections, plainly := r.reading(r.refs())
 	plainly.whole = true
-	listing := source.Listing{Objects: objects, Rejected: rejections}
+	listing := model.Listing{Objects: objects, Rejected: rejections}
 	for _, ref := range plainly.deleted {
 		listing.Removed = append(listing.Removed, placeOf(ref))
 	}
@@ -113,13 +113,13 @@ func (r *registry) listing() (source.Listing, said) {
 }
 
 // report is what a registry says of some objects, and that others are gone.
-func (r *registry) report(refs, gone []model.Ref) *source.Change {
+func (r *registry) report(refs, gone []model.Ref) *model.Change {
 	objects, rejections, plainly := r.reading(refs)
-	return &source.Change{Upserts: objects, Rejected: rejections, Deletes: slices.Concat(gone, plainly.deleted)}
+	return &model.Change{Upserts: objects, Rejected: rejections, Deletes: slices.Concat(gone, plainly.deleted)}
 }
 
 // plainly is what a change says.
-func plainly(c source.Change) said {
+func plainly(c model.Change) said {
 	s := said{rejected: map[model.Ref]bool{}, deleted: c.Deletes}
 	for _, o := range c.Upserts {
 		if n := len(o.Owned); n > 0 && o.Owned[n-1].Name == "stray" {
@@ -200,7 +200,7 @@ func (r *registry) isOnItsWay() bool {
 	return r.passing > 0
 }
 
-func (r reader) pass(ctx context.Context, sink source.Sink, list bool, listing source.Listing, plain said, fresh []notice) error {
+func (r reader) pass(ctx context.Context, sink source.Sink, list bool, listing model.Listing, plain said, fresh []notice) error {
 	if r.late > 0 && (list || len(fresh) > 0) && !r.travel(ctx) {
 		return ctx.Err()
 	}

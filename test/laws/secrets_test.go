@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -29,16 +30,16 @@ type secret struct{ name, namespace, text string }
 // secrets is one state of a vault, by name.
 type secrets map[string]secret
 
-var _ push.World = secrets(nil)
+var _ world.World = secrets(nil)
 
 // secretNames are those that clients ask for.
 var secretNames = []string{"secret-1", "secret-2", "secret-3"}
 
 func (w secrets) Complete() bool { return true }
 
-func (w secrets) View(_ push.Row, c push.Client) push.View { return c.Namespace }
+func (w secrets) View(_ world.Row, c world.Client) world.View { return c.Namespace }
 
-func (w secrets) Names(v push.View, _ push.Row) iter.Seq[string] {
+func (w secrets) Names(v world.View, _ world.Row) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, name := range secretNames {
 			if _, ok := w.Find(v, 0, name); ok && !yield(name) {
@@ -48,16 +49,16 @@ func (w secrets) Names(v push.View, _ push.Row) iter.Seq[string] {
 	}
 }
 
-func (w secrets) Find(v push.View, _ push.Row, name string) (push.Subject, bool) {
+func (w secrets) Find(v world.View, _ world.Row, name string) (world.Subject, bool) {
 	s, ok := w[name]
 	return s, ok && (s.namespace == "" || s.namespace == v)
 }
 
 func (s secret) Slot() any { return s.name }
 
-func (s secret) Encode() push.Encoded { return encodeSecret(s.name, s.text) }
+func (s secret) Encode() world.Encoded { return encodeSecret(s.name, s.text) }
 
-func encodeSecret(name, text string) push.Encoded {
+func encodeSecret(name, text string) world.Encoded {
 	content := &corev3.TypedExtensionConfig{Name: name}
 	if text != "" {
 		content.TypedConfig = &anypb.Any{TypeUrl: "type.googleapis.com/google.protobuf.StringValue", Value: []byte(text)}
@@ -67,7 +68,7 @@ func encodeSecret(name, text string) push.Encoded {
 	if err != nil || failed != nil {
 		panic(fmt.Sprint(err, failed))
 	}
-	return push.Encoded{Name: name, Version: push.VersionOf(body), Body: body}
+	return world.Encoded{Name: name, Version: world.VersionOf(body), Body: body}
 }
 
 // lawSecret is the type of the vault. Services have none of it.
@@ -83,20 +84,20 @@ const (
 
 // join enters the vault into the engine of a process that does not run yet.
 func (v *vault) join(p *play, engine *push.Engine) {
-	v.producer = engine.Produce([]push.TypeSpec{{
-		Name: lawSecret, Empty: func(name string) push.Encoded { return encodeSecret(name, "") },
-		Debounce: [...]push.Debounce{p.script.Debounce.Endpoints.StateOfTheWorld, p.script.Debounce.Endpoints.Delta},
+	v.producer = engine.Produce([]world.TypeSpec{{
+		Name: lawSecret, Empty: func(name string) world.Encoded { return encodeSecret(name, "") },
+		Debounce: [...]world.Debounce{p.script.Debounce.Endpoints.StateOfTheWorld, p.script.Debounce.Endpoints.Delta},
 	}})
-	engine.Admit(push.TypeSpec{Name: lawWhole, Whole: true}, 2)
-	engine.Admit(push.TypeSpec{Name: lawSilent, Absent: func(string, push.Mode) push.Absence { return push.Silence }}, 2)
+	engine.Admit(world.TypeSpec{Name: lawWhole, Whole: true}, 2)
+	engine.Admit(world.TypeSpec{Name: lawSilent, Absent: func(string, world.Mode) world.Absence { return world.Silence }}, 2)
 	if p.script.Vault || v.published {
 		v.publish()
 	}
 }
 
-func (v *vault) publish(changed ...push.Changed) {
+func (v *vault) publish(changed ...world.Changed) {
 	v.published = true
-	v.producer.Publish(push.Update{World: v.secrets, Changed: changed})
+	v.producer.Publish(world.Update{World: v.secrets, Changed: changed})
 }
 
 // secret changes a secret, moves it to another namespace, or takes it away.
@@ -108,7 +109,7 @@ func (p *play) secret(s step) {
 	if next == nil {
 		next = secrets{}
 	}
-	changed := push.Changed{Name: now.name, Audience: []string{was.namespace, now.namespace}, Urgent: s.Keep}
+	changed := world.Changed{Name: now.name, Audience: []string{was.namespace, now.namespace}, Urgent: s.Keep}
 	if next[now.name] = now; s.Which >= 7 {
 		delete(next, now.name)
 		changed.Audience = []string{was.namespace}

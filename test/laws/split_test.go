@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/app"
 	"github.com/isthmus-mesh/isthmus/output/xds"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -25,7 +25,7 @@ func drawDebounces(t *rapid.T) (d xds.Debounces) {
 	return d
 }
 
-func drawDebounce(t *rapid.T) (d push.Debounce) {
+func drawDebounce(t *rapid.T) (d world.Debounce) {
 	if d.Quiet = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, longestQuiet}).Draw(t, "quiet"); d.Quiet > 0 {
 		d.Max, d.Events = rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond}).Draw(t, "max"), rapid.SampledFrom([]int{0, 2}).Draw(t, "events")
 	}

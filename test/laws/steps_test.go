@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/app"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // happen makes a step happen, if it can just now.
@@ -130,7 +129,7 @@ func (p *play) edit(s step) {
 		case s.What == "empty":
 			ref := refs[s.Which%len(refs)]
 			gone[ref] = r.objects[ref]
-			r.objects[ref] = source.Object{Record: r.objects[ref].Record}
+			r.objects[ref] = model.Object{Record: r.objects[ref].Record}
 			concerned = []model.Ref{ref}
 		case s.What == "fault":
 			concerned = []model.Ref{refs[s.Which%len(refs)]}

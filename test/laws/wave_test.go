@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/hold"
 )
 
@@ -25,7 +24,7 @@ func (p *play) readBy(s step) int { return p.wanted[s.Which%len(p.wanted)].Regis
 // watch has a registry list some objects more, and returns its sources that have lost nothing
 // lately, and of which nothing is held. What happens to them then follows without a look
 // at their pasts.
-func (p *play) watch(at int, more []source.Object) (list []watched) {
+func (p *play) watch(at int, more []model.Object) (list []watched) {
 	r := p.registries[at]
 	r.become(func() {
 		for _, o := range more {
@@ -152,7 +151,7 @@ func (p *play) halves(s step) {
 	at := p.readBy(s)
 	list := p.watch(at, s.Objects)
 	p.calm = false
-	r, all := p.registries[at], map[model.Ref]source.Object{}
+	r, all := p.registries[at], map[model.Ref]model.Object{}
 	fewer := 0 // endpoints that every listing lacks at least
 	for _, ref := range r.own() {
 		o := r.objects[ref]
@@ -199,7 +198,7 @@ func (p *play) rollout(s step) {
 	ref := refs[s.Which%len(refs)]
 	was := r.objects[ref].Owned
 	batch, last := (len(was)+3)/4, time.Now()
-	become := func(change func(o *source.Object)) {
+	become := func(change func(o *model.Object)) {
 		last = time.Now()
 		r.become(func() {
 			o := r.objects[ref]
@@ -210,8 +209,8 @@ func (p *play) rollout(s step) {
 		time.Sleep(s.Wait)
 	}
 	for old := range slices.Chunk(was, batch) {
-		leave := func(o *source.Object) { o.Owned = o.Owned[len(old):] }
-		come := func(o *source.Object) {
+		leave := func(o *model.Object) { o.Owned = o.Owned[len(old):] }
+		come := func(o *model.Object) {
 			for _, e := range old {
 				p.fresh++
 				e.Name = fmt.Sprint(ref.Name, "/fresh-", p.fresh)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/cli"
+	"github.com/isthmus-mesh/isthmus/cli"
 	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 )
 

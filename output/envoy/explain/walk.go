@@ -18,11 +18,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Reader returns the newest resource of a type and name for one client; nil if there is none.
-type Reader func(typeURL, name string) *push.Encoded
+type Reader func(typeURL, name string) *world.Encoded
 
 // walk follows a call through resources, and notes them on its way.
 type walk struct {

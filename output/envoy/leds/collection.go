@@ -6,7 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Collection is a revision of the endpoints of a service port in one locality. Envoys take each
@@ -34,7 +34,7 @@ func (c *Collection) count(e catalog.Endpoint, by int) {
 }
 
 // RevisionAt is the version of the collection with a journal of some length.
-func (c *Collection) RevisionAt(length int) (v push.Version) {
+func (c *Collection) RevisionAt(length int) (v world.Version) {
 	binary.BigEndian.PutUint32(v[:], c.Epoch)
 	binary.BigEndian.PutUint32(v[4:], c.Number)
 	binary.BigEndian.PutUint64(v[8:], uint64(length)+1) //nolint:gosec // not below zero

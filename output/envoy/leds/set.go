@@ -16,11 +16,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Rows are the rows of the two types of resources that change.
-type Rows struct{ Assignments, Collections push.Row }
+type Rows struct{ Assignments, Collections world.Row }
 
 // Settings are the settings of a [Maker].
 type Settings struct {
@@ -148,7 +148,7 @@ func parseGlob(name string) (epoch, number uint32, ok bool) {
 
 // Step makes the set of a snapshot from the set before and the change between them. It
 // returns the resources that differ.
-func (s *Maker) Step(now *catalog.Snapshot, c catalog.Change) (set *Set, changed []push.Changed) {
+func (s *Maker) Step(now *catalog.Snapshot, c catalog.Change) (set *Set, changed []world.Changed) {
 	first := s.set == nil
 	if first {
 		s.set = &Set{
@@ -174,7 +174,7 @@ type edit struct {
 	*Maker
 	ports   *immutable.Editor[ServicePort, *Spread]
 	named   *immutable.Editor[uint32, ServicePort]
-	changed []push.Changed
+	changed []world.Changed
 }
 
 func (e *edit) take(key catalog.ServiceKey, c catalog.ServiceChange) {
@@ -210,7 +210,7 @@ func (e *edit) noteSameHost(key catalog.ServiceKey, c catalog.ServiceChange) {
 			continue
 		}
 		for _, of := range other.collections {
-			e.changed = append(e.changed, push.Changed{Row: e.Rows.Collections, Name: of.Glob(), Audience: namespaces})
+			e.changed = append(e.changed, world.Changed{Row: e.Rows.Collections, Name: of.Glob(), Audience: namespaces})
 		}
 	}
 }
@@ -281,7 +281,7 @@ func (e *edit) note(at ServicePort, was, is *Spread, c catalog.ServiceChange) {
 		return
 	}
 	if was.partitionOf() != is.partitionOf() {
-		e.changed = append(e.changed, push.Changed{Row: e.Rows.Assignments, Name: names.Cluster(at.Host, at.Port), Audience: namespaces, Urgent: true})
+		e.changed = append(e.changed, world.Changed{Row: e.Rows.Assignments, Name: names.Cluster(at.Host, at.Port), Audience: namespaces, Urgent: true})
 	}
 	before := map[*Collection]struct{}{}
 	for _, c := range was.all() {
@@ -298,6 +298,6 @@ func (e *edit) note(at ServicePort, was, is *Spread, c catalog.ServiceChange) {
 		names[c.Glob()] = names[c.Glob()]
 	}
 	for name, lost := range names {
-		e.changed = append(e.changed, push.Changed{Row: e.Rows.Collections, Name: name, Audience: namespaces, Urgent: lost})
+		e.changed = append(e.changed, world.Changed{Row: e.Rows.Collections, Name: name, Audience: namespaces, Urgent: lost})
 	}
 }

@@ -7,14 +7,14 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Addresses are the addresses that an Envoy declares, in order, each followed by a space.
 type Addresses string
 
 // AddressesOf returns the declared addresses of a client.
-func AddressesOf(c push.Client) Addresses {
+func AddressesOf(c world.Client) Addresses {
 	var list []string
 	for _, text := range c.Addresses {
 		if ip, err := netip.ParseAddr(text); err == nil {
@@ -53,8 +53,8 @@ type Proxy struct {
 	// Unprivileged means that it cannot bind ports below 1024. Only for Envoys that bind ports
 	// of services.
 	Unprivileged bool
-	Outbound     push.Ports // at which it listens on loopback for services; only for listeners with the mode none
-	Own          Addresses  // of an edge; only for clusters and endpoints
+	Outbound     world.Ports // at which it listens on loopback for services; only for listeners with the mode none
+	Own          Addresses   // of an edge; only for clusters and endpoints
 	// Cluster is the Kubernetes cluster of the addresses of services that count; empty where
 	// all clients have the same. It is of listeners and routes of sidecars, and of their clusters where it
 	// decides which services are headless.
@@ -82,7 +82,7 @@ const (
 )
 
 // ProxyOf returns the Envoy of a client; zero for one outside of the path of workloads.
-func ProxyOf(c push.Client) Proxy {
+func ProxyOf(c world.Client) Proxy {
 	p := Proxy{Family: familyOf(c.Addresses)}
 	switch c.Proxy.Role {
 	case "sidecar":
@@ -126,7 +126,7 @@ func (p Proxy) Obstructs(number uint32) Obstruction {
 		own = number == policy.HealthPort || number == policy.MetricsPort
 	}
 	switch {
-	case p.Unprivileged && number < push.FirstUnprivilegedPort:
+	case p.Unprivileged && number < world.FirstUnprivilegedPort:
 		return Unbindable
 	case own:
 		return EnvoysOwn
@@ -181,7 +181,7 @@ const (
 )
 
 // ResolverOf returns how the Envoy of a client resolves names.
-func ResolverOf(c push.Client) Resolver {
+func ResolverOf(c world.Client) Resolver {
 	return Resolver{Family: familyOf(c.Addresses).resolved(), Outdated: !slices.Contains(c.Extensions, names.DNSCluster)}
 }
 
@@ -219,6 +219,6 @@ const (
 )
 
 // TakesVirtualHosts reports whether a client takes hosts one by one.
-func TakesVirtualHosts(c push.Client) bool {
+func TakesVirtualHosts(c world.Client) bool {
 	return c.Increments && slices.Compare(c.Release[:], []uint32{HostsFromMajor, HostsFromMinor}) >= 0
 }

@@ -2,7 +2,7 @@ package sds
 
 import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // File names the files of a secret on the Envoy's machine. As part of a cluster they
@@ -10,11 +10,11 @@ import (
 // them again when one is moved there, as Kubernetes does with its volumes.
 type File string
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (s File) Slot() any { return s }
 
-// Encode implements [push.Subject].
-func (s File) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (s File) Encode() world.Encoded {
 	body := wire.Any(string(s), wire.SecretURL, wire.FileSecret(string(s)))
-	return push.Encoded{Name: string(s), Version: push.VersionOf(body), Body: body}
+	return world.Encoded{Name: string(s), Version: world.VersionOf(body), Body: body}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
@@ -14,7 +14,7 @@ import (
 // authorities one, with which an Envoy would trust any certificate. The keeper has the newest
 // certificates, so subjects differ by the renewal at which they were looked up: otherwise the
 // worlds before and after a renewal would seem equal.
-func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (push.Subject, bool) {
+func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (world.Subject, bool) {
 	if keeper == nil || identity == "" {
 		return nil, false
 	}
@@ -31,13 +31,13 @@ func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (push.Su
 }
 
 // Renewed lists the changes of a renewal. The audience of a certificate is its identity.
-func Renewed(row push.Row, r secrets.Renewal) (list []push.Changed) {
+func Renewed(row world.Row, r secrets.Renewal) (list []world.Changed) {
 	if r.Bundle {
-		list = append(list, push.Changed{Row: row, Name: names.Authorities})
+		list = append(list, world.Changed{Row: row, Name: names.Authorities})
 	}
 	for _, identity := range r.Identities {
 		for _, name := range []string{names.OwnCertificate, identity} {
-			list = append(list, push.Changed{Row: row, Name: name, Audience: []string{identity}})
+			list = append(list, world.Changed{Row: row, Name: name, Audience: []string{identity}})
 		}
 	}
 	return list
@@ -50,22 +50,22 @@ type certificate struct {
 	at   uint64 // the renewal
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (s certificate) Slot() any {
 	return struct{ name, identity string }{s.name, s.leaf.Identity}
 }
 
-// Encode implements [push.Subject]. The version is one of everything that decides which
+// Encode implements [world.Subject]. The version is one of everything that decides which
 // certificate a client should have, and not of the key: another replica makes another key, and
 // sends nothing again.
-func (s certificate) Encode() push.Encoded {
+func (s certificate) Encode() world.Encoded {
 	window := strconv.FormatInt(s.leaf.Window.From.Unix(), 10)
 	body := func(key []byte) []byte {
 		return wire.Any(s.name, wire.SecretURL, wire.CertificateSecret(s.name, s.leaf.Chain, key))
 	}
-	return push.Encoded{
+	return world.Encoded{
 		Name: s.name, Body: body(s.leaf.Key), Shown: body(nil),
-		Version: push.VersionOf([]byte(s.name), []byte(s.leaf.Identity), []byte(s.leaf.Generation), []byte(window)),
+		Version: world.VersionOf([]byte(s.name), []byte(s.leaf.Identity), []byte(s.leaf.Generation), []byte(window)),
 	}
 }
 
@@ -75,11 +75,11 @@ type authorities struct {
 	at     uint64 // the renewal
 }
 
-// Slot implements [push.Subject].
+// Slot implements [world.Subject].
 func (s authorities) Slot() any { return authorities{} }
 
-// Encode implements [push.Subject].
-func (s authorities) Encode() push.Encoded {
+// Encode implements [world.Subject].
+func (s authorities) Encode() world.Encoded {
 	body := wire.Any(names.Authorities, wire.SecretURL, wire.AuthoritySecret(names.Authorities, s.bundle.Authorities))
-	return push.Encoded{Name: names.Authorities, Version: push.VersionOf(body), Body: body}
+	return world.Encoded{Name: names.Authorities, Version: world.VersionOf(body), Body: body}
 }

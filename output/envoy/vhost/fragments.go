@@ -7,7 +7,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // A route configuration is a list of fragments, each a virtual host as it is encoded. A
@@ -17,7 +17,7 @@ import (
 // Fragment is a virtual host in a route configuration.
 type Fragment struct {
 	text    []byte
-	version push.Version
+	version world.Version
 }
 
 // NewFragment encodes a virtual host.
@@ -35,7 +35,7 @@ type Pieces struct {
 	list  []*Fragment
 }
 
-var _ push.Fragments = (*Pieces)(nil)
+var _ world.Fragments = (*Pieces)(nil)
 
 // Add appends a fragment.
 func (p *Pieces) Add(f *Fragment) {
@@ -43,10 +43,10 @@ func (p *Pieces) Add(f *Fragment) {
 	p.add(f)
 }
 
-// Size implements [push.Fragments].
+// Size implements [world.Fragments].
 func (p *Pieces) Size() int { return p.size }
 
-// All implements [push.Fragments].
+// All implements [world.Fragments].
 func (p *Pieces) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if p.hosts != nil {
@@ -70,7 +70,7 @@ func (p *Pieces) All() iter.Seq[[]byte] {
 
 // EncodeRoutes puts a route configuration together. Its version is a sum, so it does
 // not depend on the order of the virtual hosts.
-func EncodeRoutes(m *routev3.RouteConfiguration, hosts *Pieces) push.Encoded {
+func EncodeRoutes(m *routev3.RouteConfiguration, hosts *Pieces) world.Encoded {
 	body, head := wire.AnyHead(m.GetName(), wire.RouteURL, m, hosts.size)
-	return push.Encoded{Name: m.GetName(), Version: VersionOf(head).Plus(hosts.Sum), Body: body, Tail: hosts}
+	return world.Encoded{Name: m.GetName(), Version: VersionOf(head).Plus(hosts.Sum), Body: body, Tail: hosts}
 }

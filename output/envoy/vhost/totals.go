@@ -4,13 +4,13 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // total is the length of fragments, and the sum of their versions in any order.
 type total struct {
 	size int
-	Sum  push.Version
+	Sum  world.Version
 }
 
 func (t *total) add(f *Fragment) {

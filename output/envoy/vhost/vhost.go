@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Host is the virtual host of a service at a port. It is the same for all viewers
@@ -130,7 +130,7 @@ func (h *Host) DomainsFor(own bool) []string {
 const fewDomains = 8
 
 // VersionOf returns the version of an encoded resource.
-func VersionOf(body []byte) push.Version { return push.VersionOf([]byte(wire.Translator), body) }
+func VersionOf(body []byte) world.Version { return world.VersionOf([]byte(wire.Translator), body) }
 
 // LongestHost is that of a host in DNS. Nothing longer is worth an empty listener.
 const LongestHost = 253

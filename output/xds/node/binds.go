@@ -13,8 +13,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // bindsField is the metadata field with the listeners of a sidecar for its workload, if
@@ -26,7 +26,7 @@ const mostBinds = 64
 
 // bindsOf reads the listeners of a sidecar for its workload. Invalid and conflicting
 // entries are left out; wrong gives the reasons.
-func bindsOf(node *corev3.Node, p push.Proxy, addresses []string) (binds []push.Bind, wrong error) {
+func bindsOf(node *corev3.Node, p world.Proxy, addresses []string) (binds []world.Bind, wrong error) {
 	field, found := node.GetMetadata().GetFields()[bindsField]
 	if !found {
 		return nil, nil
@@ -51,13 +51,13 @@ func bindsOf(node *corev3.Node, p push.Proxy, addresses []string) (binds []push.
 		}
 		binds = append(binds, b)
 	}
-	slices.SortFunc(binds, func(a, b push.Bind) int { return cmp.Compare(a.At.Port(), b.At.Port()) })
+	slices.SortFunc(binds, func(a, b world.Bind) int { return cmp.Compare(a.At.Port(), b.At.Port()) })
 	return binds, errors.Join(errs...)
 }
 
 // bindOf reads one entry. Without an address the proxy listens at the first one of the
 // workload, as in Istio.
-func bindOf(entry map[string]*structpb.Value, addresses []string) (b push.Bind, err error) {
+func bindOf(entry map[string]*structpb.Value, addresses []string) (b world.Bind, err error) {
 	for name := range entry {
 		if name != "port" && name != "bind" && name != "target" {
 			return b, fmt.Errorf("%q is not known; use port, bind and target", streams.Cut(name, streams.ShownBytes))
@@ -74,7 +74,7 @@ func bindOf(entry map[string]*structpb.Value, addresses []string) (b push.Bind, 
 		}
 	}
 	at, err := bindAddress(entry["bind"], addresses)
-	return push.Bind{At: netip.AddrPortFrom(at, port), To: netip.AddrPortFrom(loopbackOf(at), target)}, err
+	return world.Bind{At: netip.AddrPortFrom(at, port), To: netip.AddrPortFrom(loopbackOf(at), target)}, err
 }
 
 func bindAddress(value *structpb.Value, addresses []string) (netip.Addr, error) {
@@ -106,16 +106,16 @@ func loopbackOf(at netip.Addr) netip.Addr {
 }
 
 // unbindable returns why a proxy cannot bind a place at all.
-func unbindable(b push.Bind, p push.Proxy) error {
-	if p.Unprivileged && b.At.Port() < push.FirstUnprivilegedPort {
-		return fmt.Errorf("port %d is below %d, which the proxy cannot bind because of %s; use a higher port", b.At.Port(), push.FirstUnprivilegedPort, unprivilegedField)
+func unbindable(b world.Bind, p world.Proxy) error {
+	if p.Unprivileged && b.At.Port() < world.FirstUnprivilegedPort {
+		return fmt.Errorf("port %d is below %d, which the proxy cannot bind because of %s; use a higher port", b.At.Port(), world.FirstUnprivilegedPort, unprivilegedField)
 	}
 	return nil
 }
 
 // obstacle returns why a proxy cannot bind one more place. Another entry has the port, or
 // connections would loop back to the listener.
-func obstacle(b push.Bind, others []push.Bind) error {
+func obstacle(b world.Bind, others []world.Bind) error {
 	if covers(b.At, b.To) {
 		return fmt.Errorf("connections from %s would return to it; use another target or another bind", b.At)
 	}
@@ -150,7 +150,7 @@ const mostOutbound = 1000
 
 // outboundOf reads the ports at which a sidecar listens for services. Invalid entries are
 // left out; wrong gives the reason for each.
-func outboundOf(node *corev3.Node, p push.Proxy) (ports push.Ports, wrong error) {
+func outboundOf(node *corev3.Node, p world.Proxy) (ports world.Ports, wrong error) {
 	field, found := node.GetMetadata().GetFields()[outboundField]
 	if !found {
 		return ports, nil
@@ -159,7 +159,7 @@ func outboundOf(node *corev3.Node, p push.Proxy) (ports push.Ports, wrong error)
 		return ports, fmt.Errorf("%s is for sidecars with INTERCEPTION_MODE NONE", outboundField)
 	}
 	if field.GetStringValue() == allOutbound {
-		return push.AllPorts(), nil
+		return world.AllPorts(), nil
 	}
 	entries, readable := portEntries(field)
 	if !readable {
@@ -179,7 +179,7 @@ func outboundOf(node *corev3.Node, p push.Proxy) (ports push.Ports, wrong error)
 		}
 		numbers = append(numbers, number)
 	}
-	return push.PortsOf(numbers), errors.Join(errs...)
+	return world.PortsOf(numbers), errors.Join(errs...)
 }
 
 // portEntries returns the entries of a list of ports, or of its text.

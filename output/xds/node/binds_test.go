@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 func listening(t testing.TB, inbound string) *corev3.Node {
@@ -31,26 +31,26 @@ func saying(t testing.TB, field, said string) *corev3.Node {
 // entry that is no port is left out, and the others count.
 func TestSidecarsListThePortsOfLoopback(t *testing.T) {
 	t.Parallel()
-	explicit := push.Proxy{Role: "sidecar", Interception: "NONE"}
-	two := push.PortsOf([]uint16{80, 8080})
+	explicit := world.Proxy{Role: "sidecar", Interception: "NONE"}
+	two := world.PortsOf([]uint16{80, 8080})
 	for _, test := range []struct {
 		name, said string
-		proxy      push.Proxy
-		want       push.Ports
+		proxy      world.Proxy
+		want       world.Ports
 		wrong      string
 	}{
-		{"all", `"all"`, explicit, push.AllPorts(), ""},
+		{"all", `"all"`, explicit, world.AllPorts(), ""},
 		{"a list", `[8080, 80, 80]`, explicit, two, ""},
 		{"a text", `"8080, 80"`, explicit, two, ""},
-		{"an empty list", `[]`, explicit, push.Ports{}, ""},
+		{"an empty list", `[]`, explicit, world.Ports{}, ""},
 		{"entries that are no port", `[80, "all", 0, 65536, 1.5, null, 8080]`, explicit, two, "ISTHMUS_OUTBOUND[1]: the entry is not a port"},
 		{"a text with an entry that is no port", `"80,all,8080"`, explicit, two, "ISTHMUS_OUTBOUND[1]: the entry is not a port"},
-		{"neither", `{"port": 80}`, explicit, push.Ports{}, "is not a list of ports"},
-		{"true", `true`, explicit, push.Ports{}, `write [8080, 9090], or "all"`},
+		{"neither", `{"port": 80}`, explicit, world.Ports{}, "is not a list of ports"},
+		{"true", `true`, explicit, world.Ports{}, `write [8080, 9090], or "all"`},
 		{"too long a list", "[80, 8080" + strings.Repeat(", 80", mostOutbound-2) + ", 9090]", explicit, two, "more than 1000 entries"},
 		{"too long a text", `"80,8080` + strings.Repeat(",80", mostOutbound-2) + `,9090"`, explicit, two, "more than 1000 entries"},
-		{"redirected", `"all"`, push.Proxy{Role: "sidecar"}, push.Ports{}, "INTERCEPTION_MODE NONE"},
-		{"at the edge", `"all"`, push.Proxy{Role: "router", Interception: "NONE"}, push.Ports{}, "for sidecars"},
+		{"redirected", `"all"`, world.Proxy{Role: "sidecar"}, world.Ports{}, "INTERCEPTION_MODE NONE"},
+		{"at the edge", `"all"`, world.Proxy{Role: "router", Interception: "NONE"}, world.Ports{}, "for sidecars"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, wrong := outboundOf(saying(t, outboundField, test.said), test.proxy)
@@ -65,12 +65,12 @@ func TestSidecarsListThePortsOfLoopback(t *testing.T) {
 			}
 		})
 	}
-	if got, wrong := outboundOf(&corev3.Node{}, explicit); got != (push.Ports{}) || wrong != nil {
+	if got, wrong := outboundOf(&corev3.Node{}, explicit); got != (world.Ports{}) || wrong != nil {
 		t.Errorf("of a node that says nothing: %v, %v", got, wrong)
 	}
 }
 
-func bindsIn(binds []push.Bind) string {
+func bindsIn(binds []world.Bind) string {
 	var list []string
 	for _, b := range binds {
 		list = append(list, b.At.String()+"="+b.To.String())
@@ -82,10 +82,10 @@ func bindsIn(binds []push.Bind) string {
 // is wrong is left out, and the others count.
 func TestSidecarsSayWhereTheyListen(t *testing.T) {
 	t.Parallel()
-	explicit := push.Proxy{Role: "sidecar", Interception: "NONE"}
+	explicit := world.Proxy{Role: "sidecar", Interception: "NONE"}
 	for _, test := range []struct {
 		name, said string
-		proxy      push.Proxy
+		proxy      world.Proxy
 		addresses  []string
 		want       string
 		wrong      []string
@@ -100,14 +100,14 @@ func TestSidecarsSayWhereTheyListen(t *testing.T) {
 		{"no address is known", `[{"port": 80}]`, explicit, nil, "", []string{"[0]: bind is not an address"}},
 		{
 			"without privileges", `[{"port": 80}, {"port": 1023, "target": 8080}, {"port": 1024, "target": 80}]`,
-			push.Proxy{Role: "sidecar", Interception: "NONE", Unprivileged: true},
+			world.Proxy{Role: "sidecar", Interception: "NONE", Unprivileged: true},
 			[]string{"10.0.0.7"},
 			"10.0.0.7:1024=127.0.0.1:80",
 			[]string{"[0]: port 80 is below 1024", "[1]: port 1023 is below 1024"},
 		},
 		{"no list", `{"port": 80}`, explicit, []string{"10.0.0.7"}, "", []string{"is not a list"}},
-		{"redirected", `[{"port": 80}]`, push.Proxy{Role: "sidecar"}, []string{"10.0.0.7"}, "", []string{"INTERCEPTION_MODE NONE"}},
-		{"at the edge", `[{"port": 80}]`, push.Proxy{Role: "router", Interception: "NONE"}, []string{"10.0.0.7"}, "", []string{"for sidecars"}},
+		{"redirected", `[{"port": 80}]`, world.Proxy{Role: "sidecar"}, []string{"10.0.0.7"}, "", []string{"INTERCEPTION_MODE NONE"}},
+		{"at the edge", `[{"port": 80}]`, world.Proxy{Role: "router", Interception: "NONE"}, []string{"10.0.0.7"}, "", []string{"for sidecars"}},
 		{
 			"nonsense", `[{"port": 80}, 7, {}, {"port": "80"}, {"port": 0}, {"port": 65536}, {"port": 1.5}, {"port": 81, "bind": "x"}, {"port": 81, "bind": 4},
 			{"port": 81, "bind": "224.0.0.1"}, {"port": 81, "target": -1}, {"port": 81, "protocol": "HTTP"}, {"port": 80, "target": 8}]`, explicit,
@@ -166,7 +166,7 @@ func TestListenersOfAWorkloadLeadNowhereElse(t *testing.T) {
 			list.Values = append(list.Values, structpb.NewStructValue(&structpb.Struct{Fields: entry}))
 		}
 		node := &corev3.Node{Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{bindsField: structpb.NewListValue(list)}}}
-		binds, _ := bindsOf(node, push.Proxy{Role: "sidecar", Interception: "NONE"}, []string{"10.0.0.7"})
+		binds, _ := bindsOf(node, world.Proxy{Role: "sidecar", Interception: "NONE"}, []string{"10.0.0.7"})
 		if len(binds) > mostBinds {
 			rt.Fatalf("%d are kept", len(binds))
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Kinds names the kinds of resources by the kind of client.
@@ -27,8 +27,8 @@ type Kinds struct {
 // Client determines a client's description from its node. Configuration means that its first
 // request is for a type of configuration. Ignored is the reason why entries of its listeners
 // are left out; nil if none is.
-func (k Kinds) Client(node *corev3.Node, configuration bool) (c push.Client, ignored error) {
-	c = push.Client{
+func (k Kinds) Client(node *corev3.Node, configuration bool) (c world.Client, ignored error) {
+	c = world.Client{
 		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node), Locality: localityOf(node.GetLocality()),
 		Addresses: addressesOf(node), Extensions: extensionsOf(node, k.Extensions),
 		Release: [2]uint32{node.GetUserAgentBuildVersion().GetVersion().GetMajorNumber(), node.GetUserAgentBuildVersion().GetVersion().GetMinorNumber()},
@@ -152,7 +152,7 @@ func localityOf(l *corev3.Locality) model.Locality {
 func MarksFirstState(node *corev3.Node) bool { return text(node, mcp.MarkFirstState) == "true" }
 
 // Describe returns a client's declared identity, for people.
-func Describe(c push.Client) string {
+func Describe(c world.Client) string {
 	var parts []string
 	if c.Namespace != "" {
 		parts = append(parts, "namespace "+c.Namespace)
@@ -164,13 +164,13 @@ func Describe(c push.Client) string {
 }
 
 // unprivilegedField is the metadata field of a proxy that cannot bind ports below
-// [push.FirstUnprivilegedPort], as in Istio: "true".
+// [world.FirstUnprivilegedPort], as in Istio: "true".
 const unprivilegedField = "UNPRIVILEGED_POD"
 
 // proxyOf reads a proxy from its node id in Istio's form and its metadata: its role, its
 // interception of connections, and its listeners. A client with another form of id is no such
 // proxy.
-func proxyOf(node *corev3.Node, addresses []string) (p push.Proxy, ignored error) {
+func proxyOf(node *corev3.Node, addresses []string) (p world.Proxy, ignored error) {
 	if role, _, _, ok := istioID(node); ok {
 		p.Role = role
 		for _, mode := range []string{"REDIRECT", "TPROXY", "NONE"} { // constants instead of the client's text, which would be kept
@@ -188,4 +188,4 @@ func proxyOf(node *corev3.Node, addresses []string) (p push.Proxy, ignored error
 
 // Unredirected reports whether nothing redirects connections to a client's proxy: a sidecar
 // with INTERCEPTION_MODE NONE.
-func Unredirected(p push.Proxy) bool { return p.Role == "sidecar" && p.Interception == "NONE" }
+func Unredirected(p world.Proxy) bool { return p.Role == "sidecar" && p.Interception == "NONE" }

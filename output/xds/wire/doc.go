@@ -5,5 +5,5 @@
 // size on the wire. The bytes of a resource are shared by all streams and not copied: a
 // response adds a short tail for its stream alone. The functions are pure.
 //
-// Place in the path: between the transport, internal/streams, and the streams of output/xds.
+// Place in the path: between the transport, output/streams, and the streams of output/xds.
 package wire

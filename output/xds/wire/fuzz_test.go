@@ -7,7 +7,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // A request without its names loses nothing else, and its type is found.
@@ -49,11 +49,11 @@ func FuzzMeasure(f *testing.F) {
 	limits := Limits{Names: 2, NamesBytes: 8, FieldBytes: 64}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var sotw discoveryv3.DiscoveryRequest
-		if limits.measure(text, push.WholeState) == nil && proto.Unmarshal(text, &sotw) == nil && len(sotw.GetResourceNames()) > limits.Names {
+		if limits.measure(text, world.WholeState) == nil && proto.Unmarshal(text, &sotw) == nil && len(sotw.GetResourceNames()) > limits.Names {
 			t.Errorf("%d names", len(sotw.GetResourceNames()))
 		}
 		var delta discoveryv3.DeltaDiscoveryRequest
-		if limits.measure(text, push.Delta) == nil && proto.Unmarshal(text, &delta) == nil &&
+		if limits.measure(text, world.Delta) == nil && proto.Unmarshal(text, &delta) == nil &&
 			max(len(delta.GetResourceNamesSubscribe()), len(delta.GetResourceNamesUnsubscribe()), len(delta.GetInitialResourceVersions())) > limits.Names {
 			t.Errorf("%v", &delta)
 		}

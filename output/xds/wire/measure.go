@@ -5,8 +5,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Limits bound a request.
@@ -19,12 +19,12 @@ type Limits struct {
 // Fields of requests that carry one name each, or a name and a version. An honest request
 // contains each of the other fields once.
 var (
-	nameFields  = [...][]protowire.Number{push.WholeState: {3, 7}, push.Delta: {3, 4, 5, 8, 9}}
+	nameFields  = [...][]protowire.Number{world.WholeState: {3, 7}, world.Delta: {3, 4, 5, 8, 9}}
 	otherFields = 32
 )
 
 // measure counts the fields of a request and keeps nothing of it.
-func (l Limits) measure(text []byte, mode push.Mode) error {
+func (l Limits) measure(text []byte, mode world.Mode) error {
 	var names [10]int // by field
 	others, bytes := 0, 0
 	for len(text) > 0 {
@@ -72,6 +72,6 @@ func (l Limits) tooMany(names, bytes int) error {
 	return nil
 }
 
-func isName(field protowire.Number, mode push.Mode) bool {
+func isName(field protowire.Number, mode world.Mode) bool {
 	return slices.Contains(nameFields[mode], field)
 }

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/isthmus-mesh/isthmus/internal/streams"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Request is a request of either variant.
@@ -37,7 +37,7 @@ type Request struct {
 
 // Decoder decodes the requests of one variant.
 type Decoder struct {
-	Mode   push.Mode
+	Mode   world.Mode
 	Limits Limits
 	Seed   maphash.Seed // of digests
 }
@@ -48,7 +48,7 @@ func (d *Decoder) Decode(text []byte, listed func(typeURL string) uint64) (*Requ
 	if err := d.Limits.measure(text, d.Mode); err != nil {
 		return nil, err
 	}
-	if d.Mode == push.WholeState {
+	if d.Mode == world.WholeState {
 		return d.wholeState(text, listed)
 	}
 	m := new(discoveryv3.DeltaDiscoveryRequest)

@@ -6,8 +6,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/internal/streams"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Field numbers of envoy.service.discovery.v3: DiscoveryResponse,
@@ -33,7 +34,7 @@ const (
 
 // Frame returns the bytes before the body of a resource, an encoded Any, in either variant.
 // The body is the last field of its message, so that its bytes need not be copied.
-func Frame(e push.Encoded) [2][]byte {
+func Frame(e world.Encoded) [2][]byte {
 	if e.Framed {
 		return [2][]byte{}
 	}
@@ -47,14 +48,14 @@ func Frame(e push.Encoded) [2][]byte {
 	inner = protowire.AppendVarint(inner, uint64(e.Size()))
 	delta := protowire.AppendTag(nil, fieldResources, protowire.BytesType)
 	delta = protowire.AppendVarint(delta, uint64(len(inner)+e.Size()))
-	return [2][]byte{push.WholeState: whole, push.Delta: append(delta, inner...)}
+	return [2][]byte{world.WholeState: whole, world.Delta: append(delta, inner...)}
 }
 
 // ControlPlane returns the encoded ControlPlane of a name, for [Encode].
 func ControlPlane(name string) []byte { return streams.AppendString(nil, fieldControlPlaneID, name) }
 
 // markOf returns the suffix of a response's version, for a client that requested marks.
-func markOf(r *push.Response) string {
+func markOf(r *session.Response) string {
 	switch {
 	case r.Ends:
 		return mcp.FirstStateComplete
@@ -70,7 +71,7 @@ func markOf(r *push.Response) string {
 const tailRoom = 80
 
 // Encode lays out a response. controlPlane is the encoded ControlPlane.
-func Encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *streams.Message {
+func Encode(r *session.Response, typeURL, nonce string, controlPlane []byte) *streams.Message {
 	tail := make([]byte, 0, tailRoom+len(typeURL)+len(controlPlane))
 	var room [2*len(r.Version) + len(mcp.FirstStateComplete)]byte
 	if typeURL != MemberURL || r.First { // its messages are small and many, and clients ignore the version
@@ -78,7 +79,7 @@ func Encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *strea
 		tail = protowire.AppendBytes(tail, append(hex.AppendEncode(room[:0], r.Version[:]), markOf(r)...))
 	}
 	tail = streams.AppendString(tail, fieldTypeURL, typeURL)
-	if r.Mode == push.WholeState {
+	if r.Mode == world.WholeState {
 		tail = streams.AppendString(tail, fieldSotwNonce, nonce)
 		tail = protowire.AppendTag(tail, fieldSotwControlPlane, protowire.BytesType)
 	} else {

@@ -4,12 +4,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Listing returns the complete reading of some places, or of all when places is nil.
-func (s *Set) Listing(places []string) source.Listing {
-	out := source.Listing{Places: places, Ignored: maps.Clone(s.ignored)}
+func (s *Set) Listing(places []string) model.Listing {
+	out := model.Listing{Places: places, Ignored: maps.Clone(s.ignored)}
 	if places == nil {
 		places = slices.Sorted(maps.Keys(s.files))
 	}
@@ -25,7 +25,7 @@ func (s *Set) Listing(places []string) source.Listing {
 	return out
 }
 
-func (s *Set) list(out *source.Listing, place string, i int, d *doc) {
+func (s *Set) list(out *model.Listing, place string, i int, d *doc) {
 	switch definitions := s.definitions[d.ref()]; {
 	case s.IsMissing(place) && known(d.ref()) && !slices.Contains(definitions, definition{place, i}):
 		return // the object has moved to another file
@@ -44,12 +44,12 @@ func (s *Set) list(out *source.Listing, place string, i int, d *doc) {
 // duplicate rejects a document that describes an object once more. The rejection
 // carries the name, which the winner lists. Without the name, every record stored
 // under this place would have to stay, even removed ones.
-func (s *Set) duplicate(place string, d *doc, winner definition) source.Rejection {
+func (s *Set) duplicate(place string, d *doc, winner definition) model.Rejection {
 	first := winner.place + ", which cannot be read at the moment"
 	if docs := s.files[winner.place].docs; winner.index < len(docs) {
 		first = docs[winner.index].where
 	}
-	return source.Rejection{
+	return model.Rejection{
 		Ref: d.ref(), Place: place, Object: d.object.String(), Where: d.where, Field: "metadata.name",
 		Reason: "the same object is described at " + first +
 			", and the file that had it first keeps it: remove one of the two, or give it another name",

@@ -7,7 +7,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Version is one reading of a file. It never changes after it was made, so that "the
@@ -28,7 +27,7 @@ type Version struct {
 type doc struct {
 	object    istio.Reading
 	where     string // for people, where it begins: "shop.yaml:12"
-	rejection *source.Rejection
+	rejection *model.Rejection
 }
 
 // ref names the record of the object; zero if the object's name is unknown.
@@ -69,7 +68,7 @@ func Unreadable(place, reason, remedy string) *Version {
 
 // Rejected returns the version of a place that is not read, with the reason.
 func Rejected(place, reason string) *Version {
-	return &Version{trouble: reason, docs: []doc{{rejection: &source.Rejection{Place: place, Where: place, Reason: reason}}}}
+	return &Version{trouble: reason, docs: []doc{{rejection: &model.Rejection{Place: place, Where: place, Reason: reason}}}}
 }
 
 // Trouble returns why the file could not be read; empty if it could.

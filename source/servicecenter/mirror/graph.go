@@ -3,7 +3,7 @@ package mirror
 import (
 	"slices"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/records"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/registry"
 )
@@ -13,8 +13,8 @@ type Graph struct {
 	edges   []registry.Edge
 	known   bool   // the graph has been read
 	trouble string // why it could not be read; empty if it could
-	objects []source.Object
-	notices []source.Notice
+	objects []model.Object
+	notices []model.Notice
 	changed bool // since it was listed last
 }
 
@@ -37,7 +37,7 @@ func (g *Graph) Update(s *State, scoping *records.Scoping) {
 		return
 	}
 	objects, notices := s.Graph(g.edges, scoping)
-	same := slices.EqualFunc(g.objects, objects, func(a, b source.Object) bool { return a.Record.SameContent(b.Record) })
+	same := slices.EqualFunc(g.objects, objects, func(a, b model.Object) bool { return a.Record.SameContent(b.Record) })
 	g.changed = g.changed || !same || !slices.Equal(g.notices, notices)
 	g.objects, g.notices = objects, notices
 }
@@ -49,11 +49,11 @@ func (g *Graph) Changed() bool { return g.changed }
 func (g *Graph) Settle() { g.changed = false }
 
 // Enter adds the objects and notices of the graph to a listing of its place.
-func (g *Graph) Enter(listing *source.Listing) {
+func (g *Graph) Enter(listing *model.Listing) {
 	listing.Objects = append(listing.Objects, g.objects...)
 	listing.Notices = g.notices
 	if g.trouble != "" {
-		listing.Rejected = append(listing.Rejected, source.Rejection{
+		listing.Rejected = append(listing.Rejected, model.Rejection{
 			Place: records.GraphPlace, Object: "the dependencies", Where: records.GraphPlace, Reason: g.trouble,
 		})
 	}

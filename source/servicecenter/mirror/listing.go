@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/records"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/registry"
 )
@@ -22,7 +22,7 @@ func (s *State) Pending(now time.Time) bool {
 }
 
 // Changes returns a listing of the changed services, and whether there are any.
-func (s *State) Changes(now time.Time) (listing source.Listing, changed bool) {
+func (s *State) Changes(now time.Time) (listing model.Listing, changed bool) {
 	changed = s.Pending(now)
 	listing.Places = []string{}
 	for _, i := range slices.SortedFunc(maps.Keys(s.dirty), records.Identity.Compare) {
@@ -35,8 +35,8 @@ func (s *State) Changes(now time.Time) (listing source.Listing, changed bool) {
 }
 
 // Everything returns a listing of the whole registry.
-func (s *State) Everything(now time.Time) source.Listing {
-	var listing source.Listing
+func (s *State) Everything(now time.Time) model.Listing {
+	var listing model.Listing
 	for _, i := range slices.SortedFunc(maps.Keys(s.units), records.Identity.Compare) {
 		s.enter(&listing, i, now)
 	}
@@ -79,13 +79,13 @@ func (s *State) rename() {
 // reportRemoved adds a gone service to Removed if it is the only one and others
 // remain: the registry denied it by name. Many services that end together are a drop.
 // The last service is one, too, for an emptied registry also denies it by name.
-func (s *State) reportRemoved(listing *source.Listing) {
+func (s *State) reportRemoved(listing *model.Listing) {
 	if len(s.gone) == 1 && len(s.units) > 0 {
 		listing.Removed = slices.Clone(s.gone)
 	}
 }
 
-func (s *State) withIgnored(listing source.Listing) source.Listing {
+func (s *State) withIgnored(listing model.Listing) model.Listing {
 	listing.Ignored = maps.Clone(s.ignored)
 	left := 0
 	for _, u := range s.units {
@@ -98,7 +98,7 @@ func (s *State) withIgnored(listing source.Listing) source.Listing {
 }
 
 // enter adds the records of a service to a listing.
-func (s *State) enter(listing *source.Listing, i records.Identity, now time.Time) {
+func (s *State) enter(listing *model.Listing, i records.Identity, now time.Time) {
 	u, e := s.units[i], s.finds.entries[i.Key()]
 	reason := e.trouble
 	if reason == "" && !e.known {
@@ -111,7 +111,7 @@ func (s *State) enter(listing *source.Listing, i records.Identity, now time.Time
 		// The service came and went between list and find, or is coming: no record is kept.
 	case reason != "":
 		// Without a reference, every record of the place stays.
-		listing.Rejected = append(listing.Rejected, source.Rejection{Place: i.Place(), Object: i.Object(), Where: i.Place(), Reason: reason})
+		listing.Rejected = append(listing.Rejected, model.Rejection{Place: i.Place(), Object: i.Object(), Where: i.Place(), Reason: reason})
 	default:
 		c := s.rules.Convert(i, s.names.Of[i], s.instances(i, e), u.ports, now)
 		u.ports, u.left, u.due = c.Ports, c.Left, s.rules.PortsDue(c.Ports)
@@ -123,7 +123,7 @@ func (s *State) enter(listing *source.Listing, i records.Identity, now time.Time
 // Graph returns the records made of the graph of consumers and providers: for each
 // consumer with a name in the mesh, its providers with a name. If scopes are
 // configured, they are added, with notices for consumers that get none.
-func (s *State) Graph(edges []registry.Edge, scoping *records.Scoping) ([]source.Object, []source.Notice) {
+func (s *State) Graph(edges []registry.Edge, scoping *records.Scoping) ([]model.Object, []model.Notice) {
 	s.rename()
 	providers, scoped := records.Uses{}, records.Uses{}
 	for _, e := range edges {

@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/registry"
 )
 
 // Conversion is the result for one service.
 type Conversion struct {
-	Object   source.Object
-	Rejected []source.Rejection
+	Object   model.Object
+	Rejected []model.Rejection
 	Ports    []Port
 	Left     int // properties that cannot be labels
 }
@@ -34,7 +33,7 @@ func (r Rules) Convert(i Identity, called Name, instances []registry.Instance, k
 	ref := model.Ref{Kind: model.KindService, Key: model.Key{Namespace: called.Namespace, Name: called.Host}}
 	reject := func(instance, field, reason string) {
 		key := model.Key{Namespace: called.Namespace, Name: called.Host + "/" + instance}
-		c.Rejected = append(c.Rejected, source.Rejection{
+		c.Rejected = append(c.Rejected, model.Rejection{
 			Ref: model.Ref{Kind: model.KindEndpoint, Key: key}, Place: i.Place(), Where: i.Place(),
 			Object: "instance " + i.Place() + "/" + instance, Field: field, Reason: reason,
 		})
@@ -58,13 +57,13 @@ func (r Rules) Convert(i Identity, called Name, instances []registry.Instance, k
 	exportTo, err := r.exports.of(i, called.Namespace)
 	if err != nil { // an invalid exportTo must not make a service visible by mistake
 		exportTo = []string{exportToNobody}
-		c.Rejected = append(c.Rejected, source.Rejection{
+		c.Rejected = append(c.Rejected, model.Rejection{
 			Place: i.Place(), Where: i.Place(), Object: i.Object(), Field: "exportTo",
 			Reason: err.Error() + "; until then no namespace sees the service",
 		})
 	}
 	slices.SortFunc(owned, func(a, b model.Record) int { return a.Compare(b.Ref) })
-	c.Object = source.Object{Record: model.Record{Ref: ref, Place: i.Place(), Spec: model.Service{
+	c.Object = model.Object{Record: model.Record{Ref: ref, Place: i.Place(), Spec: model.Service{
 		Meta:       model.Meta{Annotations: idlePorts(c.Ports)},
 		Hosts:      model.ListOf(called.Host),
 		Ports:      servicePorts(c.Ports),
@@ -171,8 +170,8 @@ const IgnoredProperties = "property that cannot be a label"
 const kindService model.Kind = "Microservice"
 
 // Rejection returns the rejection of a whole service.
-func Rejection(i Identity, reason string) source.Rejection {
-	return source.Rejection{
+func Rejection(i Identity, reason string) model.Rejection {
+	return model.Rejection{
 		Ref:   model.Ref{Kind: kindService, Key: model.Key{Name: i.Place()}},
 		Place: i.Place(), Object: i.Object(), Where: i.Place(), Reason: reason,
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // GraphPlace is the place of all records made from the dependencies. It has no slash,
@@ -25,14 +24,14 @@ func (u Uses) Add(consumer Identity, provider Name) {
 }
 
 // Consumptions returns the records of all consumers, each with its providers.
-func Consumptions(providers Uses, names map[Identity]Name) (objects []source.Object) {
+func Consumptions(providers Uses, names map[Identity]Name) (objects []model.Object) {
 	for _, consumer := range slices.SortedFunc(maps.Keys(providers), Identity.Compare) {
 		objects = append(objects, consumption(names[consumer], providers[consumer]))
 	}
 	return objects
 }
 
-func consumption(consumer Name, providers map[Name]bool) source.Object {
+func consumption(consumer Name, providers map[Name]bool) model.Object {
 	list := make([]model.ServiceName, 0, len(providers))
 	for p := range providers {
 		list = append(list, model.ServiceName(p))
@@ -40,7 +39,7 @@ func consumption(consumer Name, providers map[Name]bool) source.Object {
 	slices.SortFunc(list, func(a, b model.ServiceName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host))
 	})
-	return source.Object{Record: model.Record{
+	return model.Object{Record: model.Record{
 		Ref:   model.Ref{Kind: model.KindConsumption, Key: model.Key{Namespace: consumer.Namespace, Name: consumer.Host}},
 		Place: GraphPlace,
 		Spec:  model.Consumption{Consumer: model.ServiceName(consumer), Providers: model.ListOf(list...)},

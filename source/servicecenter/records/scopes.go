@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/sanitize"
 )
 
@@ -115,11 +114,11 @@ type scope struct {
 
 // Objects returns the scopes of all consumers. Consumers with the same workloads
 // share the scope of the first of them. A notice names each consumer without a scope.
-func (s *Scoping) Objects(consumers map[Identity]Name, providers Uses) ([]source.Object, []source.Notice) {
+func (s *Scoping) Objects(consumers map[Identity]Name, providers Uses) ([]model.Object, []model.Notice) {
 	scopes := map[string]*scope{} // by namespace and selector
 	taken := map[model.Key]bool{}
 	var without []Identity
-	var notices []source.Notice
+	var notices []model.Notice
 	for _, consumer := range slices.SortedFunc(maps.Keys(consumers), Identity.Compare) {
 		if len(providers[consumer]) == 0 {
 			without = append(without, consumer)
@@ -148,18 +147,18 @@ func (s *Scoping) Objects(consumers map[Identity]Name, providers Uses) ([]source
 			notices = append(notices, s.notice(consumer, made.where(), "the registry knows of no service that it uses"))
 		}
 	}
-	objects := make([]source.Object, 0, len(scopes))
+	objects := make([]model.Object, 0, len(scopes))
 	for _, one := range scopes {
 		objects = append(objects, one.object())
 	}
-	slices.SortFunc(objects, func(a, b source.Object) int { return a.Record.Compare(b.Record.Ref) })
-	slices.SortFunc(notices, func(a, b source.Notice) int { return cmp.Compare(a.Object, b.Object) })
+	slices.SortFunc(objects, func(a, b model.Object) int { return a.Record.Compare(b.Record.Ref) })
+	slices.SortFunc(notices, func(a, b model.Notice) int { return cmp.Compare(a.Object, b.Object) })
 	return objects, notices
 }
 
 // notice explains the visibility of a consumer without a scope.
-func (s *Scoping) notice(consumer Identity, where, why string) source.Notice {
-	return source.Notice{
+func (s *Scoping) notice(consumer Identity, where, why string) model.Notice {
+	return model.Notice{
 		Object: "consumer " + consumer.Place(), Where: where,
 		Text: why + ", so it gets no scope: its workloads see every service that is exported to their namespace, unless a Sidecar of yours says otherwise",
 	}
@@ -222,12 +221,12 @@ func (s *scope) rename(consumer Identity, taken map[model.Key]bool) {
 	taken[s.key] = true
 }
 
-func (s *scope) object() source.Object {
+func (s *scope) object() model.Object {
 	hosts := slices.Sorted(maps.Keys(s.hosts))
 	if len(hosts) == 0 {
 		hosts = []string{nothing}
 	}
-	return source.Object{Record: model.Record{
+	return model.Object{Record: model.Record{
 		Ref:   model.Ref{Kind: model.KindScope, Key: s.key},
 		Place: GraphPlace,
 		Spec: model.Scope{

@@ -93,27 +93,27 @@ func (r *registry) Run(ctx context.Context, sink source.Sink) error {
 
 // list reads the whole registry. One that does not answer in time has failed:
 // without a bound it would be shown as live for ever.
-func (r *registry) list(ctx context.Context) (source.Listing, error) {
+func (r *registry) list(ctx context.Context) (model.Listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.config.URL, http.NoBody)
 	if err != nil {
-		return source.Listing{}, err
+		return model.Listing{}, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return source.Listing{}, err
+		return model.Listing{}, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return source.Listing{}, fmt.Errorf("%s answers %s", r.config.URL, response.Status)
+		return model.Listing{}, fmt.Errorf("%s answers %s", r.config.URL, response.Status)
 	}
 	return parse(response.Body)
 }
 
 // parse makes records of lines. A line that does not pass is rejected with its
 // number, and the others go on.
-func parse(lines io.Reader) (listing source.Listing, err error) {
+func parse(lines io.Reader) (listing model.Listing, err error) {
 	var hosts []string
 	endpoints := map[string][]model.Record{}
 	scanner := bufio.NewScanner(lines)
@@ -121,7 +121,7 @@ func parse(lines io.Reader) (listing source.Listing, err error) {
 		host, address, _ := strings.Cut(scanner.Text(), " ")
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
-			listing.Rejected = append(listing.Rejected, source.Rejection{
+			listing.Rejected = append(listing.Rejected, model.Rejection{
 				Ref: serviceRef(host), Object: host, Where: fmt.Sprintf("line %d", n), Reason: "write a host, a space, and an address with its port",
 			})
 			continue
@@ -132,7 +132,7 @@ func parse(lines io.Reader) (listing source.Listing, err error) {
 		endpoints[host] = append(endpoints[host], endpointOf(host, at))
 	}
 	for _, host := range hosts {
-		listing.Objects = append(listing.Objects, source.Object{Record: serviceOf(host), Owned: endpoints[host]})
+		listing.Objects = append(listing.Objects, model.Object{Record: serviceOf(host), Owned: endpoints[host]})
 	}
 	return listing, scanner.Err()
 }

@@ -101,7 +101,7 @@ func isForTests(path string) bool {
 }
 
 func isDemo(path string) bool {
-	return path == "internal/demo" || strings.HasPrefix(path, "internal/demo/")
+	return path == "demo" || strings.HasPrefix(path, "demo/")
 }
 
 func modulePath(dir string) (string, error) {

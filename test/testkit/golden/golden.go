@@ -43,8 +43,21 @@ func compare(t *testing.T, path string, retell func(*testing.T, *txtar.Archive) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := string(txtar.Format(archive))
-	got := string(txtar.Format(retell(t, archive)))
+	hold(t, path, string(txtar.Format(archive)), string(txtar.Format(retell(t, archive))))
+}
+
+// Text compares a file with the text that it should have.
+func Text(t *testing.T, path, got string) {
+	t.Helper()
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold(t, path, string(want), got)
+}
+
+func hold(t *testing.T, path, want, got string) {
+	t.Helper()
 	if *update && got != want {
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

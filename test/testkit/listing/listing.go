@@ -9,11 +9,10 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Dump writes a listing for people and golden files.
-func Dump(l source.Listing) string {
+func Dump(l model.Listing) string {
 	var b strings.Builder
 	if l.Places != nil {
 		fmt.Fprintf(&b, "places %s\n", strings.Join(l.Places, " "))
