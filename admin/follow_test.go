@@ -143,7 +143,7 @@ func TestFollowersCostOthersNothing(t *testing.T) {
 		t.Errorf("a page is answered %d: %s", status, body)
 	}
 	all[0].leave()
-	until.NoError(t, time.Minute, time.Millisecond, "the place of one that left", func() error {
+	until.NoError(t, time.Millisecond, "the place of one that left", func() error {
 		f := follow(t, url+"/api/v1/events")
 		if f.status != http.StatusOK {
 			return fmt.Errorf("it answers %d", f.status)

@@ -142,7 +142,7 @@ func TestManySlowReadersCostLittle(t *testing.T) {
 	}
 	var most uint64
 	for range 5 {
-		until.NoError(t, time.Minute, time.Millisecond, "one more reader to get the page", func() error {
+		until.NoError(t, time.Millisecond, "one more reader to get the page", func() error {
 			conn := dial() // who is asked to try again, as on a busy machine, may
 			askFor(t, conn, bigPage)
 			n, err := listOf(conn)

@@ -94,7 +94,7 @@ func saveSources(t *testing.T, dir string, names ...string) {
 
 func onDisk(t *testing.T, d *store.Disk, revision uint64) {
 	t.Helper()
-	until.NoError(t, 10*time.Second, time.Millisecond, "saving", func() error {
+	until.NoError(t, time.Millisecond, "saving", func() error {
 		if saved := d.Saving().Saved.Revision; saved < revision {
 			return fmt.Errorf("revision %d of %d is on disk", saved, revision)
 		}

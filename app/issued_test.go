@@ -84,7 +84,7 @@ func TestProblemsOfIdentityAreShown(t *testing.T) {
 		}
 	}
 	wanted := []string{`error: identity: issuer "spiffe://cluster.local": its keys cannot be read: `, "error: identity: revocations: they cannot be read: ", "; next: "}
-	until.NoError(t, time.Minute, 50*time.Millisecond, "the problems to be shown", func() error {
+	until.NoError(t, 50*time.Millisecond, "the problems to be shown", func() error {
 		text := read("/readyz?verbose")
 		for _, line := range wanted {
 			if !strings.Contains(text, line) {

@@ -106,7 +106,7 @@ func shows(t *testing.T, a *App, objects, held int) output.Writer {
 // sourceHolds waits until the source itself holds so many records.
 func sourceHolds(t *testing.T, a *App, records int) {
 	t.Helper()
-	until.NoError(t, 20*time.Second, 5*time.Millisecond, "the source to hold", func() error {
+	until.NoError(t, 5*time.Millisecond, "the source to hold", func() error {
 		if s := a.fleet.supervisors()[0].Status(); s.Held != records {
 			return fmt.Errorf("%d records, but it is %+v", records, s)
 		}

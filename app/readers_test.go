@@ -206,7 +206,7 @@ func (m *mutual) has() (list []string) {
 func everybodyHas(t *testing.T, all map[string]*mutual, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	until.NoError(t, patient, 20*time.Millisecond, "everybody has "+strings.Join(want, ", "), func() error {
+	until.NoError(t, 20*time.Millisecond, "everybody has "+strings.Join(want, ", "), func() error {
 		for name, m := range all {
 			if got := m.has(); !slices.Equal(got, want) {
 				return fmt.Errorf("%s has %q", name, got)
@@ -237,7 +237,7 @@ func TestEchoesAreShown(t *testing.T) {
 			a.start()
 			b.start()
 			everybodyHas(t, all, "cart 10.0.0.1")
-			until.NoError(t, patient, 20*time.Millisecond, "the echo is shown", func() error {
+			until.NoError(t, 20*time.Millisecond, "the echo is shown", func() error {
 				for _, s := range a.app.fleet.supervisors() {
 					if s.Status().Name != "b" {
 						continue

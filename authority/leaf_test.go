@@ -53,7 +53,7 @@ func follow(t *testing.T, dir string) (*authority.Issuer, *said) {
 // await waits until something holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	until.NoError(t, time.Minute, 10*time.Millisecond, what, func() error {
+	until.NoError(t, 10*time.Millisecond, what, func() error {
 		if !holds() {
 			return errors.New("it does not hold")
 		}

@@ -134,7 +134,7 @@ func (s *trusting) rotate(status int, want, step string, admins ...string) {
 // await waits until the admin API shows a text about the authority.
 func (s *trusting) await(text string) {
 	s.Helper()
-	until.NoError(s, patience, 20*time.Millisecond, "the authority to be shown", func() error {
+	until.NoError(s, 20*time.Millisecond, "the authority to be shown", func() error {
 		if shown := s.ask("/api/v1/authority"); !strings.Contains(shown, text) {
 			return fmt.Errorf("it does not show %q: %s", text, shown)
 		}

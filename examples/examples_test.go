@@ -131,7 +131,7 @@ func await(t *testing.T, url string) {
 // have listed is served, which may be a moment earlier.
 func awaitLive(t *testing.T, url string) {
 	t.Helper()
-	until.NoError(t, 20*time.Second, 10*time.Millisecond, "every source to be live", func() error {
+	until.NoError(t, 10*time.Millisecond, "every source to be live", func() error {
 		var sources []admin.Source
 		get(t, url+"/api/v1/sources", &sources)
 		for _, s := range sources {

@@ -168,7 +168,7 @@ func TestEndpointThatHangsIsGivenUp(t *testing.T) {
 	defer run(t, v)()
 	others := []attempt{{"another issuer", local(), ""}, {"a certificate", identity.Evidence{Certificate: certificate(cart)}, ""}}
 	try(t, v, others)
-	until.NoError(t, time.Minute, 100*time.Millisecond, "the requests to be given up", func() error {
+	until.NoError(t, 100*time.Millisecond, "the requests to be given up", func() error {
 		unread := 0
 		for _, problem := range v.Problems() {
 			if !problem.Since.IsZero() {

@@ -27,7 +27,7 @@ const patience = 20 * time.Second
 // await asks again and again until there is no error.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, patience, 2*time.Millisecond, what, check)
+	until.NoError(t, 2*time.Millisecond, what, check)
 }
 
 func newAPI(t *testing.T) *kubeapi.Server {

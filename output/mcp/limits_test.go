@@ -164,7 +164,7 @@ func TestConnectionsAreGuarded(t *testing.T) {
 	if _, err := silent.Read(make([]byte, 1)); err == nil {
 		t.Error("something was said to who says nothing")
 	}
-	until.NoError(t, 30*time.Second, 10*time.Millisecond, "a count of both", func() error {
+	until.NoError(t, 10*time.Millisecond, "a count of both", func() error {
 		if counts := maps.Collect(r.server.Rejected()); counts["streams"] != 1 || counts["handshake"] != 1 {
 			return fmt.Errorf("rejected are %v", counts)
 		}

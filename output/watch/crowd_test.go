@@ -119,7 +119,7 @@ func TestWatchEndsAStalledSnapshot(t *testing.T) {
 	}
 	w := r.watch(&api.WatchListRequest{})
 	w.source()
-	until.NoError(t, patience, 5*time.Millisecond, "the end of the stream", func() error {
+	until.NoError(t, 5*time.Millisecond, "the end of the stream", func() error {
 		for cause, n := range r.server.Rejected() {
 			if cause == "unread" && n == 1 {
 				return nil

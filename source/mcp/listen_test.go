@@ -171,7 +171,7 @@ func run(t *testing.T, c sourcemcp.Config) (*supervise.Supervisor, *store.Memory
 
 func reaches(t *testing.T, super *supervise.Supervisor, state source.State, reason string) {
 	t.Helper()
-	until.NoError(t, 30*time.Second, 10*time.Millisecond, string(state), func() error {
+	until.NoError(t, 10*time.Millisecond, string(state), func() error {
 		if s := super.Status(); s.State != state || !strings.Contains(s.Reason, reason) {
 			return status.Errorf(codes.Unknown, "it is %s: %s", s.State, s.Reason)
 		}

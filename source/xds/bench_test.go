@@ -70,7 +70,7 @@ func scripted(tb testing.TB, services int) *script {
 		tb.Fatal(err)
 	}
 	s.sendAll(tb, services)
-	until.NoError(tb, time.Minute, 10*time.Millisecond, "the first listing", func() error {
+	until.NoError(tb, 10*time.Millisecond, "the first listing", func() error {
 		if at := mirror.Status().LastListing; at.IsZero() {
 			return errors.New("there is none")
 		}

@@ -117,7 +117,7 @@ func TestMutualTLS(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- super.Run(ctx) }()
-		until.NoError(t, time.Minute, 10*time.Millisecond, test.name, func() error {
+		until.NoError(t, 10*time.Millisecond, test.name, func() error {
 			if status := super.Status(); status.State != test.state || !strings.Contains(status.Reason, test.text) {
 				return &state{status}
 			}

@@ -86,7 +86,7 @@ func TestASourceAndAnOutputAreARowEach(t *testing.T) {
 	admin := run(t, c)
 	counts := func(want string) {
 		t.Helper()
-		until.NoError(t, patience, interval, want, func() error {
+		until.NoError(t, interval, want, func() error {
 			if text, _ := os.ReadFile(filepath.Join(dir, "tally.txt")); string(text) != want+"\n" {
 				return fmt.Errorf("the tally is %q", text)
 			}
@@ -138,7 +138,7 @@ func run(t *testing.T, c *config.Config) (admin string) {
 // says waits until a page of the admin API has all of some texts.
 func says(t *testing.T, url string, texts ...string) {
 	t.Helper()
-	until.NoError(t, patience, interval, url, func() error {
+	until.NoError(t, interval, url, func() error {
 		page := get(t, url)
 		for _, text := range texts {
 			if !strings.Contains(page, text) {

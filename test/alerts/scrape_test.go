@@ -84,7 +84,7 @@ func series(name string, labels map[string]string) string {
 // await scrapes until a series has a value, and returns that scrape.
 func await(t *testing.T, address, series string, want float64) (s scrape) {
 	t.Helper()
-	until.NoError(t, patience, 10*time.Millisecond, fmt.Sprintf("%s = %v", series, want), func() error {
+	until.NoError(t, 10*time.Millisecond, fmt.Sprintf("%s = %v", series, want), func() error {
 		text, err := get(address)
 		if err != nil {
 			return err

@@ -141,7 +141,7 @@ func (m *mesh) mustBecomeActive(what string, change func()) time.Duration {
 	began := time.Now()
 	change()
 	for _, p := range m.Proxies {
-		until.NoError(m, soon, 5*time.Millisecond, fmt.Sprintf("%s to be active", what), func() error { return m.Differs(p) })
+		until.NoError(m, 5*time.Millisecond, fmt.Sprintf("%s to be active", what), func() error { return m.Differs(p) })
 	}
 	took := time.Since(began)
 	m.MustBeSettled()

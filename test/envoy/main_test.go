@@ -90,7 +90,7 @@ func run(m *testing.M) (status int, err error) {
 // await asks again and again until there is no error.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, patience, 20*time.Millisecond, what, check)
+	until.NoError(t, 20*time.Millisecond, what, check)
 }
 
 // modes are the two ways in which Envoy takes resources, and whether it is delta.

@@ -39,5 +39,5 @@ func TestMain(m *testing.M) {
 // await asks again and again until there is no error.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, patience, 10*time.Millisecond, what, check)
+	until.NoError(t, 10*time.Millisecond, what, check)
 }

@@ -171,7 +171,7 @@ func (c *client) await(what string, check func() error) {
 
 func (c *client) awaitFor(patience time.Duration, what string, check func() error) {
 	c.t.Helper()
-	until.NoError(c.t, patience, 20*time.Millisecond, what, func() error {
+	until.NoError(c.t, 20*time.Millisecond, what, func() error {
 		if c.Gone() {
 			c.t.Fatalf("%s has ended by itself: %v", c.name, c.err)
 		}

@@ -76,5 +76,5 @@ func each(t *testing.T, test func(t *testing.T, i clients.Implementation)) {
 // await asks again and again until there is no error.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, patience, 20*time.Millisecond, what, check)
+	until.NoError(t, 20*time.Millisecond, what, check)
 }

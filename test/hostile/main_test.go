@@ -70,5 +70,5 @@ const patience = 2 * time.Minute
 
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, patience, 10*time.Millisecond, what, check)
+	until.NoError(t, 10*time.Millisecond, what, check)
 }

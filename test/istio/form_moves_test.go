@@ -127,7 +127,7 @@ func (a *api) awaitWorkloads(namespace string, want int) {
 	a.t.Helper()
 	for now := a.workloads(namespace); now != want; {
 		before := now
-		until.NoError(a.t, patience, 500*time.Millisecond, fmt.Sprintf("%d WorkloadEntries", want), func() error {
+		until.NoError(a.t, 500*time.Millisecond, fmt.Sprintf("%d WorkloadEntries", want), func() error {
 			if now = a.workloads(namespace); now == before {
 				return fmt.Errorf("there are %d", now)
 			}

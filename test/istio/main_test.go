@@ -123,5 +123,5 @@ func startCluster(t *testing.T) *cluster.Cluster {
 // await asks again and again until there is no error.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, patience, 20*time.Millisecond, what, check)
+	until.NoError(t, 20*time.Millisecond, what, check)
 }

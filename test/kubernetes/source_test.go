@@ -97,7 +97,7 @@ func (m *mirrored) records(namespace string) map[string]string {
 // await waits until something holds.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, patience, 10*time.Millisecond, what, check)
+	until.NoError(t, 10*time.Millisecond, what, check)
 }
 
 func (m *mirrored) awaitState(want source.State) source.Status {

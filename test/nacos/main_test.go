@@ -106,5 +106,5 @@ func folder(name string) (string, error) {
 // await asks again and again until there is no error.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, patience, 50*time.Millisecond, what, check)
+	until.NoError(t, 50*time.Millisecond, what, check)
 }

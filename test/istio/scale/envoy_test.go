@@ -72,7 +72,7 @@ func startMesh(tb testing.TB, c *cluster.Cluster, config string, s cluster.Sidec
 	}
 	tb.Cleanup(envoy.Stop)
 	m := &mesh{istiod, envoy}
-	until.NoError(tb, patience, 100*time.Millisecond, "all endpoints in Envoy", func() error {
+	until.NoError(tb, 100*time.Millisecond, "all endpoints in Envoy", func() error {
 		const gauge = "cluster_manager.warming_clusters"
 		stats, err := envoy.Stats(tb.Context(), "^"+gauge+"$")
 		if n, found := stats[gauge]; err == nil && (n > 0 || !found) {

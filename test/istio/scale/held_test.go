@@ -71,7 +71,7 @@ func hold(tb testing.TB, c *cluster.Cluster, p plane, s cluster.Sidecar, want in
 	}
 	defer envoy.Stop()
 	var stats map[string]uint64
-	until.NoError(tb, patience, 100*time.Millisecond, "all services in Envoy", func() (err error) {
+	until.NoError(tb, 100*time.Millisecond, "all services in Envoy", func() (err error) {
 		stats, err = envoy.Stats(tb.Context(), gauges)
 		if active, warming := stats["cluster_manager.active_clusters"], stats["cluster_manager.warming_clusters"]; err == nil &&
 			(int(active) < want || warming > 0) {

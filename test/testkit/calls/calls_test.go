@@ -29,7 +29,7 @@ func (f *failing) Errorf(format string, args ...any) { f.said = fmt.Sprintf(form
 
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, time.Minute, time.Millisecond, what, check)
+	until.NoError(t, time.Millisecond, what, check)
 }
 
 func listen(t *testing.T, name string) *calls.Backend {

@@ -100,7 +100,7 @@ func (r *Reader) Follow(s Step) {
 
 func (r *Reader) do(title, text string, expected []string) {
 	r.T.Helper()
-	until.NoError(r.T, r.patience, 20*time.Millisecond, fmt.Sprintf("%q of the guide to print %q", title, expected), func() (err error) {
+	until.NoError(r.T, 20*time.Millisecond, fmt.Sprintf("%q of the guide to print %q", title, expected), func() (err error) {
 		r.mustRun()
 		if r.Last, err = r.Try(text); err != nil && len(expected) == 0 {
 			r.T.Fatalf("%q of the guide: %v", title, err)

@@ -1,5 +1,5 @@
-// Package until is for tests that wait for what must come about, instead of
-// sleeping for as long as it takes on one machine.
+// Package until is for tests that wait for an outcome, instead of sleeping for as long as it
+// takes on one machine.
 package until
 
 import (
@@ -8,12 +8,16 @@ import (
 	"time"
 )
 
-// NoError asks at an interval until there is no error. When patience has run out,
-// it ends the test with what was waited for and the last error. Patience should
-// be far more than it takes: the machine may be busy with other things.
-func NoError(t testing.TB, patience, interval time.Duration, what string, check func() error) {
+// Patience is how long every test waits for an outcome before it fails. It is far more than
+// any outcome takes, because the machine may be busy with other work. A test that waits
+// this long for nothing to happen asserts an order of events instead.
+const Patience = 2 * time.Minute
+
+// NoError calls check at an interval until it returns no error. After [Patience] it ends the
+// test with the description of the outcome and the last error.
+func NoError(t testing.TB, interval time.Duration, outcome string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	again := time.NewTicker(interval)
 	defer again.Stop()
@@ -25,7 +29,7 @@ func NoError(t testing.TB, patience, interval time.Duration, what string, check 
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			t.Fatalf("waited %s for %s: %v", patience, what, err)
+			t.Fatalf("waited %s for %s: %v", Patience, outcome, err)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestNoErrorAsksAgainUntilThereIsNoError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, asked := time.Now(), 0
-		until.NoError(t, time.Minute, time.Second, "the third time", func() error {
+		until.NoError(t, time.Second, "the third time", func() error {
 			if asked++; asked < 3 {
 				return errors.New("not yet")
 			}
@@ -45,15 +45,15 @@ func TestNoErrorEndsTheTestWhenPatienceHasRunOut(t *testing.T) {
 		began, ended := time.Now(), make(chan struct{})
 		go func() {
 			defer close(ended)
-			until.NoError(f, 10*time.Second, 3*time.Second, "a wonder", func() error { return errors.New("not yet") })
+			until.NoError(f, 3*time.Second, "a wonder", func() error { return errors.New("not yet") })
 			f.said = "it went on"
 		}()
 		<-ended
-		if want := "waited 10s for a wonder: not yet"; f.said != want {
+		if want := "waited 2m0s for a wonder: not yet"; f.said != want {
 			t.Errorf("said %q, want %q", f.said, want)
 		}
-		if took := time.Since(began); took != 10*time.Second {
-			t.Errorf("waited %s, want 10s", took)
+		if took := time.Since(began); took != until.Patience {
+			t.Errorf("waited %s, want %s", took, until.Patience)
 		}
 	})
 }
