@@ -46,22 +46,37 @@ build: ## Build bin/isthmus
 	@mkdir -p $(BIN)
 	go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/isthmus ./cmd/isthmus
 
-# go vet has looked at more than go test would once again.
+# Properties draw with one seed, so that a gate refuses a change for its fault alone; SEED=0 draws
+# fresh ones. What failed once stays: rapid writes it to testdata/rapid, which is committed.
+SEED ?= 1
+
+# Runs go test with the flags $(1) over the packages $(2), and with the flags $(3) as well over
+# the packages of them whose tests draw.
+unless_all = $(if $(filter ./...,$(PKG)),$$($(1)),$(PKG))
+define in_two
+list() { go list -f "$$1" $(2) | sort; }; \
+imports='{{$$p := .ImportPath}}{{range .TestImports}}{{$$p}} {{.}}{{"\n"}}{{end}}{{range .XTestImports}}{{$$p}} {{.}}{{"\n"}}{{end}}'; \
+drawing=$$(list "$$imports" | sed -n 's| pgregory.net/rapid$$||p' | sort -u); \
+rest=$$(comm -23 <(list '{{.ImportPath}}') <(printf '%s\n' $$drawing)); status=0; \
+if [ -n "$$rest" ]; then go test $(1) $$rest || status=1; fi; \
+if [ -n "$$drawing" ]; then go test $(1) $$drawing $(3) || status=1; fi; \
+exit $$status
+endef
+
+# go vet has looked at more than go test would once again. The attacks are make hostile.
 .PHONY: test
-test: ## Vet, then run every test of the module (PKG=, TESTFLAGS=)
-	@status=0; \
-	go vet $(PKG) || status=1; \
-	go test -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS) $(PKG) || status=1; \
-	exit $$status
+test: ## Vet, then run every test of the module but the attacks (PKG=, TESTFLAGS=)
+	@go vet $(PKG)
+	@$(call in_two,-vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS),$(call unless_all,go list ./... | grep -v /test/hostile$$),-rapid.seed=$(SEED))
 
 # Random histories of everything: make test tries some hundreds of them. One of a
 # writer to an API server costs as much as many of those.
 HISTORIES ?= 10000
 .PHONY: laws
-laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
+laws: ## Hold the laws of the whole by HISTORIES (10000) random histories (SEED=)
 	@status=0; \
-	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./test/laws -rapid.checks=$$(($(HISTORIES) / 4)) || status=1; \
-	go test -timeout 15m $(TESTFLAGS) ./output/istio ./output/istio/plan ./output/istio/translate -rapid.checks=$$(($(HISTORIES) / 100)) || status=1; \
+	go test -timeout 60m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./test/laws -rapid.checks=$$(($(HISTORIES) / 4)) -rapid.seed=$(SEED) || status=1; \
+	go test -timeout 60m $(TESTFLAGS) ./output/istio ./output/istio/plan ./output/istio/translate -rapid.checks=$$(($(HISTORIES) / 100)) -rapid.seed=$(SEED) || status=1; \
 	exit $$status
 
 # Attacks whose name has this in it: make hostile ATTACK=names
@@ -70,32 +85,37 @@ ATTACK ?= .
 hostile: build ## Attack the real program in 512 MiB beside a good client (ATTACK= narrows)
 	go test -timeout 10m -v $(TESTFLAGS) -run '^(TestMemoryLimitIsHard|TestAttacks)$$/$(ATTACK)' ./test/hostile -full
 
+.PHONY: stories
+stories: ## Run the end-to-end stories of the gate, on real servers and clients
+	go run ./test/parts stories
+
+.PHONY: touched
+touched: ## Run the long parts that a change since their last result concerns; commit their results
+	go run ./test/parts touched
+
+.PHONY: stale
+stale: ## The same without a note of the results: for the gate
+	go run ./test/parts stale
+
 .PHONY: e2e
-e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules under test/ (TESTFLAGS=)
-	@modules='$(E2E_MODULES)'; \
-	if [ -z "$$modules" ]; then echo 'e2e: there is no test module under test/ yet'; fi; \
-	status=0; \
-	for module in $$modules; do \
-		echo "e2e: $$module"; \
-		if [ -d "$$module/build" ]; then go -C "$$module" run ./build || status=1; fi; \
-		go -C "$$module" vet ./... || status=1; \
-		go -C "$$module" test -vet=off -timeout 15m $(TESTFLAGS) ./... || status=1; \
-	done; \
-	exit $$status
+e2e: ## Run the test modules under test/ as a whole (MODULE= narrows, as a regular expression)
+	go run ./test/parts all '$(or $(MODULE),^[^l])'
 
 # The race detector looks for orders of events and not for inputs, which make test draws: so
 # properties are tried fewer times here.
 RACE_CHECKS ?= 20
 .PHONY: race
-race: build ## Run the tests under the race detector (PKG=, TESTFLAGS=)
+race: ## Run the packages that share data under the race detector (PKG=, TESTFLAGS=)
 	@command -v "$$(go env CC)" >/dev/null || { echo 'race: needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
+	@export CGO_ENABLED=1; $(call in_two,-race -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS),$(call unless_all,CGO_ENABLED=0 go run ./test/parts racing),-rapid.checks=$(RACE_CHECKS) -rapid.seed=$(SEED))
+
+.PHONY: nightly
+nightly: ## Everything, with fresh seeds and in full: some three hours
 	@status=0; \
-	race() { CGO_ENABLED=1 go test -race -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS) "$$@" || status=1; }; \
-	draws() { go list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}' $(PKG) | sort -u | grep .; }; \
-	drawing=$$(draws || true); \
-	if [ -n "$$drawing" ]; then race $$drawing -rapid.checks=$(RACE_CHECKS); fi; \
-	rest=$$(comm -23 <(go list $(PKG) | sort) <(printf '%s\n' "$$drawing")); \
-	if [ -n "$$rest" ]; then race $$rest; fi; \
+	$(MAKE) test SEED=0 || status=1; $(MAKE) lint || status=1; \
+	$(MAKE) laws HISTORIES=50000 SEED=0 || status=1; $(MAKE) hostile || status=1; \
+	$(MAKE) e2e || status=1; $(MAKE) race PKG="$$(go list ./... | tr '\n' ' ')" SEED=0 || status=1; \
+	$(MAKE) fuzz FUZZTIME=1m || status=1; $(MAKE) mutate || status=1; \
 	exit $$status
 
 .PHONY: lint

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
-	"github.com/isthmus-mesh/isthmus/test/rig/program"
 	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -81,7 +81,7 @@ func run(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	programs.isthmus = filepath.Join(logs, "isthmus")
-	if err := program.Build(repository, program.Isthmus, programs.isthmus); err != nil {
+	if err := product.Build(repository, programs.isthmus); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil

@@ -3,7 +3,7 @@
 //
 //	make hostile                # every attack at full size; those that mostly wait beside each other
 //	make hostile ATTACK=names   # those whose name has this in it
-//	go test ./test/hostile      # all of them small, in seconds; part of make test
+//	go test ./test/hostile      # all of them small, in seconds
 //
 // An attack is one row of the table in attacks_test.go and one function. Each
 // has a process of its own that may use 512 MiB (memory_test.go), a registry of

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
-	"github.com/isthmus-mesh/isthmus/test/rig/program"
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 )
 
 // buildIsthmus builds the program for a test that runs separately: those alone run it.
@@ -22,7 +22,7 @@ func buildIsthmus(dir string) error {
 		return nil
 	}
 	programs.Isthmus = filepath.Join(dir, "isthmus")
-	return program.Build(programs.Repository, program.Isthmus, programs.Isthmus)
+	return product.Build(programs.Repository, programs.Isthmus)
 }
 
 // isthmus is the program, in a process that is ended and started again.

@@ -2,6 +2,7 @@ package nacos_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/nacos/server"
 	"github.com/isthmus-mesh/isthmus/test/rig/program"
 	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -69,13 +71,8 @@ func outside() (status int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	for path, source := range map[string][2]string{
-		isthmusIn(folder):  {repository, "./cmd/isthmus"},
-		workloadIn(folder): {".", "./workload"},
-	} {
-		if err := program.Build(source[0], source[1], path); err != nil {
-			return 1, err
-		}
+	if err := errors.Join(product.Build(repository, isthmusIn(folder)), program.Build(".", "./workload", workloadIn(folder))); err != nil {
+		return 1, err
 	}
 	return netns.Run(os.Args[1:], variableFolder+"="+folder, variableServer+"="+setup)
 }

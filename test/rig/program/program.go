@@ -13,7 +13,7 @@ const Isthmus = "./cmd/isthmus"
 // module.
 func Build(module, pkg, path string) error {
 	// Without the tables of a debugger it is linked in two thirds of the time.
-	tool := exec.Command("go", "-C", module, "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, pkg)
+	tool := exec.Command("go", "-C", module, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, pkg)
 	// With cgo each thread has a stack of 8 MiB, which is hardly used, but counts where
 	// RLIMIT_DATA limits memory.
 	tool.Env = append(tool.Environ(), "CGO_ENABLED=0")
