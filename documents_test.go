@@ -36,6 +36,18 @@ func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
+// The index of decisions has each of them.
+func TestEveryDecisionIsInTheIndex(t *testing.T) {
+	t.Parallel()
+	index := read(t, "docs/design/README.md")
+	files, _ := filepath.Glob("docs/design/0*.md")
+	for _, file := range files {
+		if !strings.Contains(index, "]("+filepath.Base(file)+"): ") {
+			t.Errorf("docs/design/README.md has no line for %s", file)
+		}
+	}
+}
+
 func documents(t *testing.T) []string {
 	t.Helper()
 	var files []string

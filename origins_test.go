@@ -4,16 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// pagesWithTests are the pages whose tables name a test in each row.
-var pagesWithTests = []string{"docs/origins.md", proofsPage}
-
-const notYet = "Not there"
+const (
+	originsPage = "docs/origins.md"
+	notYet      = "Not there"
+)
 
 var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
@@ -22,22 +21,16 @@ var (
 	tableRules = regexp.MustCompile(`^[|: -]+$`)
 )
 
-// Each row of the pages on origins and on proofs names tests that exist, or says why there
-// is none. A proof has two cells: a rule, and what shows it.
-func TestPagesNameTestsThatExist(t *testing.T) {
+// Each row of the page on origins names tests that exist, or says why there is none.
+func TestOriginsNameTestsThatExist(t *testing.T) {
 	t.Parallel()
-	for _, page := range pagesWithTests {
-		rows := tableRows(read(t, page))
-		if len(rows) == 0 {
-			t.Fatal("found no rows; fix this test")
-		}
-		for _, cells := range rows {
-			if page == proofsPage {
-				cells = slices.Insert(cells, 1, cells[0])
-			}
-			for _, wrong := range wrongWithOrigin(cells, os.ReadFile) {
-				t.Errorf("%s, row %q: %s", page, cells[0], wrong)
-			}
+	rows := tableRows(read(t, originsPage))
+	if len(rows) == 0 {
+		t.Fatal("found no rows; fix this test")
+	}
+	for _, cells := range rows {
+		for _, wrong := range wrongWithOrigin(cells, os.ReadFile) {
+			t.Errorf("%s, row %q: %s", originsPage, cells[0], wrong)
 		}
 	}
 }

@@ -32,7 +32,7 @@
 // ([Snapshot.ServedAt]; [Snapshot.HeadlessAt], for clients that connect to it). An entry of
 // the first stays the same pointer until a definition in it changes.
 //
-// Place in the path: [Run] reads a store's watch and hands snapshot and change to the
-// outputs. The [Builder] between them is a plain value with one owner, no goroutine, no
-// clock and no I/O. Snapshots may be read from any goroutine without a lock.
+// Place in the path: package catalog/merger reads a store's watch and hands snapshot and
+// change to the outputs. The [Builder] between them is a plain value with one owner, no
+// goroutine, no clock and no I/O. Snapshots may be read from any goroutine without a lock.
 package catalog

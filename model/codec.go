@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Encode returns the stored form of a record, the same in etcd and in a snapshot file:
+// Encode returns the stored form of a record, the same in a snapshot and in a journal:
 // JSON, in which the kind determines the shape of the specification.
 func Encode(r Record) ([]byte, error) { return AppendEncoded(nil, r) }
 

@@ -114,7 +114,7 @@ type Spec interface {
 	EqualSpec(o Spec) bool
 }
 
-// Record is the one envelope for everything Isthmus holds, in memory and in etcd alike. The
+// Record is the one envelope for everything Isthmus holds, in memory and on disk alike. The
 // store sets UID, Revision and Generation.
 type Record struct {
 	Ref
