@@ -36,6 +36,9 @@ func (t tracked) String() string {
 	if t.counts() {
 		state = "good"
 	}
+	if t.last.part == "" {
+		return fmt.Sprintf("%-24s never run", t.name)
+	}
 	return fmt.Sprintf("%-24s %-5s  last: %s %s %s", t.name, state, t.last.outcome, t.last.commit, t.last.date)
 }
 
