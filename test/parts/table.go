@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// told are the stories of the gate, by test module: one for each promise of README and each kind
+// chosen are the stories of the gate, by test module: one for each promise of README and each kind
 // of fault, on the real parts. A new story replaces one.
-var told = []struct {
+var chosen = []struct {
 	module string
 	flags  []string // the seed of all draws
 	tests  []string // nil is every test
@@ -41,7 +41,7 @@ var told = []struct {
 
 // stories are the jobs of the stories of modules that match a pattern.
 func stories(pattern string) (all []job) {
-	for _, s := range told {
+	for _, s := range chosen {
 		if matched, _ := regexp.MatchString(pattern, s.module); !matched {
 			continue
 		}
