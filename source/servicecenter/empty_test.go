@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 const jsonType = "application/json"

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 func TestWhatIsRegisteredFromGoIsFound(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 func TestFaults(t *testing.T) {

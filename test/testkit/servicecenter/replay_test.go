@@ -18,7 +18,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // recording is one exchange with the original.

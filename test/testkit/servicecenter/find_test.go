@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // TestAFindIsBehind is about what the original's cache does to its clients:
