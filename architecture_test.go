@@ -234,9 +234,8 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"only tests use the rules of producers", "output/envoy/p.go", imports(module + "/push/pushtest"), []string{
 			"only tests import push/pushtest",
 		}},
-		{"the demo brings its registries", "demo/p.go", imports(module + "/demo/servicecenter"), nil},
-		{"the demo uses no test support", "demo/p.go", imports(module + "/test/testkit/xdsclient"), []string{
-			"only tests import test/testkit/xdsclient",
+		{"the demo uses no test support", "demo/p.go", imports(module + "/test/testkit/servicecenter"), []string{
+			"only tests import test/testkit/servicecenter",
 		}},
 		{"test support is free", "store/storetest/p.go", imports(module+"/store", "pgregory.net/rapid"), nil},
 		{"tests are free", "model/p_test.go", imports(module + "/app"), nil},

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	center "github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	center "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // registry starts a stand-in for a Service Center: in its app shop web uses cart, and

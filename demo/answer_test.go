@@ -6,19 +6,19 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/isthmus-mesh/isthmus/demo"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // One port answers all that the clients of the first steps speak.
 func TestBackendAnswersHTTPAndGRPC(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	at, ended := startBackend(ctx, t)
 	for name, set := range map[string]func(*http.Protocols){
 		"HTTP/1.1": func(p *http.Protocols) { p.SetHTTP1(true) },

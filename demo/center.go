@@ -5,8 +5,6 @@ import (
 	"net"
 	"strconv"
 	"time"
-
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 )
 
 const (
@@ -14,22 +12,17 @@ const (
 	environment = "production"
 )
 
-// center is a registry with which instances register themselves: a stand-in for ServiceComb
-// Service Center, with the original's delays.
-type center struct {
-	server *servicecenter.Server
-	ids    map[string]string // of services, by name
-	known  map[string][]instance
-}
+// center is a registry with which instances register themselves.
+type center struct{ *serviceCenter }
 
 var _ medium = (*center)(nil)
 
 func newCenter() (*center, error) {
-	server := servicecenter.New(servicecenter.Config{KeepAlive: true})
-	if err := server.Listen(); err != nil {
+	s, err := startServiceCenter()
+	if err != nil {
 		return nil, fmt.Errorf("starting the registry: %w", err)
 	}
-	return &center{server, map[string]string{}, map[string][]instance{}}, nil
+	return &center{s}, nil
 }
 
 // place gives all instances of a service one port, each at an address of its
@@ -45,38 +38,17 @@ func (*center) place(n int, announced []instance) string {
 
 func (*center) port(_ service, announced []instance) int { return announced[0].port }
 
-// write registers who is not registered as they are, and unregisters who is
-// gone.
+// write registers all instances of a service at once, and unregisters the others.
 func (c *center) write(s service, all []instance) (time.Time, error) {
-	id, ok := c.ids[s.name]
-	if !ok {
-		id = c.server.Register(servicecenter.Service{App: appID, Environment: environment, Name: s.name, Version: "1.0.0"})
-		c.ids[s.name] = id
+	at := time.Now()
+	registered := make([]registration, len(all))
+	for n, i := range all {
+		endpoint := "grpc://" + net.JoinHostPort(i.address, strconv.Itoa(i.port))
+		registered[n] = registration{ID: i.name, HostName: i.name, Endpoints: []string{endpoint}}
 	}
-	at, before := time.Now(), map[instance]bool{}
-	gone := map[string]bool{}
-	for _, i := range c.known[s.name] {
-		before[i], gone[i.name] = true, true
-	}
-	for _, i := range all {
-		delete(gone, i.name)
-		if !before[i] {
-			c.server.RegisterInstance(id, registration(i))
-		}
-	}
-	for name := range gone {
-		c.server.UnregisterInstance(id, name)
-	}
-	c.known[s.name] = append([]instance(nil), all...)
+	c.replace(appID, s.name, registered)
 	return at, nil
 }
-
-func registration(i instance) servicecenter.Instance {
-	endpoint := "grpc://" + net.JoinHostPort(i.address, strconv.Itoa(i.port))
-	return servicecenter.Instance{ID: i.name, HostName: i.name, Endpoints: []string{endpoint}}
-}
-
-func (c *center) changed(before time.Time) time.Time { return c.server.Written(before) }
 
 func (*center) where(s service, _ instance, _ []instance) string {
 	return "default/" + environment + "/" + appID + "/" + s.name
@@ -92,14 +64,14 @@ const centerEntry = `- name: center
     poll: 200ms
 `
 
-func (c *center) entry() string { return fmt.Sprintf(centerEntry, c.server.URL(), namespace) }
+func (c *center) entry() string { return fmt.Sprintf(centerEntry, c.url, namespace) }
 
 func (c *center) words() words {
 	return words{
 		registry: "a stand-in for Service Center",
-		at:       c.server.URL(),
+		at:       c.url,
 		invitation: "register instances or remove them, for example with\n" +
-			"  curl -X DELETE " + c.server.URL() + "/v4/default/registry/microservices/" + c.ids["cart"] + "/instances/cart-1\n" +
+			"  curl -X DELETE " + c.url + "/v4/default/registry/microservices/cart/instances/cart-1\n" +
 			"and watch what the client sees.",
 		read:       "has read the registry",
 		add:        "%s starts, and registers with the registry as an instance of %s.",
@@ -111,5 +83,3 @@ func (c *center) words() words {
 		fix:        "%s registers with %s again, with its port.",
 	}
 }
-
-func (c *center) close() { c.server.Close() }

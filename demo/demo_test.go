@@ -12,10 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// patience is much more than anything here takes, for the machine may be busy.
-const patience = time.Minute
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
+)
 
 var folder = regexp.MustCompile(`config +(\S+)/isthmus\.yaml`)
 
@@ -25,10 +24,10 @@ func TestTourIsObserved(t *testing.T) {
 		t.Run(registry, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*until.Patience)
 			defer cancel()
 			// With a pause it would not end.
-			if err := Run(ctx, Config{Version: "test", Out: &out, Once: true, Registry: registry, Deadline: patience, pause: time.Hour}); err != nil {
+			if err := Run(ctx, Config{Version: "test", Out: &out, Once: true, Registry: registry, Deadline: until.Patience, pause: time.Hour}); err != nil {
 				t.Fatalf("%v\n%s", err, out.String())
 			}
 			steps := map[string]int{"files": 9, "servicecenter": 5}[registry] // and one with an Envoy
@@ -67,7 +66,7 @@ func TestTourEndsAtWhatIsNotObserved(t *testing.T) {
 				if step == test.step {
 					return 4 * time.Second
 				}
-				return patience
+				return until.Patience
 			}
 			err := Run(t.Context(), Config{Out: &out, Once: true, limit: limit, write: func(path string, text []byte, at time.Time) error {
 				if filepath.Base(path) == test.file {
@@ -97,7 +96,7 @@ func TestTourEndsAtWhatIsNotObserved(t *testing.T) {
 // taken out of the registry while an instance is to be added to it.
 func TestTourEndsAtCallsThatFail(t *testing.T) {
 	t.Parallel()
-	err := Run(t.Context(), Config{Out: io.Discard, Once: true, Deadline: patience, write: func(path string, text []byte, at time.Time) error {
+	err := Run(t.Context(), Config{Out: io.Discard, Once: true, Deadline: until.Patience, write: func(path string, text []byte, at time.Time) error {
 		if strings.Contains(string(text), "reviews-3") {
 			return os.Remove(path)
 		}
@@ -113,7 +112,7 @@ func TestInterruptedTourIsNotObserved(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &transcript{}
 	out.when("Step 3 of ", cancel)
-	err := Run(ctx, Config{Out: out, Once: true, Deadline: patience})
+	err := Run(ctx, Config{Out: out, Once: true, Deadline: until.Patience})
 	if err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("error %v", err)
 	}
@@ -127,12 +126,12 @@ func TestFolderMayBeEdited(t *testing.T) {
 	for name, terminal := range map[string]bool{"terminal": true, "file": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*until.Patience)
 			defer cancel()
 			out := &transcript{}
 			out.when("Now it is yours", func() { withoutEndpoint(t, out, "cart-1") })
 			out.when("cart-1 left ", cancel)
-			if err := Run(ctx, Config{Out: out, Terminal: terminal, Deadline: patience, pause: time.Millisecond}); err != nil {
+			if err := Run(ctx, Config{Out: out, Terminal: terminal, Deadline: until.Patience, pause: time.Millisecond}); err != nil {
 				t.Fatal(err)
 			}
 			if !regexp.MustCompile(`cart-1 left \d+ ms after the registry changed`).MatchString(out.String()) {
@@ -150,12 +149,12 @@ func TestFolderMayBeEdited(t *testing.T) {
 // demo suggests.
 func TestCenterMayBeChanged(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*until.Patience)
 	defer cancel()
 	out := &transcript{}
 	out.when("Ctrl-C ends the demo", func() { follow(t, out.String()) })
 	out.when("cart-1 left ", cancel)
-	if err := Run(ctx, Config{Out: out, Registry: "servicecenter", Deadline: patience, pause: time.Millisecond}); err != nil {
+	if err := Run(ctx, Config{Out: out, Registry: "servicecenter", Deadline: until.Patience, pause: time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`cart-1 left \d+ ms after the registry changed`).MatchString(out.String()) {
@@ -170,17 +169,8 @@ func follow(t *testing.T, out string) {
 	if hint == nil {
 		t.Fatalf("the output suggests nothing:\n%s", out)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), hint[1], hint[2], http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = w.Body.Close()
-	if w.StatusCode != http.StatusOK {
-		t.Errorf("%s is answered %s", hint[0], w.Status)
+	if status := ask(t, hint[1], hint[2], ""); status != http.StatusOK {
+		t.Errorf("%s is answered %d", hint[0], status)
 	}
 }
 

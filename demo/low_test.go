@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 var up = regexp.MustCompile(`\x1b\[(\d+)A`)
@@ -16,12 +18,12 @@ var up = regexp.MustCompile(`\x1b\[(\d+)A`)
 // does: what is higher is never erased, and fills the screen.
 func TestDemoFitsALowTerminal(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*until.Patience)
 	defer cancel()
 	out := &transcript{}
 	out.when("nothing is rejected, no call failed", cancel)
 	rows := func() int { return 12 }
-	if err := Run(ctx, Config{Out: out, Terminal: true, Rows: rows, Deadline: patience, pause: 300 * time.Millisecond}); err != nil {
+	if err := Run(ctx, Config{Out: out, Terminal: true, Rows: rows, Deadline: until.Patience, pause: 300 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	highest := 0
@@ -68,7 +70,7 @@ func TestWordsOfTheRegistryArePlain(t *testing.T) {
 	for _, rows := range []int{0, 12} {
 		t.Run(strconv.Itoa(rows), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*until.Patience)
 			defer cancel()
 			const name = "evil\x1b[31m\u202e.yaml"
 			out := &transcript{}
@@ -79,7 +81,7 @@ func TestWordsOfTheRegistryArePlain(t *testing.T) {
 				}
 			})
 			out.when(`rejected at evil\x1b[31m\u202e.yaml`, cancel)
-			if err := Run(ctx, Config{Out: out, Terminal: true, Rows: func() int { return rows }, Deadline: patience, pause: time.Millisecond}); err != nil {
+			if err := Run(ctx, Config{Out: out, Terminal: true, Rows: func() int { return rows }, Deadline: until.Patience, pause: time.Millisecond}); err != nil {
 				t.Fatal(err)
 			}
 			text := out.String()

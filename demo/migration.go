@@ -44,13 +44,12 @@ func (t *tour) secondSteps() []step {
 // unite registers the instances of the second registry.
 func (t *tour) unite(ctx context.Context) (observed, error) {
 	unharmed, s := t.unharmed(), t.second
-	var all []instance
-	for _, b := range s.waiting.running {
-		all = append(all, b.instance())
-	}
 	joining := s.waiting.running
+	for _, b := range joining {
+		s.put(s.service, b.instance())
+	}
 	t.fleet.running, s.waiting.running = append(t.fleet.running, joining...), nil
-	wrote, err := s.write(s.service, all)
+	wrote, err := s.save(s.service)
 	if err != nil {
 		return observed{}, err
 	}
@@ -73,7 +72,7 @@ func (t *tour) unite(ctx context.Context) (observed, error) {
 // outage makes the second registry fail until the client has made more calls.
 func (t *tour) outage(ctx context.Context) (observed, error) {
 	unharmed, begun := t.unharmed(), time.Now()
-	t.second.fail()
+	t.second.center.down.Store(true)
 	stale, err := t.reaches(ctx, unharmed, func(s admin.Source) bool { return s.State == "stale" })
 	if err != nil {
 		return observed{}, err
@@ -81,24 +80,21 @@ func (t *tour) outage(ctx context.Context) (observed, error) {
 	if err := t.stillAnswering(ctx, nil, unharmed); err != nil {
 		return observed{}, err
 	}
-	t.second.server.Repair()
+	t.second.center.down.Store(false)
 	if _, err := t.reaches(ctx, unharmed, func(s admin.Source) bool { return s.State == "live" }); err != nil {
 		return observed{}, err
 	}
 	return observed{stale.Sub(begun), fmt.Sprintf("the source %s was stale, and is live again;\nmeanwhile every instance has answered %d more calls, and none failed", secondName, enough)}, nil
 }
 
-// halve removes two instances. The registry fails meanwhile, so that no listing has one of
-// them only.
+// halve removes two instances at once.
 func (t *tour) halve(ctx context.Context) (observed, error) {
 	unharmed, s := t.unharmed(), t.second
-	left := s.known[s.service.name][:secondInstances/2]
-	s.fail()
-	wrote, err := s.write(s.service, left)
+	s.instances[s.service.name] = s.instances[s.service.name][:secondInstances/2]
+	wrote, err := s.save(s.service)
 	if err != nil {
 		return observed{}, err
 	}
-	s.server.Repair()
 	const lost = secondInstances - secondInstances/2
 	held, err := t.reaches(ctx, unharmed, func(s admin.Source) bool { return s.State == "held" && s.Held >= lost })
 	if err != nil {
@@ -115,7 +111,7 @@ func (t *tour) release(ctx context.Context) (observed, error) {
 	unharmed, s := t.unharmed(), t.second
 	var gone []*backend
 	for _, b := range t.fleet.running {
-		if serviceOf(b) == s.service.name && !s.has(b.name) && !t.registry.has(s.service, b.name) {
+		if serviceOf(b) == s.service.name && !s.has(s.service, b.name) && !t.registry.has(s.service, b.name) {
 			gone = append(gone, b)
 		}
 	}

@@ -58,10 +58,8 @@ func (r *registry) drop(s service, name string) {
 	r.instances[s.name] = slices.DeleteFunc(r.instances[s.name], func(i instance) bool { return i.name == name })
 }
 
-func (r *registry) has(s service, name string) bool { return hasName(r.instances[s.name], name) }
-
-func hasName(list []instance, name string) bool {
-	return slices.ContainsFunc(list, func(i instance) bool { return i.name == name })
+func (r *registry) has(s service, name string) bool {
+	return slices.ContainsFunc(r.instances[s.name], func(i instance) bool { return i.name == name })
 }
 
 // save announces the instances of a service, and returns when it did.

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 )
 
 // second is a further registry beside the folder, with instances of a service that the
 // folder has too. The service has one port, and each instance an address of its own.
 type second struct {
-	*center
+	*registry
+	center  *center
 	service service
 	waiting *fleet // not registered yet
 }
@@ -33,7 +32,7 @@ func newSecond(ctx context.Context, of service) (*second, error) {
 		return nil, err
 	}
 	for range portTries { // another process may have the port at one of the addresses
-		s := &second{c, of, &fleet{}}
+		s := &second{newRegistry(c), c, of, &fleet{}}
 		if err = s.start(ctx); err == nil {
 			return s, nil
 		}
@@ -70,16 +69,8 @@ func (s *second) sourceEntry() string {
 	return s.entry() + "  hold: {share: 0.5, min: 2}\n"
 }
 
-// has reports whether an instance is registered.
-func (s *second) has(name string) bool { return hasName(s.known[s.service.name], name) }
-
-// fail makes the registry answer every request with an error.
-func (s *second) fail() {
-	s.server.Inject(servicecenter.Any, servicecenter.Answer(503, "text/plain", "under maintenance"), 0)
-}
-
 // close ends the registry and the instances that were never registered.
 func (s *second) close() {
 	s.waiting.close()
-	s.center.close()
+	s.registry.close()
 }

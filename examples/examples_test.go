@@ -15,10 +15,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/cli"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	center "github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/instance"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // says answers a request with a text, compressed if that is asked for and wanted.

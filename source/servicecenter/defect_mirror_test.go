@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // The tests of this family are named after the defects of an earlier bridge, by

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 const jsonType = "application/json"
@@ -157,7 +157,7 @@ func TestEverythingIsHeldHoweverLittle(t *testing.T) {
 
 func recordedBody(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "demo", "servicecenter", "testdata", file+".json"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "test", "testkit", "servicecenter", "testdata", file+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}

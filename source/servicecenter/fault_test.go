@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // Nothing is a registry of which only a part was found: at the first start it

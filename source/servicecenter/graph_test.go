@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/records"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // uses has a service look up another, as clients of the registry do.

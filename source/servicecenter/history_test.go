@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 

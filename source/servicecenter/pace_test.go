@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // slowSink takes its time to take what is read.

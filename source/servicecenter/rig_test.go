@@ -14,12 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
+	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // TestRegistryThatLiesTakesNothingAway has a Service Center, or what stands in

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/grpc/clients"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 

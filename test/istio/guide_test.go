@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 const migrationGuide = "docs/migrate-from-servicecenter-istio.md"

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // ofEarlierBridge is an object as servicecomb-service-center-istio writes it:

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // TestLargeServiceIsWrittenInParts has a service of more endpoints than one

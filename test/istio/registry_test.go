@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // registry is a Service Center, and what the test has registered there.

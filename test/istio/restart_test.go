@@ -3,7 +3,7 @@ package istio_test
 import (
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // TestRestartWithoutRegistryTakesNothingAway kills an Isthmus that keeps nothing

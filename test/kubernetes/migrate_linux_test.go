@@ -17,12 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 const (

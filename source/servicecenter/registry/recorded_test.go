@@ -25,7 +25,7 @@ func TestRecordedAnswers(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(filepath.Join("..", "..", "..", "internal", "demo", "servicecenter", "testdata", file+".json"))
+			text, err := os.ReadFile(filepath.Join("..", "..", "..", "test", "testkit", "servicecenter", "testdata", file+".json"))
 			if err != nil {
 				t.Fatal(err)
 			}

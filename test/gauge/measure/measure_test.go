@@ -328,7 +328,7 @@ func TestTestsAndDemoAreNotTheProduct(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{
 		"push": true, "push/pushtest": false, "test/gauge": false, "demo": false,
-		"demo/servicecenter": false, "internal/demonstration": true, "testing": true,
+		"demo/part": false, "internal/demonstration": true, "testing": true,
 	} {
 		if got := !isForTests(path) && !isDemo(path); got != want {
 			t.Errorf("%s is of the product: %v, want %v", path, got, want)

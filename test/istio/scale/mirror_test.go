@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // BenchmarkMirror mirrors a large registry: first by polling, and then, after a

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // The shape of the registry: every service has so many versions, of which one

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 func TestWhatIsRegisteredFromGoIsFound(t *testing.T) {
@@ -97,7 +97,7 @@ func TestManyMayUseItUntilItCloses(t *testing.T) {
 			for i := 0; ; i++ {
 				id := s.Register(servicecenter.Service{App: "shop", Name: fmt.Sprintf("s%d", n)})
 				s.RegisterInstance(id, servicecenter.Instance{ID: strconv.Itoa(i), HostName: "h"})
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/v4/default/govern/microservices?options=all", http.NoBody)
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/v4/default/govern/microservices?options=dependencies", http.NoBody)
 				if err != nil {
 					t.Error(err)
 					return

@@ -28,9 +28,11 @@
 //
 // Not faithful:
 //
-//	schemas, tags, access rules,   not there: 404. Nor are relations, accounts
-//	quotas, alarms, the syncer     and roles, deletions of several services, and
-//	                               heartbeats over a websocket
+//	schemas, tags, access rules,   not there: 404. Nor are the version, existence,
+//	quotas, alarms, the syncer,    consumers and providers, properties of services,
+//	dumps, statistics              accounts and roles, deletions of several services,
+//	                               and heartbeats of several instances
+//	govern/microservices           always with the dependencies, and nothing else
 //	authorization                  a good token may do anything; it is no JWT
 //	                               but random; no roles, no labels
 //	services shared by all tenants only SERVICECENTER, which is in default/default
@@ -48,8 +50,6 @@
 //	pongs                          a ping with a payload is not answered; the
 //	                               original answers with an empty pong, which is not
 //	                               the ping's either
-//	admin/dump                     revisions of instances only; the options are not
-//	                               looked at; it is not sent in chunks
 //	the nightly retirement         does not happen by itself: call Unregister
 //	EXPIRE                         is sent by [Server.Emit] only; the original has it,
 //	                               but never gets to send it

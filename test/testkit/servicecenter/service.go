@@ -1,21 +1,5 @@
 package servicecenter
 
-import (
-	"runtime"
-	"strings"
-)
-
-func (s *Server) version(*call) (any, *Error) {
-	return struct {
-		Version    string `json:"version"`
-		BuildTag   string `json:"buildTag"`
-		GoVersion  string `json:"goVersion"`
-		OS         string `json:"os"`
-		Arch       string `json:"arch"`
-		APIVersion string `json:"apiVersion"`
-	}{"0.0.1", "Not provided", runtime.Version(), runtime.GOOS, runtime.GOARCH, "4.0.0"}, nil
-}
-
 func (s *Server) health(*call) (any, *Error) {
 	at, _ := s.cache.version(name{home, itsEnvironment, "default", itself}, "0.0.1")
 	return instancesAnswer{s.cache.find(at).instances}, nil
@@ -48,29 +32,6 @@ func (s *Server) getService(c *call) (any, *Error) {
 		return nil, reject(NoService, "Service does not exist.")
 	}
 	return serviceAnswer{v}, nil
-}
-
-func (s *Server) existence(c *call) (any, *Error) {
-	if c.query("type") == "schema" {
-		return nil, reject(NoSchema, "schema ref not found.")
-	}
-	if c.query("type") != "microservice" {
-		return nil, reject(Invalid, "Only micro-service and schema can be used as type.")
-	}
-	k := Key{Environment: c.query("env"), App: c.query("appId"), Name: c.query("serviceName"), Version: c.query("version")}
-	if err := k.validForSearch("GetExistenceRequest"); err != nil {
-		return nil, err
-	}
-	version := field{"Version", k.Version, rule{1, 64, versionPattern, versionForm}}
-	if err := check("GetExistenceRequest", version); err != nil {
-		return nil, err
-	}
-	at, ok := s.cache.version(k.in(c.tenant), k.Version)
-	if !ok {
-		flag := strings.Join([]string{k.Environment, k.App, k.Name, k.Version}, "/")
-		return nil, reject(NoService, "%s does not exist.", flag)
-	}
-	return serviceIDAnswer{at.id}, nil
 }
 
 // in is the name that a key stands for in a tenant.
@@ -133,31 +94,4 @@ func (s *Server) isDependedOn(at serviceID, v *Service) bool {
 		}
 	}
 	return false
-}
-
-func (s *Server) putServiceProperties(c *call) (any, *Error) {
-	var body propertiesBody
-	if err := c.decode(&body, "UpdateServicePropsRequest"); err != nil {
-		return nil, err
-	}
-	if !s.alterService(c.service(), func(v *Service) { v.Properties = body.Properties }) {
-		return nil, reject(NoService, "Service does not exist.")
-	}
-	return nil, nil
-}
-
-func (s *Server) providers(c *call) (any, *Error) {
-	if s.cache.services[c.service()] == nil {
-		return nil, reject(NoService, "Consumer does not exist")
-	}
-	providers, _ := s.dependencies(c.service())
-	return providersAnswer{providers}, nil
-}
-
-func (s *Server) consumersOf(c *call) (any, *Error) {
-	if s.cache.services[c.service()] == nil {
-		return nil, reject(NoService, "Provider does not exist")
-	}
-	_, consumers := s.dependencies(c.service())
-	return consumersAnswer{consumers}, nil
 }

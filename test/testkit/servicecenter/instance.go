@@ -46,30 +46,6 @@ func (s *Server) heartbeat(c *call) (any, *Error) {
 	return nil, nil
 }
 
-func (s *Server) heartbeatSet(c *call) (any, *Error) {
-	var set heartbeats
-	if err := c.decode(&set, ""); err != nil {
-		return nil, err
-	}
-	if len(set.Instances) == 0 {
-		return nil, reject(Invalid, "Request format invalid.")
-	}
-	var answer heartbeats
-	seen := map[heartbeat]bool{}
-	for _, h := range set.Instances {
-		h.Error = ""
-		if seen[h] {
-			continue
-		}
-		seen[h] = true
-		if !s.renew(instanceID{serviceID{c.tenant, h.ServiceID}, h.InstanceID}) {
-			h.Error = reject(NoInstance, noLease).Error()
-		}
-		answer.Instances = append(answer.Instances, h)
-	}
-	return answer, nil
-}
-
 func (s *Server) putStatus(c *call) (any, *Error) {
 	status := c.query("value")
 	if err := checkStatus(status); err != nil {

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -19,7 +18,6 @@ type backend struct {
 	mu       sync.Mutex
 	closed   bool
 	revision int64
-	writes   []time.Time // the latest ones, at most someWrites
 	truth    *shelf
 	leases   map[instanceID]*time.Timer
 	rules    map[serviceID]map[name]bool // by consumer: the providers that it has looked up
@@ -62,27 +60,10 @@ func (b *backend) after(d time.Duration, f func()) *time.Timer {
 	return t
 }
 
-const someWrites = 100
-
 // next is the revision of a write.
 func (b *backend) next() int64 {
 	b.revision++
-	b.writes = append(b.writes, time.Now())
-	b.writes = b.writes[max(0, len(b.writes)-someWrites):]
 	return b.revision
-}
-
-// Written returns the time of the last write before a time; zero if that is too long ago to
-// be known.
-func (b *backend) Written(before time.Time) time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, at := range slices.Backward(b.writes) {
-		if at.Before(before) {
-			return at
-		}
-	}
-	return time.Time{}
 }
 
 // putService stores a service and shows it to the replicas.

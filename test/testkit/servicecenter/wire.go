@@ -92,12 +92,6 @@ type (
 	servicesAnswer struct {
 		Services []*Service `json:"services,omitempty"`
 	}
-	providersAnswer struct {
-		Providers []*Service `json:"providers,omitempty"`
-	}
-	consumersAnswer struct {
-		Consumers []*Service `json:"consumers,omitempty"`
-	}
 	serviceIDAnswer struct {
 		ID string `json:"serviceId,omitempty"`
 	}
@@ -147,13 +141,5 @@ type (
 	instanceKey struct {
 		ServiceID  string `json:"serviceId,omitempty"`
 		InstanceID string `json:"instanceId,omitempty"`
-	}
-	heartbeats struct {
-		Instances []heartbeat `json:"instances,omitempty"`
-	}
-	heartbeat struct {
-		ServiceID  string `json:"serviceId,omitempty"`
-		InstanceID string `json:"instanceId,omitempty"`
-		Error      string `json:"errMessage,omitempty"`
 	}
 )

@@ -66,13 +66,6 @@ func (t *Tenant) SetProperties(service, instance string, properties map[string]s
 	t.changeInstance(service, instance, func(i *Instance) { i.Properties = maps.Clone(properties) })
 }
 
-// SetServiceProperties replaces the properties of a service.
-func (t *Tenant) SetServiceProperties(service string, properties map[string]string) {
-	t.backend.mu.Lock()
-	defer t.backend.mu.Unlock()
-	t.backend.alterService(serviceID{t.is, service}, func(s *Service) { s.Properties = maps.Clone(properties) })
-}
-
 func (t *Tenant) changeInstance(service, instance string, change func(*Instance)) {
 	t.backend.mu.Lock()
 	defer t.backend.mu.Unlock()
@@ -89,19 +82,6 @@ func (b *backend) alterInstance(at instanceID, change func(*Instance)) bool {
 	next.ModTimestamp = now()
 	change(&next)
 	b.putInstance(at.service, &next)
-	return true
-}
-
-// alterService is false if there is no such service.
-func (b *backend) alterService(at serviceID, change func(*Service)) bool {
-	s, ok := b.truth.services[at]
-	if !ok {
-		return false
-	}
-	next := *s
-	next.ModTimestamp = now()
-	change(&next)
-	b.putService(at, &next)
 	return true
 }
 

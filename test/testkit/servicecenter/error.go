@@ -18,7 +18,6 @@ const (
 	ServiceExists   Code = 400010
 	NoService       Code = 400012
 	HasInstances    Code = 400013
-	NoSchema        Code = 400016
 	NoInstance      Code = 400017
 	DependedOn      Code = 400023
 	Unauthorized    Code = 401201
@@ -43,8 +42,6 @@ func (c Code) message() string {
 		return "Micro-service does not exist"
 	case HasInstances:
 		return "Micro-service has deployed instance(s)"
-	case NoSchema:
-		return "Schema does not exist"
 	case NoInstance:
 		return "Instance does not exist"
 	case DependedOn:

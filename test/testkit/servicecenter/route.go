@@ -17,16 +17,11 @@ type Route string
 const (
 	Any Route = "" // every request
 
-	Version            Route = "GET version"
 	Health             Route = "GET health"
 	ListServices       Route = "GET microservices"
 	GetService         Route = "GET microservice"
-	Existence          Route = "GET existence"
 	RegisterService    Route = "POST microservices"
 	UnregisterService  Route = "DELETE microservice"
-	ServiceProperties  Route = "PUT microservice properties"
-	Providers          Route = "GET providers"
-	Consumers          Route = "GET consumers"
 	Find               Route = "GET instances"
 	BatchFind          Route = "POST instances/action"
 	ListInstances      Route = "GET microservice instances"
@@ -34,15 +29,10 @@ const (
 	RegisterInstance   Route = "POST instance"
 	UnregisterInstance Route = "DELETE instance"
 	Heartbeat          Route = "PUT heartbeat"
-	HeartbeatSet       Route = "PUT heartbeats"
 	InstanceStatus     Route = "PUT status"
 	InstanceProperties Route = "PUT instance properties"
 	Watch              Route = "GET watcher"
 	GovernServices     Route = "GET govern/microservices"
-	GovernService      Route = "GET govern/microservice"
-	GovernApps         Route = "GET govern/apps"
-	GovernStatistics   Route = "GET govern/statistics"
-	Dump               Route = "GET admin/dump"
 	Token              Route = "POST token"
 
 	unknown Route = "unknown"
@@ -126,16 +116,11 @@ func (s *Server) routes() http.Handler {
 	open := func(route Route, pattern string, answer answerer) { // to who has no token, too
 		mux.Handle(pattern, s.route(route, s.answering(maxBody, answer)))
 	}
-	open(Version, "GET "+registry+"/version", s.version)
 	open(Health, "GET "+registry+"/health", s.health)
 	add(ListServices, "GET "+registry+"/microservices", maxBody, s.listServices)
 	add(GetService, "GET "+aService, maxBody, s.getService)
-	add(Existence, "GET "+registry+"/existence", maxBody, s.existence)
 	add(RegisterService, "POST "+registry+"/microservices", maxBody, s.registerService)
 	add(UnregisterService, "DELETE "+aService, maxBody, s.unregisterService)
-	add(ServiceProperties, "PUT "+aService+"/properties", maxPropertiesBody, s.putServiceProperties)
-	add(Providers, "GET "+aService+"/providers", maxBody, s.providers)
-	add(Consumers, "GET "+aService+"/consumers", maxBody, s.consumersOf)
 	add(Find, "GET "+registry+"/instances", maxBody, s.findInstances)
 	add(BatchFind, "POST "+registry+"/instances/action", maxBody, s.batchFind)
 	add(ListInstances, "GET "+aService+"/instances", maxBody, s.listInstances)
@@ -143,14 +128,9 @@ func (s *Server) routes() http.Handler {
 	add(RegisterInstance, "POST "+aService+"/instances", maxInstanceBody, s.registerInstance)
 	add(UnregisterInstance, "DELETE "+anInstance, maxBody, s.unregisterInstance)
 	add(Heartbeat, "PUT "+anInstance+"/heartbeat", maxBody, s.heartbeat)
-	add(HeartbeatSet, "PUT "+registry+"/heartbeats", maxBody, s.heartbeatSet)
 	add(InstanceStatus, "PUT "+anInstance+"/status", maxBody, s.putStatus)
 	add(InstanceProperties, "PUT "+anInstance+"/properties", maxPropertiesBody, s.putInstanceProperties)
 	add(GovernServices, "GET "+governing+"/microservices", maxBody, s.governServices)
-	add(GovernService, "GET "+governing+"/microservices/{service}", maxBody, s.governService)
-	add(GovernApps, "GET "+governing+"/apps", maxBody, s.governApps)
-	add(GovernStatistics, "GET "+governing+"/statistics", maxBody, s.governStatistics)
-	add(Dump, "GET /v4/{project}/admin/dump", maxBody, s.dump)
 	mux.Handle("GET "+aService+"/watcher", s.route(Watch, s.authorized(http.HandlerFunc(s.watch))))
 	mux.Handle("POST /v4/token", s.route(Token, http.HandlerFunc(s.login)))
 	mux.Handle("/", s.route(unknown, http.NotFoundHandler()))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 // peer is a client of a stand-in, in a bubble of its own time.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
 )
 
 func TestFaults(t *testing.T) {
@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 			inBubble(t, servicecenter.Config{Prompt: true}, func(t *testing.T, p *peer) {
 				p.shop("cart")
 				p.Inject(servicecenter.ListServices, test.fault, 1)
-				if a := p.ask(t, http.MethodGet, "/v4/default/registry/version", ""); a.status != 200 {
+				if a := p.ask(t, http.MethodGet, "/v4/default/registry/health", ""); a.status != 200 {
 					t.Errorf("another route is answered %+v", a)
 				}
 				if a := p.ask(t, http.MethodGet, listing, ""); !test.is(a) {
