@@ -23,10 +23,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-const (
-	patience = 2 * time.Minute
-	interval = 10 * time.Millisecond
-)
+const interval = 10 * time.Millisecond
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -114,7 +114,7 @@ func (r *rig) client(nack string) {
 	}
 	r.t.Cleanup(func() { _ = conn.Close() })
 	c := xdsclient.NewDelta(r.t, conn, xdsclient.Config{
-		Node: xdsclient.Node("client", "shop", "envoy"), Deadline: patience, NACK: func(xdsclient.Resource) string { return nack },
+		Node: xdsclient.Node("client", "shop", "envoy"), NACK: func(xdsclient.Resource) string { return nack },
 	})
 	c.Subscribe(xdsclient.CDS, "*")
 }

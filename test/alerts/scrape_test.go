@@ -17,9 +17,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-// patience is far longer than any wait takes on a busy machine.
-const patience = time.Minute
-
 // scrape is the series of one scrape: values by series, as "name{label="value",…}".
 type scrape map[string]float64
 

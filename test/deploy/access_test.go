@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/test/testkit/instance"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // own are the addresses by which this machine reaches itself over its listeners
@@ -54,7 +54,7 @@ func ask(t *testing.T, url, host string) (int, string) {
 		t.Fatal(err)
 	}
 	request.Host, request.Close = host, true
-	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}).Do(request)
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: until.Patience}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // The headers in which a backend says whose it is, and which protocol it was
@@ -72,7 +73,7 @@ func startBackend(t testing.TB, service, name string) *backend {
 // Stop ends the backend as a rolling update does: what is under way is answered.
 // It may be called again.
 func (b *backend) Stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), until.Patience)
 	defer cancel()
 	if b.server.Shutdown(ctx) != nil {
 		_ = b.server.Close()

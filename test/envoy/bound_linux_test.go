@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TestSidecarListensForItsWorkload has Envoys that nothing is redirected to listen at the
@@ -206,7 +207,7 @@ func greetedAt(ctx context.Context, at string) error {
 		return err
 	}
 	defer connection.Close()
-	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(until.Patience)); err != nil {
 		return err
 	}
 	from, err := bufio.NewReader(connection).ReadString('\n')

@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TestSidecarTakesConnectionsByName redirects lookups and connections to a sidecar. A program
@@ -66,7 +67,7 @@ func TestSidecarTakesConnectionsByName(t *testing.T) {
 
 // greetedBy checks that a server whose name is resolved says something.
 func greetedBy(ctx context.Context, r *net.Resolver, address string) error {
-	dialer := net.Dialer{Resolver: r, Timeout: soon}
+	dialer := net.Dialer{Resolver: r, Timeout: until.Patience}
 	connection, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err

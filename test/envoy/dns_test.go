@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // nameserver knows some names that no service has.
@@ -201,7 +202,7 @@ func timeToLive(ctx context.Context, at, name string) (uint32, error) {
 		return 0, err
 	}
 	room := make([]byte, 4096)
-	_ = socket.SetDeadline(time.Now().Add(soon))
+	_ = socket.SetDeadline(time.Now().Add(until.Patience))
 	if _, err = socket.Write(text); err != nil {
 		return 0, err
 	}

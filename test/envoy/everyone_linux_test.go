@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // everyone is the server of every endpoint there can be. Whatever it is spoken to in, it
@@ -43,7 +45,7 @@ func startEveryone(t *testing.T) {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
-		Protocols: protocols, ReadHeaderTimeout: patience,
+		Protocols: protocols, ReadHeaderTimeout: until.Patience,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, e, c.(*peeked).meant)
 		},
@@ -88,7 +90,7 @@ func (e *everyone) serve(c net.Conn, q *queue) {
 	if p.meant, err = meantFor(c); err != nil {
 		e.t.Errorf("a connection from %s: %v", c.RemoteAddr(), err)
 	}
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(until.Patience))
 	first, err := p.reader.Peek(1)
 	switch {
 	case err != nil:
@@ -190,7 +192,7 @@ func selfSigned(t *testing.T) *tls.Config {
 // made makes the call. The outcome is the endpoint that answered, the status of a response
 // of Envoy's own, [closed] or [refused].
 func (c call) made(ctx context.Context, mark int) string {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	dialer := net.Dialer{LocalAddr: c.from(), Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		if failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, mark) }); failed != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	mcpapi "istio.io/api/mcp/v1alpha1"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // ofRegistry is how many services a registry has. Those of the folder are one more.
@@ -105,7 +107,7 @@ func (s *registryMesh) restart() {
 	s.Helper()
 	s.isthmus.Kill()
 	s.isthmus.Forget()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.Context(), until.Patience)
 	defer cancel()
 	if err := s.isthmus.Start(ctx, func(context.Context) error {
 		_, err := s.isthmus.clients()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // source is the address that a sidecar calls its workload from.
@@ -190,7 +191,7 @@ func (t talk) says(line string) {
 
 func (t talk) hears(line string) {
 	t.Helper()
-	if err := t.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := t.SetReadDeadline(time.Now().Add(until.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := t.lines.ReadString('\n'); err != nil || got != line+"\n" {
@@ -224,7 +225,7 @@ func serveRequests(t *testing.T, address string, number uint32) {
 func serveRequestsOn(t *testing.T, listener net.Listener) {
 	t.Helper()
 	server := &http.Server{
-		ReadHeaderTimeout: patience,
+		ReadHeaderTimeout: until.Patience,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			from, _, _ := net.SplitHostPort(r.RemoteAddr)
 			_, _ = io.WriteString(w, from)
@@ -281,7 +282,7 @@ func calledThrough(ctx context.Context, p *proxy.Proxy, address string, number u
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: until.Patience}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d/", address, number), http.NoBody)
 	if err != nil {
 		return err
@@ -310,7 +311,7 @@ func greeted(ctx context.Context, address string, number uint32) error {
 		return err
 	}
 	defer connection.Close()
-	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(until.Patience)); err != nil {
 		return err
 	}
 	from, err := bufio.NewReader(connection).ReadString('\n')

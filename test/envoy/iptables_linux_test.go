@@ -23,6 +23,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/rig/process"
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // userOfEnvoy is the one by whom the rules tell what Envoy does from what its workload does.
@@ -307,14 +308,14 @@ func (w *machine) made(p *proxy.Proxy, c crossing) error {
 // seenFrom makes a call and returns the address from which it came to the server, as that
 // says. With an authority the call is a request, and without the server speaks first.
 func seenFrom(ctx context.Context, c crossing) (seen string, err error) {
-	dialer := net.Dialer{Timeout: soon, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.by, 0))}
+	dialer := net.Dialer{Timeout: until.Patience, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.by, 0))}
 	var connection net.Conn
 	c.from(func() { connection, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(c.to, fmt.Sprint(c.port))) })
 	if err != nil {
 		return "", err
 	}
 	defer connection.Close()
-	if err := connection.SetDeadline(time.Now().Add(soon)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(until.Patience)); err != nil {
 		return "", err
 	}
 	reader := bufio.NewReader(connection)

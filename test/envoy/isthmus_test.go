@@ -15,6 +15,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/rig/process"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // isthmus is the program, run as users run it.
@@ -72,7 +73,7 @@ func freeAddress(t testing.TB) netip.AddrPort {
 // Serve starts it, again if it was killed, and waits until it is ready.
 func (i *isthmus) Serve() {
 	i.t.Helper()
-	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(i.t.Context(), until.Patience)
 	defer cancel()
 	err := i.Start(ctx, func(context.Context) error {
 		if probe.Get(i.url("/readyz")) == nil {

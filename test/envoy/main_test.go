@@ -15,16 +15,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-const (
-	// patience is how long a test waits for what must come about, when how long it
-	// takes is not what is tested. The machine may be busy with other things.
-	patience = 3 * time.Minute
-	// soon is how long a change may take from the folder to an Envoy that works
-	// with it. It takes a small part of a second, where the machine is not busy.
-	soon = 30 * time.Second
-	// notice is how long a backend goes on after its endpoint has left the Envoys.
-	notice = time.Second
-)
+// notice is how long a backend goes on after its endpoint has left the Envoys, whose workers
+// learn of it later than their admin port: by milliseconds, where the machine is not busy.
+const notice = 5 * time.Second
 
 // atOnce is how many tests run at a time. They wait far more than they work.
 const atOnce = "16"

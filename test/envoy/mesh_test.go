@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // shop is the namespace of services, and of Envoys.
@@ -76,7 +77,7 @@ func (m *mesh) connectTo(isthmuses []*isthmus, c proxy.Config) *proxy.Proxy {
 	c.Program, c.Isthmus, c.Dir, c.Namespace, c.Secrets = programs.envoy, programs.isthmus, m.Dir, cmp.Or(c.Namespace, shop), m.Secrets
 	c.Flags = slices.Concat(m.Flags, c.Flags)
 	c.Workload = cmp.Or(c.Workload, map[bool]string{true: "delta", false: "sotw"}[c.Delta])
-	ctx, cancel := context.WithTimeout(m.Context(), patience)
+	ctx, cancel := context.WithTimeout(m.Context(), until.Patience)
 	defer cancel()
 	p, err := proxy.Start(ctx, c)
 	if err != nil {

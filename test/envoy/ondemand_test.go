@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // An Envoy with ADS asks for a cluster when a request names it, on a stream of
@@ -22,7 +23,7 @@ func TestClustersAreFoundOnDemand(t *testing.T) {
 		publish(first)
 		m.Serve("")
 		p := m.connectWith(proxy.Config{Delta: delta, OnDemand: true})
-		client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+		client := &http.Client{Transport: &http.Transport{}, Timeout: until.Patience}
 		t.Cleanup(client.CloseIdleConnections)
 		ask := func() error { return askOnce(m, client, p, clusterName("web.localhost", 80)) }
 		if clusters, err := p.Clusters(m.Context()); err != nil || len(clusters) != 0 {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TestSidecarObeysTheConfiguration has Envoys take everything that can be said of hosts,
@@ -121,7 +122,7 @@ func isClosed(t *testing.T, number uint32) error {
 		return err
 	}
 	defer connection.Close()
-	_ = connection.SetDeadline(time.Now().Add(patience))
+	_ = connection.SetDeadline(time.Now().Add(until.Patience))
 	if _, err := connection.Write([]byte("\x00\x01\x02 no request\r\n\r\n")); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TestPortWithoutProtocolIsSpokenToAsTheClientSpeaks sends HTTP/1.1 and HTTP/2
@@ -60,7 +61,7 @@ func askIn(t *testing.T, version string, p *proxy.Proxy, cluster string) (string
 		return "", err
 	}
 	request.Header.Set("x-cluster", cluster)
-	answer, err := (&http.Client{Transport: transport, Timeout: patience}).Do(request)
+	answer, err := (&http.Client{Transport: transport, Timeout: until.Patience}).Do(request)
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,7 @@ import (
 func TestNewcomerCallsThroughEnvoy(t *testing.T) {
 	t.Parallel()
 	free := func() string { return strconv.Itoa(int(freePort(t))) }
-	n := guide.Begin(t, filepath.Join("..", "..", "docs", "getting-started.md"), patience,
+	n := guide.Begin(t, filepath.Join("..", "..", "docs", "getting-started.md"),
 		map[string]string{"isthmus": programs.isthmus, "envoy": programs.envoy}, free,
 		"bootstrap envoy ", "bootstrap envoy --admin-port 0 ", "envoy -c", "envoy --use-dynamic-base-id -c")
 	n.Follow("Envoy")
@@ -25,7 +25,7 @@ func TestNewcomerCallsThroughEnvoy(t *testing.T) {
 func TestNewcomerCallsByMutualTLS(t *testing.T) {
 	t.Parallel()
 	free := func() string { return strconv.Itoa(int(freePort(t))) }
-	n := guide.Open(t, filepath.Join("..", "..", "docs", "getting-started.md"), patience,
+	n := guide.Open(t, filepath.Join("..", "..", "docs", "getting-started.md"),
 		map[string]string{"isthmus": programs.isthmus, "envoy": programs.envoy}, free)
 	n.Follow("Mutual TLS")
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // way is an Envoy, and how callers get to services and to its workload through it.
@@ -29,7 +30,7 @@ func (w way) takes(o offer) bool { return w.at(o) != "" }
 // called makes one call, which the right service has to answer. Requests go over
 // connections of the transport, everything else over one of its own.
 func (w way) called(ctx context.Context, transport *http.Transport, service string, o offer) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	at := w.at(o)
 	var by string
@@ -111,7 +112,7 @@ func askedOn(connection net.Conn) (by string, err error) {
 // answerLine answers one line with a name.
 func answerLine(connection net.Conn, name string) {
 	defer connection.Close()
-	_ = connection.SetDeadline(time.Now().Add(patience))
+	_ = connection.SetDeadline(time.Now().Add(until.Patience))
 	if _, err := bufio.NewReader(connection).ReadString('\n'); err == nil {
 		_, _ = fmt.Fprintln(connection, name)
 	}

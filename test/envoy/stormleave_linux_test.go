@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // stormLeavers are backends that are in the folder no more and go on for a while. How
@@ -22,7 +23,7 @@ type stormLeavers struct {
 
 // leave stops a backend in its time.
 func (l *stormLeavers) leave(proxies []*proxy.Proxy, host string, b *stormBackend) {
-	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(l.t.Context(), until.Patience)
 	l.left.Go(func() {
 		defer cancel()
 		for _, p := range proxies {

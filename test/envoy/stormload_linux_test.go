@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // stormPace is how often each of the callers of an Envoy calls. Every call takes a
@@ -75,7 +77,7 @@ func (l *stormLoad) runInbound(ctx context.Context, at string) {
 
 // answered checks that somebody answers a request.
 func answered(ctx context.Context, at string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	from, err := askedByRequest(ctx, anew(), at, "anything.example.com")
 	if err == nil && from == "" {
@@ -121,18 +123,16 @@ func (l *stormLoad) make(ctx context.Context, what string, call func() error, st
 	}
 }
 
-// MustNotHaveFailed stops the load. No call may have failed, and there must have been some
-// all the time.
+// MustNotHaveFailed stops the load. No call may have failed, and there must have been some.
 func (l *stormLoad) MustNotHaveFailed() {
 	l.t.Helper()
 	l.stop()
-	took := time.Since(l.began)
 	if n := l.failures.Load(); n > 0 {
 		l.t.Errorf("%s: %d of %d calls failed", l.way.Name, n, l.calls.Load())
 	}
-	if l.calls.Load() < int64(took/time.Second)*workers {
-		l.t.Errorf("%s: there were only %d calls in %s", l.way.Name, l.calls.Load(), took)
+	if l.calls.Load() == 0 {
+		l.t.Errorf("%s: there were no calls", l.way.Name)
 	}
 	figures.add(l.t, "%s: %d calls in %s, %d failed, %d of services under removal not counted; slowest %s", l.way.Name,
-		l.calls.Load(), took.Round(time.Second), l.failures.Load(), l.excused.Load(), time.Duration(l.slowest.Load()).Round(time.Millisecond))
+		l.calls.Load(), time.Since(l.began).Round(time.Second), l.failures.Load(), l.excused.Load(), time.Duration(l.slowest.Load()).Round(time.Millisecond))
 }

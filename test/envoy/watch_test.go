@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // watcher looks at what Envoys hold all the time, and finds out how long each
@@ -137,10 +138,10 @@ func (w *watcher) look(p *proxy.Proxy, got view) {
 			w.active = append(w.active, now.Sub(next.since))
 			next.release()
 			delete(w.wanted[p], name)
-		} else if now.Sub(next.since) > soon && !next.late {
+		} else if now.Sub(next.since) > until.Patience && !next.late {
 			next.release()
 			next.late = true
-			w.m.Errorf("%s is not active in %s after %s: %v", next.what, p.Name, soon, err)
+			w.m.Errorf("%s is not active in %s after %s: %v", next.what, p.Name, until.Patience, err)
 		}
 	}
 	w.leaving[p] = w.stillIn(p, got, now)

@@ -11,6 +11,8 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const entryType = "networking.istio.io/v1/ServiceEntry"
@@ -35,7 +37,7 @@ func istiodOf(t *testing.T, i *isthmus, typeURL string) (next func() map[string]
 		}
 		return nil
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	t.Cleanup(cancel)
 	wire, err := discoveryv3.NewAggregatedDiscoveryServiceClient(channel(t, i)).StreamAggregatedResources(ctx)
 	if err != nil {

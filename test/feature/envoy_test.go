@@ -35,7 +35,7 @@ func channel(t *testing.T, i *isthmus) *grpc.ClientConn {
 // openStream opens a stream as Envoy does and asks for every cluster.
 func openStream(t *testing.T, i *isthmus, id string) *xdsclient.Client {
 	t.Helper()
-	c := xdsclient.NewSotW(t, channel(t, i), xdsclient.Config{Node: xdsclient.Node(id, "shop", "envoy"), Deadline: patience})
+	c := xdsclient.NewSotW(t, channel(t, i), xdsclient.Config{Node: xdsclient.Node(id, "shop", "envoy")})
 	c.Subscribe(xdsclient.CDS)
 	return c
 }
@@ -54,7 +54,7 @@ func TestEnvoyIsServedBesideGRPC(t *testing.T) {
 			isthmus := start(t, files)
 			client := dial(t, isthmus, reviews+":80", "shop")
 			envoy := connect(t, channel(t, isthmus), xdsclient.Config{
-				Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+				Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters,
 			})
 			envoy.Subscribe(xdsclient.CDS)
 			envoy.AwaitHeld(xdsclient.CDS, cluster(reviews), cluster(ratings))
@@ -93,7 +93,7 @@ func TestEnvoyReturnsWhileARegistryIsAway(t *testing.T) {
 			away.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
 			before := start(t, there, away)
 			envoy := connect(t, channel(t, before), xdsclient.Config{
-				Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+				Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters,
 			})
 			envoy.Subscribe(xdsclient.CDS)
 			envoy.AwaitHeld(xdsclient.CDS, cluster(reviews), cluster(ratings))

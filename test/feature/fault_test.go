@@ -23,7 +23,7 @@ func TestFaultyClientsHarmNobodyAndAreShown(t *testing.T) {
 	calls := client.KeepCalling()
 
 	nacker := xdsclient.NewDelta(t, channel(t, isthmus), xdsclient.Config{
-		Node: xdsclient.Node("refuser", "shop", "envoy"), Deadline: patience,
+		Node: xdsclient.Node("refuser", "shop", "envoy"),
 		NACK: func(xdsclient.Resource) string { return "I do not like it" },
 	})
 	nacker.Subscribe(xdsclient.EDS, cluster(reviews))

@@ -14,6 +14,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // galley is a source of MCP v1 that serves synthetic ServiceEntries, as a registry's
@@ -59,7 +60,7 @@ func (g *galley) start(state ...*mcpapi.Resource) *isthmus {
 	g.t.Helper()
 	i := startWith(g.t, fmt.Sprintf("sources:\n- name: galley\n  required: true\n  mcp: {address: %q, incremental: true, collections: [%s]}\noutputs:\n  xds: {listen: %q}\nadmin: {listen: %q}\n",
 		g.address, mcp.Synthetic, loopback, loopback))
-	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(g.t.Context(), until.Patience)
 	defer cancel()
 	select {
 	case g.wire = <-g.streams:

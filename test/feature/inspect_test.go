@@ -10,20 +10,16 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// getTimeout bounds one request to the admin API, which takes a millisecond where the
-// machine is not busy.
-const getTimeout = time.Minute
-
 // get asks the admin API.
 func (i *isthmus) get(path string) (code int, body string, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.t.Context()), getTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.t.Context()), until.Patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.Admin+path, http.NoBody)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/app"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // loopback is any free port.
@@ -107,8 +108,8 @@ func (i *isthmus) Stop() {
 	i.cancel()
 	select {
 	case <-i.ended:
-	case <-time.After(patience):
-		i.t.Errorf("the application did not end within %s", patience)
+	case <-time.After(until.Patience):
+		i.t.Errorf("the application did not end within %s", until.Patience)
 	}
 }
 

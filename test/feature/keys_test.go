@@ -76,7 +76,7 @@ func (p *proven) connect(ca *testca.Authority, token string) *xdsclient.Client {
 		p.t.Fatal(err)
 	}
 	p.clients = append(p.clients, func() { _ = conn.Close() })
-	return xdsclient.NewDelta(p.t, conn, xdsclient.Config{Node: xdsclient.Node(provenClient, "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: patience})
+	return xdsclient.NewDelta(p.t, conn, xdsclient.Config{Node: xdsclient.Node(provenClient, "shop", "envoy"), Ledger: &xdsclient.Ledger{}})
 }
 
 // beRejected has the log tell of a token.

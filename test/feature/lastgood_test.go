@@ -28,7 +28,7 @@ func TestLastKnownGoodIsServedAfterARestart(t *testing.T) {
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])}, service{Host: ratings, Endpoints: endpoints(b[0])})
 	before := startWith(t, saving(loopback, dir, files), files)
 	envoy := xdsclient.NewDelta(t, channel(t, before), xdsclient.Config{
-		Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+		Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters,
 	})
 	envoy.Subscribe(xdsclient.CDS)
 	envoy.AwaitHeld(xdsclient.CDS, cluster(reviews), cluster(ratings))

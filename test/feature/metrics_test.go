@@ -107,7 +107,7 @@ func TestSeriesOfATypeComeWithItsFirstSubscription(t *testing.T) {
 	if got := series(xdsclient.EDS); len(got) > 0 {
 		t.Errorf("before the first subscription: %q", got)
 	}
-	client := xdsclient.NewDelta(t, channel(t, isthmus), xdsclient.Config{Node: xdsclient.Node("one", "shop", "envoy"), Deadline: patience})
+	client := xdsclient.NewDelta(t, channel(t, isthmus), xdsclient.Config{Node: xdsclient.Node("one", "shop", "envoy")})
 	client.Subscribe(xdsclient.EDS, cluster(reviews))
 	client.AwaitHeld(xdsclient.EDS, cluster(reviews))
 	want := []string{"isthmus_push_bytes_total", "isthmus_push_resources_total", "isthmus_push_responses_total", "isthmus_refusals_total"}

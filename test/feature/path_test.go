@@ -29,7 +29,7 @@ func TestAnotherPathIsSentToReadersAlone(t *testing.T) {
 			third := startWith(t, reads(second))
 			third.awaitPath("west", "middle")
 			envoy := connect(t, channel(t, second), xdsclient.Config{
-				Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+				Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters,
 			})
 			envoy.Subscribe(xdsclient.CDS)
 			envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))

@@ -53,7 +53,7 @@ func (r *reloading) start(t *testing.T, markers *registry) *reloading {
 		a.Reload(app.Reloading{File: r.file, Now: r.hangup, Log: func(c config.Log) { r.logged <- c }})
 	})
 	r.envoy = xdsclient.NewDelta(t, channel(t, r.isthmus), xdsclient.Config{
-		Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+		Node: xdsclient.Node("envoy", "shop", "envoy"), Follow: xdsclient.FollowClusters,
 	})
 	r.envoy.Subscribe(xdsclient.CDS)
 	return r

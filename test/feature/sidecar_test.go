@@ -51,7 +51,7 @@ func TestVersionsOfAnApplicationSeeDifferentServices(t *testing.T) {
 	watch := func(version string) *xdsclient.Client {
 		node := xdsclient.Node("cart-"+version, "shop", "envoy")
 		node.Metadata.Fields["LABELS"] = labels("app", "cart", "version", version)
-		c := xdsclient.NewDelta(t, channel(t, isthmus), xdsclient.Config{Node: node, Deadline: patience})
+		c := xdsclient.NewDelta(t, channel(t, isthmus), xdsclient.Config{Node: node})
 		c.Subscribe(xdsclient.CDS)
 		return c
 	}

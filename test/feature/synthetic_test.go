@@ -18,7 +18,7 @@ func clusterOf(name string) string { return cluster(name + ".example") }
 // clusters there are.
 func envoyOf(t *testing.T, i *isthmus, names ...string) *xdsclient.Client {
 	t.Helper()
-	c := xdsclient.NewDelta(t, channel(t, i), xdsclient.Config{Node: xdsclient.Node("envoy", "shop", "envoy"), Deadline: 3 * patience})
+	c := xdsclient.NewDelta(t, channel(t, i), xdsclient.Config{Node: xdsclient.Node("envoy", "shop", "envoy")})
 	c.Subscribe(xdsclient.CDS)
 	c.Subscribe(xdsclient.EDS, names...)
 	return c

@@ -18,13 +18,8 @@ import (
 const (
 	interval = 20 * time.Millisecond
 	// deadline is that of calls. It is longer than the 15 s after which a client
-	// gives up on a resource, for that is to be seen, and than a JVM takes to its
-	// first call on a busy machine.
-	deadline = time.Minute
-	// slow is how long a call may take to a service that the client has called
-	// before. One that takes longer counts as failed: less than what clients wait for by
-	// themselves, and more than a busy machine takes.
-	slow = 10 * time.Second
+	// gives up on a resource, for that is to be seen.
+	deadline = until.Patience
 )
 
 // client is a gRPC client in a process of its own, which makes calls all the
@@ -35,7 +30,6 @@ type client struct {
 	t       *testing.T
 	input   io.Closer
 	journal *journal
-	steady  map[string]time.Time // when a target was first seen to answer
 }
 
 // dial starts a client of an Isthmus that calls targets, such as
@@ -70,7 +64,7 @@ func printBootstrap(t *testing.T, impl clients.Implementation, flags ...string) 
 // dialWith is the same with variables, of which one names a bootstrap.
 func dialWith(t *testing.T, interval time.Duration, impl clients.Implementation, env []string, targets ...string) *client {
 	t.Helper()
-	c := &client{t: t, journal: newJournal(), steady: map[string]time.Time{}}
+	c := &client{t: t, journal: newJournal()}
 	arguments := slices.Concat(impl.Command, []string{milliseconds(interval), milliseconds(deadline)}, targets)
 	c.process, c.input = startProcess(t, "the client of "+impl.Name, c.journal, env, arguments...)
 	return c
@@ -94,9 +88,6 @@ func (c *client) AwaitAnswers(target string, names ...string) {
 		}
 		return nil
 	})
-	if c.steady[target].IsZero() {
-		c.steady[target] = time.Now()
-	}
 }
 
 // AwaitShares waits until the calls to a target are shared by the backends like
@@ -124,7 +115,10 @@ func (c *client) awaitAllShares(many int, want map[string]shares) {
 	}
 	for target, of := range want {
 		var got []call
-		c.awaitFor(3*patience, fmt.Sprintf("shares of %v", of), func() error {
+		for range many / few {
+			c.AwaitCalls(target, few)
+		}
+		c.await(fmt.Sprintf("shares of %v", of), func() error {
 			if got = c.journal.Since(target, from[target]); len(got) < many {
 				return fmt.Errorf("%d calls have ended", len(got))
 			}
@@ -166,11 +160,6 @@ func (c *client) AwaitFailure(target string) (failed call) {
 // await is await for as long as the client lives.
 func (c *client) await(what string, check func() error) {
 	c.t.Helper()
-	c.awaitFor(patience, what, check)
-}
-
-func (c *client) awaitFor(patience time.Duration, what string, check func() error) {
-	c.t.Helper()
 	until.NoError(c.t, 20*time.Millisecond, what, func() error {
 		if c.Gone() {
 			c.t.Fatalf("%s has ended by itself: %v", c.name, c.err)
@@ -198,15 +187,13 @@ func (c *client) Stop() {
 }
 
 // MustNotHaveFailed stops the client, unless it is, and counts the calls to a
-// target. None of them may have failed, or been slow.
+// target. None of them may have failed.
 func (c *client) MustNotHaveFailed(target string) (made int) {
 	c.t.Helper()
 	if !c.Gone() {
 		c.Stop()
 	}
-	made, failures := c.journal.Len(target), c.journal.Select(target, func(made call) bool {
-		return made.failed() || made.took > slow && made.began().After(c.steady[target])
-	})
+	made, failures := c.journal.Len(target), c.journal.Select(target, call.failed)
 	if len(failures) > 0 {
 		c.t.Errorf("%d of %d calls to %s failed: %v", len(failures), made, target, failures[:min(3, len(failures))])
 	}

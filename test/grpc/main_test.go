@@ -15,10 +15,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-// patience is how long a test waits for what must come about. It is a great
-// deal more than it takes, for the machine may be busy with other things.
-const patience = 3 * time.Minute
-
 // atOnce is how many tests run at a time. They wait far more than they work, but
 // for the start of their clients.
 const atOnce = "6"

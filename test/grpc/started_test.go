@@ -20,7 +20,7 @@ import (
 func TestNewcomerCallsByGRPC(t *testing.T) {
 	each(t, func(t *testing.T, impl clients.Implementation) {
 		f := fetches[impl.Language]
-		n := guide.Begin(t, filepath.Join("..", "..", "docs", "getting-started.md"), patience,
+		n := guide.Begin(t, filepath.Join("..", "..", "docs", "getting-started.md"),
 			map[string]string{"isthmus": program}, func() string { return freePort(t) })
 		n.Env = append(n.Env, goEnv(t)...)
 		n.FetchEnv = append(os.Environ(), "npm_config_prefer_offline=true")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // attack is one row of the table.
@@ -15,59 +14,49 @@ type attack struct {
 	// run attacks, and returns what was done, in numbers. It is to fail if the
 	// attack does not come off, for then nothing is shown.
 	run func(t *testing.T, r *room) string
-	// late bounds the median of how long the good client waits for a change, and
-	// /readyz for its answer, beside the attack.
-	late time.Duration
 	// waits says that it is mostly waiting. At full size such attacks run beside each
 	// other, after the others, and spare a minute each.
 	waits bool
 }
 
-// slower is how many times what a change takes in quiet is added to that, for
-// the machine may be busy with other things.
-const slower = 20
-
-// attacks are what the program is held to bear. A late bound is far above what
-// is measured on two cores that attackers, program and good client share. The worst of
-// all may be ten times that: it is there to tell slower from stopped, also where the
-// machine has other things to do for a while.
+// attacks are what the program is held to bear.
 var attacks = []attack{
-	{"silent", nil, silent, 2 * time.Second, true},
-	{"handshakes", withTLS, handshakes, 2 * time.Second, false},
-	{"unproven", withBorder, unprovenClients, 2 * time.Second, false},
-	{"unread", nil, unread, 2 * time.Second, false},
-	{"unanswered", nil, unanswered, 2 * time.Second, false},
-	{"garbage-bytes", nil, garbageBytes, 2 * time.Second, false},
-	{"garbage-frames", nil, garbageFrames, 2 * time.Second, false},
-	{"garbage-messages", nil, garbageMessages, 2 * time.Second, false},
-	{"random-requests", nil, randomRequests, 2 * time.Second, false},
-	{"nack", nil, nackEverything, 2 * time.Second, false},
-	{"streams", nil, streamStorm, 2 * time.Second, false},
-	{"connections", nil, connectionStorm, 2 * time.Second, false},
-	{"resets", nil, resetStorm, 2 * time.Second, true},
-	{"half-sent", nil, halfSent, 2 * time.Second, false},
-	{"slow-admin", nil, slowAdmin, 2 * time.Second, false},
-	{"unknown-names", nil, unknownNames, 2 * time.Second, false},
-	{"faulty-registry", withServiceCenter, faultyRegistry, 2 * time.Second, true},
-	{"mcp-unread", withMCP, unread, 2 * time.Second, true},
-	{"mcp-excess", withMCP, excessiveSinks, 2 * time.Second, true},
-	{"mcp-nack", withMCP, nackEverything, 2 * time.Second, true},
-	{"mcp-sinks", withMCP, thousandsOfSinks, 2 * time.Second, true},
-	{"mcp-resets", withMCP, resetStorm, 2 * time.Second, true},
-	{"mcp-half-sent", withMCP, halfSent, 2 * time.Second, true},
-	{"mcp-garbage", withMCP, garbageMessages, 2 * time.Second, true},
-	{"mcp-peers", withPeers("mcp"), hostilePeers, 2 * time.Second, true},
-	{"xds-peers", withPeers("xds"), hostilePeers, 2 * time.Second, true},
-	{"watch-readers", withWatch, badReaders, 2 * time.Second, true},
-	{"mcp-listener", withListener, silentToListener, 2 * time.Second, true},
-	{"drop-in-waves", withTeller, dropInWaves, 2 * time.Second, true},
-	{"other-halves", withTeller, otherHalves, 2 * time.Second, true},
-	{"bad-endpoint", withTeller, badEndpoint, 2 * time.Second, true},
-	{"local-endpoints", withEdge, localEndpoints, 2 * time.Second, true},
-	{"waiting-names", withManyNames, waitingNames, 2 * time.Second, true},
-	{"folder-removed", withDataDir, folderRemoved, 2 * time.Second, true},
-	{"large-objects", nil, largeObjects, 2 * time.Second, false},
-	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second, false},
+	{"silent", nil, silent, true},
+	{"handshakes", withTLS, handshakes, false},
+	{"unproven", withBorder, unprovenClients, false},
+	{"unread", nil, unread, false},
+	{"unanswered", nil, unanswered, false},
+	{"garbage-bytes", nil, garbageBytes, false},
+	{"garbage-frames", nil, garbageFrames, false},
+	{"garbage-messages", nil, garbageMessages, false},
+	{"random-requests", nil, randomRequests, false},
+	{"nack", nil, nackEverything, false},
+	{"streams", nil, streamStorm, false},
+	{"connections", nil, connectionStorm, false},
+	{"resets", nil, resetStorm, true},
+	{"half-sent", nil, halfSent, false},
+	{"slow-admin", nil, slowAdmin, false},
+	{"unknown-names", nil, unknownNames, false},
+	{"faulty-registry", withServiceCenter, faultyRegistry, true},
+	{"mcp-unread", withMCP, unread, true},
+	{"mcp-excess", withMCP, excessiveSinks, true},
+	{"mcp-nack", withMCP, nackEverything, true},
+	{"mcp-sinks", withMCP, thousandsOfSinks, true},
+	{"mcp-resets", withMCP, resetStorm, true},
+	{"mcp-half-sent", withMCP, halfSent, true},
+	{"mcp-garbage", withMCP, garbageMessages, true},
+	{"mcp-peers", withPeers("mcp"), hostilePeers, true},
+	{"xds-peers", withPeers("xds"), hostilePeers, true},
+	{"watch-readers", withWatch, badReaders, true},
+	{"mcp-listener", withListener, silentToListener, true},
+	{"drop-in-waves", withTeller, dropInWaves, true},
+	{"other-halves", withTeller, otherHalves, true},
+	{"bad-endpoint", withTeller, badEndpoint, true},
+	{"local-endpoints", withEdge, localEndpoints, true},
+	{"waiting-names", withManyNames, waitingNames, true},
+	{"folder-removed", withDataDir, folderRemoved, true},
+	{"large-objects", nil, largeObjects, false},
+	{"kill", withDataDir, killAgainAndAgain, false},
 }
 
 func TestAttacks(t *testing.T) {
@@ -125,18 +114,6 @@ func (a attack) judge(t *testing.T, f *figures) {
 	}
 	if len(f.beside) < fewest {
 		t.Errorf("%d changes were made beside the attack, which shows nothing", len(f.beside))
-	}
-	if !*full {
-		return // the attacks ran beside each other
-	}
-	late, stopped := a.late+slower*f.quiet.quantile(0.5), 10*a.late+slower*f.quiet.quantile(0.5)
-	for what, times := range map[string]sample{"the good client waited for a change": f.beside, "/readyz took to answer": f.ready} {
-		if half := times.quantile(0.5); half > late {
-			t.Errorf("%s: half of the times %v or more, it may be %v", what, half, late)
-		}
-		if worst := times.quantile(1); worst > stopped {
-			t.Errorf("%s: at worst %v, it may be %v", what, worst, stopped)
-		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -111,7 +112,7 @@ func (c *center) misbehave(ctx context.Context, route servicecenter.Route, fault
 	for range times {
 		select {
 		case <-wrong:
-		case <-time.After(patience / 2):
+		case <-time.After(until.Patience):
 			return fmt.Errorf("the registry is not asked")
 		case <-ctx.Done():
 			return ctx.Err()

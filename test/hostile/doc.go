@@ -12,9 +12,9 @@
 //
 //   - the program needs more than 512 MiB, panics, or ends;
 //   - the good client loses its connection, is sent anything it must not be
-//     sent, or waits for a change longer than the row allows, and twenty times what a
-//     change took before the attack, as the machine may be busy;
-//   - /readyz says no, or takes longer than that, while the attack goes on;
+//     sent, or does not get two changes while the attack goes on, which is made again
+//     until it has them;
+//   - /readyz says no while the attack goes on;
 //   - afterwards there is more than the good client, there are more goroutines
 //     than before, or the good client holds anything but what the registry says.
 //

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const garblers = 20
@@ -106,7 +108,7 @@ func (r *room) garbledMethod(random *rand.Rand) string {
 
 // garble opens one stream with garbage.
 func (c connections) garble(ctx context.Context, r *room, attacker int, random *rand.Rand, o *outcomes) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	s, err := c.open(ctx, attacker, r.garbledMethod(random))
 	if err != nil {

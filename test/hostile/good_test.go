@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -26,7 +27,7 @@ type good struct {
 func befriend(t *testing.T, name string, r *room) *good {
 	t.Helper()
 	g := &good{xdsclient.NewDelta(t, r.dial(t), xdsclient.Config{
-		Node: xdsclient.Node(name, "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+		Node: xdsclient.Node(name, "shop", "envoy"), Follow: xdsclient.FollowClusters,
 	})}
 	g.Subscribe(xdsclient.CDS, "*")
 	g.awaitAll(r.registry.says())
@@ -116,6 +117,6 @@ func (r *room) options() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(identity),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: soon, Multiplier: 1, MaxDelay: soon}, MinConnectTimeout: patience}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: soon, Multiplier: 1, MaxDelay: soon}, MinConnectTimeout: until.Patience}),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -67,7 +68,7 @@ func (r *room) killInChurn(t *testing.T, random *rand.Rand) {
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() {
-		_, err := r.churn(ctx, patience)
+		_, err := r.churn(ctx, until.Patience)
 		over <- err
 	}()
 	fatal := time.NewTimer(50*time.Millisecond + time.Duration(random.Int64N(int64(400*time.Millisecond))))
@@ -88,7 +89,7 @@ func (r *room) mustHaveRestored(t *testing.T, saved, written map[string]uint32) 
 		t.Errorf("what is on disk was not restored; the log says\n%s", log)
 	}
 	witness := &good{xdsclient.NewDelta(t, r.dial(t), xdsclient.Config{
-		Node: xdsclient.Node("witness", "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+		Node: xdsclient.Node("witness", "shop", "envoy"), Follow: xdsclient.FollowClusters,
 	})}
 	defer witness.Close()
 	witness.Subscribe(xdsclient.CDS, "*")

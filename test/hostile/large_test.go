@@ -15,6 +15,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // largeObject is a ServiceEntry of a few kilobytes that asks for as much as it can.
@@ -187,7 +188,7 @@ func TestTerminatedBesideLargeObjects(t *testing.T) {
 	}
 	select {
 	case <-r.server.ended:
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		t.Fatal("the program does not end when it is asked to")
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(r.server.err, &exit) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // withListener has one more source, which its registry dials.
@@ -54,7 +55,7 @@ func silentToListener(t *testing.T, r *room) string {
 					return err
 				}
 				if *full {
-					return awaitClosed(conn, given)
+					return awaitClosed(conn)
 				}
 				_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 				_, _ = io.Copy(io.Discard, conn)
@@ -85,7 +86,7 @@ func unlessRefused(err error) error {
 // dialAsRegistry sends the state of a registry until it is ACKed, as registries do: the
 // listener is closed for some time after each stream, and ends what arrives just then.
 func dialAsRegistry(ctx context.Context, listener string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()

@@ -51,7 +51,7 @@ func lookedUp(round int, names ...string) *mcpapi.Resource {
 // and again. The good client and an edge follow the others, and never have a local one.
 func localEndpoints(t *testing.T, r *room) string {
 	edge := &good{xdsclient.NewDelta(t, r.dial(t), xdsclient.Config{
-		Node: xdsclient.Node("router~10.0.0.9~edge.shop~shop.svc.cluster.local", "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+		Node: xdsclient.Node("router~10.0.0.9~edge.shop~shop.svc.cluster.local", "shop", "envoy"), Follow: xdsclient.FollowClusters,
 	})}
 	edge.Subscribe(xdsclient.CDS, "*")
 	edge.AwaitNone(lacksTold)

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	full = flag.Bool("full", false, "attack at full size, one at a time but for those that mostly wait, and hold them to their time bounds")
+	full = flag.Bool("full", false, "attack at full size, one at a time but for those that mostly wait, and print the figures")
 	seed = flag.Uint64("seed", 1, "what random attacks begin with")
 )
 
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // atOnce is how many attacks are made at a time, of those that may be made beside others:
-// fewer where they are held to their time bounds. They wait more than they work.
+// fewer where the figures are printed. They wait more than they work.
 func atOnce() string {
 	if *full {
 		return "4"
@@ -63,10 +63,6 @@ var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(workDir, "isthmus")
 	return path, product.Build(filepath.Join("..", ".."), path)
 })
-
-// patience is how long a test waits for what must come about at rest. It is a
-// great deal more than it takes, for the machine may be busy with other things.
-const patience = 2 * time.Minute
 
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()

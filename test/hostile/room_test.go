@@ -13,6 +13,7 @@ import (
 	"time"
 
 	api "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // room is where one attack happens: a registry, the program over it, and a good
@@ -179,7 +180,7 @@ const fewest = 2
 // busy, the attack is made again until there were enough of them.
 func (r *room) beside(t *testing.T, attack func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*until.Patience)
 	over, asked := make(chan error, 1), make(chan error, 1)
 	go func() {
 		err := attack(ctx)

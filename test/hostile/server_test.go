@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // server is the program at work, in a process of its own with limited memory.
@@ -88,7 +89,7 @@ func (s *server) ready() error {
 
 // readyz asks on a connection of its own, as a kubelet does.
 func (s *server) readyz() error {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: until.Patience}
 	answer, err := client.Get("http://" + s.admin + "/readyz")
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (s *server) stop() error {
 	select {
 	case <-s.ended:
 		return s.err
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		return errors.New("the program does not end when it is asked to")
 	}
 }

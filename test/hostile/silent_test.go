@@ -14,8 +14,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
-// given is longer than the program gives a connection to become useful, 10 s.
-const given = 15 * time.Second
+// given is how long the program gives a connection to become useful.
+const given = 10 * time.Second
 
 // silent opens connections that say nothing, half of what opens HTTP/2, or all
 // of it and nothing more. The program is to close the first two kinds by
@@ -58,9 +58,9 @@ func (r *room) hold(ctx context.Context, n int, openings [][]byte, closed int) e
 				_, _ = io.Copy(io.Discard, conn)
 				return nil
 			case kind < closed:
-				return awaitClosed(conn, given)
+				return awaitClosed(conn)
 			default: // as long as the others
-				_ = conn.SetReadDeadline(time.Now().Add(given - 5*time.Second))
+				_ = conn.SetReadDeadline(time.Now().Add(given))
 				_, _ = io.Copy(io.Discard, conn)
 				return nil
 			}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const stormers = 20
@@ -63,7 +65,7 @@ func connectionStorm(t *testing.T, r *room) string {
 
 // visit opens a stream and leaves, before or after the first response.
 func (o *outcomes) visit(ctx context.Context, r *room, conn *grpc.ClientConn, id string, stay bool) error {
-	ctx, leave := context.WithTimeout(ctx, patience)
+	ctx, leave := context.WithTimeout(ctx, until.Patience)
 	defer leave()
 	s, err := openOn(ctx, conn, r.method())
 	if err != nil {

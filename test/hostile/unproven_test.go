@@ -24,6 +24,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // unproven is one kind of client that must not be let in: the certificates that it shows, its
@@ -134,7 +135,7 @@ func unprovenClients(t *testing.T, r *room) string {
 
 // knock connects, opens a stream, and returns an error unless that is rejected as it has to be.
 func (s unproven) knock(ctx context.Context, r *room, random *rand.Rand) error {
-	ctx, leave := context.WithTimeout(ctx, patience)
+	ctx, leave := context.WithTimeout(ctx, until.Patience)
 	defer leave()
 	options := append(r.options(), grpc.WithTransportCredentials(credentials.NewTLS(cmp.Or(s.shows, r.border.bare))))
 	if s.code == codes.Unavailable { // the handshake fails, and would again

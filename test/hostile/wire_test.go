@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // Frames of HTTP/2, written by hand: what an attacker sends a library rejects
@@ -79,11 +81,11 @@ func message(stream uint32, text []byte) []byte {
 func reset(stream uint32) []byte { return frame(frameReset, 0, stream, []byte{0, 0, 0, 8}) }
 
 // awaitClosed reads from a connection until the other side has closed it.
-func awaitClosed(conn net.Conn, within time.Duration) error {
-	_ = conn.SetReadDeadline(time.Now().Add(within))
+func awaitClosed(conn net.Conn) error {
+	_ = conn.SetReadDeadline(time.Now().Add(until.Patience))
 	n, err := io.Copy(io.Discard, conn)
 	if nerr, ok := err.(net.Error); ok && nerr.Timeout() { //nolint:errorlint // Copy does not wrap
-		return fmt.Errorf("it is still open after %v, with %d bytes received", within, n)
+		return fmt.Errorf("it is still open after %v, with %d bytes received", until.Patience, n)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // feed is an Isthmus from which an istiod takes its configuration over MCP-over-xDS,
@@ -47,7 +48,7 @@ sources:
 admin: {listen: "127.0.0.1:0"}
 log: {level: debug, format: text}
 `, namespace, f.folder, strings.Join(more, ""), f.address))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	a := connect(t, f.cluster)
 	a.Namespace(namespace)

@@ -12,10 +12,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
-// soon is how long it may take until what was changed by hand is restored. It takes
-// less than a second; the rest is for a busy machine.
-const soon = patience
-
 // TestDriftIsRestored edits and deletes an object by hand.
 func TestDriftIsRestored(t *testing.T) {
 	t.Parallel()
@@ -34,7 +30,7 @@ func TestDriftIsRestored(t *testing.T) {
 		}
 	})
 	api.AwaitMirror(b)
-	mustBeSoon(t, "an edit", began)
+	logRestored(t, "an edit", began)
 
 	began = time.Now()
 	api.Edit(cluster.ServiceEntries, b.namespace, name, func(o map[string]any) {
@@ -52,26 +48,22 @@ func TestDriftIsRestored(t *testing.T) {
 		}
 		return nil
 	})
-	mustBeSoon(t, "fields", began)
+	logRestored(t, "fields", began)
 
 	began = time.Now()
 	if err := api.client.Delete(t.Context(), cluster.ServiceEntries, b.namespace, name); err != nil {
 		t.Fatal(err)
 	}
 	api.AwaitMirror(b)
-	mustBeSoon(t, "a deletion", began)
+	logRestored(t, "a deletion", began)
 	api.Settle(b)
 	api.MustHaveDeleted(b.namespace, "reviews") // by hand, only
 	i.MustHaveRestored(3)
 }
 
-func mustBeSoon(t *testing.T, what string, began time.Time) {
+func logRestored(t *testing.T, what string, began time.Time) {
 	t.Helper()
-	took := time.Since(began).Round(time.Millisecond)
-	t.Logf("%s was restored after %s", what, took)
-	if took > soon {
-		t.Errorf("%s was restored after %s only", what, took)
-	}
+	t.Logf("%s was restored after %s", what, time.Since(began).Round(time.Millisecond))
 }
 
 // TestStatusOfIstiodIsNoDrift has istiod write into what Isthmus has written.

@@ -94,7 +94,7 @@ func TestEditsAreRepaired(t *testing.T) {
 		api.MustEdit(b.namespace, name, kind, repaired[kind])
 		api.MustEdit(b.namespace, name, "decoration", edited(entry.decorate))
 		api.awaitRepaired(kind, before[kind])
-		mustBeSoon(t, kind, began)
+		logRestored(t, kind, began)
 		api.mustBeDecorated(kind, b.namespace, name)
 	}
 	api.awaitMarker(b)

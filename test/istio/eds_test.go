@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // sight is all that an istiod ever says of the endpoints of a cluster.
@@ -34,7 +35,7 @@ const assignments = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAss
 // does not wait for others to come: nothing that it would push for a moment is hidden.
 func startPromptIstiod(t *testing.T, c *cluster.Cluster) *cluster.Istiod {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	istiod, err := c.StartIstiodWith(ctx, "", "PILOT_ENABLE_EDS_DEBOUNCE=false", "PILOT_DEBOUNCE_AFTER=1ms", "PILOT_DEBOUNCE_MAX=5ms")
 	if err != nil {

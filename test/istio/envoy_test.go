@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // sidecars are two released Envoys, of which one takes deltas and the other the
@@ -24,7 +25,7 @@ type sidecars struct {
 // startSidecars starts them for workloads of a namespace.
 func startSidecars(t *testing.T, c *cluster.Cluster, a *api, namespace string) *sidecars {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	i, err := c.StartIstiod(ctx)
 	if err != nil {
@@ -36,7 +37,7 @@ func startSidecars(t *testing.T, c *cluster.Cluster, a *api, namespace string) *
 // startSidecarsOf is startSidecars with an istiod that runs already.
 func startSidecarsOf(t *testing.T, c *cluster.Cluster, a *api, of *cluster.Istiod, namespace string) *sidecars {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	s := &sidecars{api: a, istiod: of}
 	for name, delta := range map[string]bool{"delta": true, "sotw": false} {

@@ -19,7 +19,7 @@ type operator struct{ *guide.Reader }
 func newOperator(t *testing.T, kubeconfig, admin string) *operator {
 	t.Helper()
 	programs := map[string]string{"isthmus": program, "kubectl": programs.Kubectl()}
-	o := &operator{guide.NewReader(t, patience, programs, "KUBECONFIG="+kubeconfig, "ISTHMUS_ADMIN=http://"+admin)}
+	o := &operator{guide.NewReader(t, programs, "KUBECONFIG="+kubeconfig, "ISTHMUS_ADMIN=http://"+admin)}
 	t.Cleanup(o.stopIsthmus)
 	return o
 }

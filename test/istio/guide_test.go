@@ -17,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
 	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const migrationGuide = "docs/migrate-from-servicecenter-istio.md"
@@ -83,7 +84,7 @@ func TestMigrationGuideIsFollowed(t *testing.T) {
 func startMigration(t *testing.T) *migration {
 	t.Helper()
 	c := startCluster(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	istiod, err := c.StartIstiod(ctx)
 	if err != nil {

@@ -64,9 +64,7 @@ func TestObjectsOfEarlierBridgeAreHandedOver(t *testing.T) {
 		mustBeOnlyOurs(t, o)
 		api.mustBeAsIfCreated(b.namespace, o)
 	}
-	if t.Logf("the longest handover took %s", longest); longest > soon {
-		t.Errorf("a handover took %s", longest)
-	}
+	t.Logf("the longest handover took %s", longest)
 	// The ownership, the specification, and once more since it was deleted.
 	if writes := api.own(b.namespace)[len(before):]; len(writes) != 3*count {
 		t.Errorf("%d objects were handed over by %d writes", count, len(writes)-count)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // bridge says how an Isthmus stands between a registry and an API server.
@@ -138,7 +139,7 @@ func serveConfig(t *testing.T, name, config string) *isthmus {
 func (i *isthmus) Restart() {
 	i.t.Helper()
 	i.before = len(i.Log())
-	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(i.t.Context(), until.Patience)
 	defer cancel()
 	if err := i.Start(ctx, i.serving); err != nil {
 		i.t.Fatal(err)

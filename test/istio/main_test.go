@@ -15,10 +15,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-// patience is how long a test waits for what must come about. It is a great
-// deal more than it takes, for the machine may be busy with other things.
-const patience = 3 * time.Minute
-
 // atOnce is how many tests run at a time. They wait far more than they work.
 const atOnce = "6"
 
@@ -85,7 +81,7 @@ func run(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	programs.Isthmus = program
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), until.Patience)
 	defer cancel()
 	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
 		return 1, err
@@ -103,7 +99,7 @@ func run(m *testing.M) (status int, err error) {
 // startCluster starts a cluster of the test's own, without an istiod.
 func startCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	folder, err := os.MkdirTemp(filepath.Dir(program), t.Name()+"-") //nolint:usetesting // it is kept if the test fails
 	if err != nil {

@@ -8,17 +8,13 @@ import (
 )
 
 // outage is how long the API server is away. The pauses of what follows it have
-// grown to half a minute by then, where nothing bounds them.
+// grown to half a minute by then, where nothing bounds them: the tests of output/istio
+// bound them in fake time, and this one prints how long they were.
 const outage = time.Minute
 
-// beginAgain is when writing has to begin again: within 5 s, of which fake time is the
-// judge. Here it is before the pauses would end that nothing bounds, for the machine
-// may be busy.
-const beginAgain = 25 * time.Second
-
-// TestWritingBeginsSoonAfterAnOutage kills the API server and starts it again a
+// TestWritingBeginsAfterAnOutage kills the API server and starts it again a
 // minute later, and then stops it where it is, with its connections open.
-func TestWritingBeginsSoonAfterAnOutage(t *testing.T) {
+func TestWritingBeginsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	own := startCluster(t)
 	api, registry := connect(t, own), startRegistry(t)
@@ -34,7 +30,7 @@ func TestWritingBeginsSoonAfterAnOutage(t *testing.T) {
 	if err := own.API.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	api.mustBeWrittenSoon(b, "many-1")
+	api.awaitMoved(b, "many-1")
 	api.Settle(b)
 	i.mustHaveLoggedOneLoss()
 
@@ -54,14 +50,14 @@ func TestWritingBeginsSoonAfterAnOutage(t *testing.T) {
 	if err := own.API.Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	api.mustBeWrittenSoon(b, "many-2")
+	api.awaitMoved(b, "many-2")
 	i.mustHaveLoggedOneLoss()
 	api.Settle(b)
 	i.MustLive()
 }
 
-// mustBeWrittenSoon waits until a service has its new endpoint.
-func (a *api) mustBeWrittenSoon(b bridge, service string) {
+// awaitMoved waits until a service has its new endpoint, and prints how long that took.
+func (a *api) awaitMoved(b bridge, service string) {
 	a.t.Helper()
 	began := time.Now()
 	await(a.t, service+" to be written", func() error {
@@ -71,11 +67,7 @@ func (a *api) mustBeWrittenSoon(b bridge, service string) {
 		}
 		return err
 	})
-	took := time.Since(began)
-	a.t.Logf("%s was written %s after the API server was ready", service, took.Round(10*time.Millisecond))
-	if took > beginAgain {
-		a.t.Errorf("it took %s, want less than %s", took, beginAgain)
-	}
+	a.t.Logf("%s was written %s after the API server was ready", service, time.Since(began).Round(10*time.Millisecond))
 }
 
 // mustHaveLoggedOneLoss is that the loss of the lease took one line of the log,

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // group is that of every Isthmus in the tests. It has the rights that the
@@ -61,7 +62,7 @@ func grant(ctx context.Context, c *cluster.Cluster) error {
 // awaitAccess waits until users may do all of this.
 func (a *api) awaitAccess(all ...cluster.Access) {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(a.t.Context(), until.Patience)
 	defer cancel()
 	if err := awaitAccess(ctx, a.client, all); err != nil {
 		a.t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TestCarriedRuleMakesSharesExact has an istiod take a host with shares over MCP-over-xDS. Its
@@ -50,7 +51,7 @@ func startCarried(t *testing.T) *carried {
 	t.Helper()
 	c := &carried{divided: newDivided(t, connect(t, shared), "carried"), rules: t.TempDir(), address: "127.0.0.1:" + freePort(t)}
 	c.isthmus = serveConfig(t, c.namespace, c.config(10))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	i, err := shared.StartIstiodWith(ctx, fmt.Sprintf("configSources: [{address: \"xds://%s\"}, {address: \"k8s://\"}]\n", c.address))
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TestIstioSharesCallsAsAsked has the share of a registry go up, as the calls of a released
@@ -153,7 +154,7 @@ spec:
 // Follow starts an Envoy behind an istiod.
 func (s *divided) Follow(i *cluster.Istiod) {
 	s.api.t.Helper()
-	ctx, cancel := context.WithTimeout(s.api.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.api.t.Context(), until.Patience)
 	defer cancel()
 	p, err := shared.StartEnvoy(ctx, i, cluster.Sidecar{Workload: s.namespace, Namespace: s.namespace, Delta: true, Flags: []string{"--locality", "eu/c"}})
 	if err != nil {

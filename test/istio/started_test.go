@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TestNewcomerCallsThroughIstio does what docs/getting-started.md says of Istio. The
@@ -17,7 +18,7 @@ func TestNewcomerCallsThroughIstio(t *testing.T) {
 	t.Parallel()
 	const here, pod = "127.0.0.2", "127.0.0.1"
 	c := startCluster(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	i, err := c.StartIstiod(ctx)
 	if err != nil {
@@ -30,7 +31,7 @@ func TestNewcomerCallsThroughIstio(t *testing.T) {
 	if err := c.API.WriteKubeconfig(kubeconfig, cluster.Admin); err != nil {
 		t.Fatal(err)
 	}
-	n := guide.Begin(t, filepath.Join(programs.Repository, "docs", "getting-started.md"), patience,
+	n := guide.Begin(t, filepath.Join(programs.Repository, "docs", "getting-started.md"),
 		map[string]string{"isthmus": program, "kubectl": programs.Kubectl()}, func() string { return freePort(t) }, "192.0.2.10", here)
 	n.Env = append(n.Env, "KUBECONFIG="+kubeconfig)
 	n.Write(".curlrc", fmt.Sprintf("connect-to = \"%s::%s:\"\n", here, pod))

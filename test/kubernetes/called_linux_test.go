@@ -17,6 +17,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // inNamespace is set where the tests run that need addresses such as those of pods: no
@@ -60,7 +61,7 @@ func listen(t testing.TB, name, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })}
+	server := &http.Server{ReadHeaderTimeout: until.Patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })}
 	var served sync.WaitGroup
 	served.Go(func() { _ = server.Serve(listener) })
 	t.Cleanup(func() { _ = server.Close(); served.Wait() })
@@ -82,7 +83,7 @@ func startEnvoy(tb testing.TB, from string, c proxy.Config) *proxy.Proxy {
 	}
 	c.Isthmus = programs.Isthmus // which prints the bootstrap
 	c.Program, c.Dir, c.Namespace, c.ControlPlanes = program, dir, "shop", []netip.AddrPort{netip.MustParseAddrPort(from)}
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), until.Patience)
 	defer cancel()
 	p, err := proxy.Start(ctx, c)
 	if err != nil {
@@ -119,7 +120,7 @@ func keepCalling(t *testing.T, p *proxy.Proxy, cluster string) *caller {
 
 func keepCallingAtOnce(t *testing.T, atOnce int, p *proxy.Proxy, cluster string) *caller {
 	t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
+	client := &http.Client{Timeout: until.Patience, Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
 	t.Cleanup(client.CloseIdleConnections)
 	c := keepCallingBy(t, atOnce, p.Name, callsOf(p, cluster, client))
 	c.proxy = p
@@ -197,9 +198,9 @@ func (c *caller) look() map[string]int {
 // observe counts who answers calls, since the last look: at least so many calls.
 func (c *caller) observe(enough int) (answered map[string]int, calls int, err error) {
 	answered = map[string]int{}
-	for end := time.Now().Add(30 * time.Second); calls < enough; {
+	for end := time.Now().Add(until.Patience); calls < enough; {
 		if time.Now().After(end) {
-			return nil, 0, fmt.Errorf("%s has %d answers in 30 s", c.name, calls)
+			return nil, 0, fmt.Errorf("%s has %d answers in %s", c.name, calls, until.Patience)
 		}
 		<-time.After(20 * time.Millisecond)
 		for name, count := range c.look() {

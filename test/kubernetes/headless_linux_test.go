@@ -17,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const headlessObjects = `
@@ -129,7 +130,7 @@ func startPod(t *testing.T, name, address string) {
 		listeners[port] = l
 	}
 	var served sync.WaitGroup
-	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })}
+	server := &http.Server{ReadHeaderTimeout: until.Patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })}
 	served.Go(func() { _ = server.Serve(listeners["9000"]) })
 	served.Go(func() {
 		for {

@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
-
-// patience is how long a test waits for what must come about. It is a great deal more than
-// it takes, for the machine may be busy with other things.
-const patience = 3 * time.Minute
 
 // programs are built before the first test.
 var programs *cluster.Programs
@@ -57,7 +53,7 @@ func run(m *testing.M) (status int, err error) {
 	if err := buildIsthmus(dir); err != nil {
 		return 1, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), until.Patience)
 	defer cancel()
 	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
 		return 1, err

@@ -23,6 +23,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
 	"github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const (
@@ -113,7 +114,7 @@ func newMove(t *testing.T) *move {
 	m := &move{t: t, east: own(t), registered: servicecenter.New(servicecenter.Config{Prompt: true, KeepAlive: true}), instances: map[string]string{}}
 	t.Cleanup(m.registered.Close)
 	admin := kubeconfig(t, m.east.API, cluster.Admin)
-	m.Reader = guide.NewReader(t, patience, map[string]string{"isthmus": programs.Isthmus, "kubectl": programs.Kubectl()}, "KUBECONFIG="+admin)
+	m.Reader = guide.NewReader(t, map[string]string{"isthmus": programs.Isthmus, "kubectl": programs.Kubectl()}, "KUBECONFIG="+admin)
 	page := filepath.Join(programs.Repository, filepath.FromSlash(migrationPage))
 	m.page = guide.Read(t, page, "http://service-center.registry:30100", "http://"+center)
 	m.readProse(page)
@@ -282,7 +283,7 @@ func (m *move) startInstances(addresses []string) (stop func()) {
 		m.must(netns.AddAddress(netip.MustParseAddrPort(address).Addr()))
 		listener, err := (&net.ListenConfig{}).Listen(m.t.Context(), "tcp", address)
 		m.must(err)
-		server := &http.Server{Handler: answers(address), ReadHeaderTimeout: patience, Protocols: new(http.Protocols)}
+		server := &http.Server{Handler: answers(address), ReadHeaderTimeout: until.Patience, Protocols: new(http.Protocols)}
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetUnencryptedHTTP2(true)
 		servers = append(servers, server)

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/product"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // buildIsthmus builds the program for a test that runs separately: those alone run it.
@@ -61,7 +61,7 @@ func newIsthmus(tb testing.TB, dir, text string) *isthmus {
 // start starts it, again if it has ended, and waits until it is ready.
 func (i *isthmus) start() {
 	i.tb.Helper()
-	ctx, cancel := context.WithTimeout(i.tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(i.tb.Context(), until.Patience)
 	defer cancel()
 	i.said = len(i.Log())
 	if err := i.Start(ctx, i.ready); err != nil {
@@ -86,7 +86,7 @@ func ask(ctx context.Context, i *isthmus, path string, into any) error {
 }
 
 func get(ctx context.Context, i *isthmus, path string, read func(*http.Response) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.admin+path, http.NoBody)
 	if err != nil {

@@ -124,7 +124,7 @@ func (b *bearers) connect(token string) *xdsclient.Client {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { _ = conn.Close() })
-	return xdsclient.NewDelta(b.t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", "", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: patience})
+	return xdsclient.NewDelta(b.t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", "", "envoy"), Ledger: &xdsclient.Ledger{}})
 }
 
 // mustBeServed expects a client to get the hosts of its namespace, and its own certificate.

@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/rig/process"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const restartedService = "outbound|80||web.shop.svc.cluster.local"
@@ -117,7 +118,7 @@ func (w *restarts) connect(workload string) *caller {
 
 func (w *restarts) terminate() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), until.Patience)
 	defer cancel()
 	if err := w.isthmus.Terminate(ctx); err != nil {
 		w.t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // bridge is an Isthmus that writes to a side what it reads in a folder, in the other side,
@@ -124,7 +125,7 @@ func (b *bridge) config() *config.Config {
 // not create the marker.
 func (b *bridge) mustRehearse(writes *side, assumed ...string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.t.Context(), until.Patience)
 	defer cancel()
 	r, err := app.Rehearse(ctx, b.config(), slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/rig/process"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // isthmus is the program, run as users run it, with one source.
@@ -49,7 +50,7 @@ log: {format: text}
 
 // Serve starts it, and waits until it has read its source.
 func (i *isthmus) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	return i.Start(ctx, func(context.Context) error {
 		if probe.Get("http://"+i.admin+"/readyz") == nil {
@@ -123,7 +124,7 @@ func (i *isthmus) service(t *testing.T, host string) service {
 // release has what is held deleted, as "isthmus sources release" does.
 func (i *isthmus) release(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, isthmusIn(os.Getenv(variableFolder)), "sources", "release", "nacos", "--admin", "http://"+i.admin)
 	if out, err := command.CombinedOutput(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/nacos/server"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // nacos is a Nacos server, and the Isthmuses that read it.
@@ -38,7 +39,7 @@ var starting sync.Mutex
 func (n *nacos) run(ctx context.Context) (err error) {
 	starting.Lock()
 	defer starting.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	for range 5 {
 		if err = n.Run(ctx); err == nil || ctx.Err() != nil {

@@ -31,7 +31,7 @@ func look(t *testing.T, readers []*isthmus) (views []view) {
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 		client := xdsclient.NewDelta(t, conn, xdsclient.Config{
-			Name: i.name, Node: xdsclient.Node("client", "shop", "envoy"), Follow: xdsclient.FollowClusters, Deadline: patience,
+			Name: i.name, Node: xdsclient.Node("client", "shop", "envoy"), Follow: xdsclient.FollowClusters,
 		})
 		client.Subscribe(xdsclient.CDS)
 		views = append(views, view{isthmus: i, t: t, client: client})

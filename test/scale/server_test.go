@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // server is the program at work in a process of its own.
@@ -104,7 +105,7 @@ func (s *server) awaitAddresses(tb testing.TB, log *bufio.Scanner) {
 }
 
 // patience is how long anything may take before a benchmark gives up.
-const patience = 5 * time.Minute
+const patience = 3 * until.Patience
 
 func (s *server) await(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()

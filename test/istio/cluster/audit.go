@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // auditPolicy has all that is written to Istio's objects recorded, when it is asked
@@ -35,9 +37,6 @@ type Write struct {
 // Changed is whether the request was accepted.
 func (w Write) Changed() bool { return w.Status < 300 }
 
-// answerLimit is how long a write may be without an answer.
-const answerLimit = time.Minute
-
 // Writes are the writes to Istio's objects in a namespace, in the order of
 // their answers. They survive the server.
 //
@@ -49,13 +48,13 @@ func (a *APIServer) Writes(namespace string) ([]Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	again, late := time.NewTicker(2*time.Millisecond), time.After(answerLimit)
+	again, late := time.NewTicker(2*time.Millisecond), time.After(until.Patience)
 	defer again.Stop()
 	for awaited := log.asked; a.Running() && anyOf(awaited, log.asked); {
 		select {
 		case <-again.C:
 		case <-late:
-			return nil, fmt.Errorf("a write in %s was not answered within %s", namespace, answerLimit)
+			return nil, fmt.Errorf("a write in %s was not answered within %s", namespace, until.Patience)
 		}
 		if log, err = a.readAudit(namespace); err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/product"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 var (
@@ -31,7 +32,7 @@ var (
 )
 
 // patience is how long anything may take before a benchmark gives up.
-const patience = 20 * time.Minute
+const patience = 10 * until.Patience
 
 // programs are built before the first benchmark; program is isthmus.
 var (

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // Instance is one of a service, as the HTTP API takes it and lists it.
@@ -81,7 +83,7 @@ func (i Instance) values() url.Values {
 }
 
 func (s *Server) call(ctx context.Context, method, path string, values url.Values) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	address := fmt.Sprintf("http://%s/nacos/v1/ns/%s?%s", address(s.Port), path, values.Encode())
 	request, err := http.NewRequestWithContext(ctx, method, address, http.NoBody)

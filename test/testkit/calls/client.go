@@ -21,15 +21,13 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/xds"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-// timeout bounds one call, and patient one of [Traffic], which is made once only. A call to
-// a service that the client knows takes a millisecond where the machine is not busy, and
-// one for which gRPC lacks a resource waits for that for 15 s.
-const (
-	timeout = 5 * time.Second
-	patient = 10 * time.Second
-)
+// attempt bounds one of the calls that are made again until one has the outcome. Any other
+// call may take as long as [until.Patience].
+const attempt = 5 * time.Second
 
 // Config is what clients differ in.
 type Config struct {
@@ -64,7 +62,7 @@ func Dial(t testing.TB, config Config) *Client {
 }
 
 // Call makes one call and returns who answered it.
-func (c *Client) Call(ctx context.Context) (string, error) { return c.call(ctx, timeout) }
+func (c *Client) Call(ctx context.Context) (string, error) { return c.call(ctx, until.Patience) }
 
 func (c *Client) call(ctx context.Context, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -94,7 +92,7 @@ func (c *Client) AwaitAnswers(names ...string) {
 func (c *Client) answers(calls int) map[string]int {
 	got := map[string]int{}
 	for range calls {
-		name, err := c.Call(c.t.Context())
+		name, err := c.call(c.t.Context(), attempt)
 		if err != nil {
 			got["error: "+err.Error()]++
 			break
@@ -108,7 +106,7 @@ func (c *Client) answers(calls int) map[string]int {
 func (c *Client) AwaitFailure(saying string) {
 	c.t.Helper()
 	c.Await(c.t, fmt.Sprintf("a call to %s to fail, saying %q", c.Name, saying), func() error {
-		name, err := c.Call(c.t.Context())
+		name, err := c.call(c.t.Context(), attempt)
 		if err == nil {
 			return fmt.Errorf("%s answered", name)
 		}
@@ -123,7 +121,7 @@ func (c *Client) AwaitFailure(saying string) {
 func (c *Client) AwaitAnyFailure() {
 	c.t.Helper()
 	c.Await(c.t, "a call to "+c.Name+" to fail", func() error {
-		if name, err := c.Call(c.t.Context()); err == nil {
+		if name, err := c.call(c.t.Context(), attempt); err == nil {
 			return fmt.Errorf("%s answered", name)
 		}
 		return nil

@@ -33,7 +33,7 @@ func (f *Traffic) run(ctx context.Context) {
 	pace := time.NewTicker(f.client.Pace)
 	defer pace.Stop()
 	for ctx.Err() == nil {
-		if _, err := f.client.call(ctx, patient); err != nil && ctx.Err() == nil {
+		if _, err := f.client.Call(ctx); err != nil && ctx.Err() == nil {
 			f.failures = append(f.failures, err)
 		}
 		f.calls++

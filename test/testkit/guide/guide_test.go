@@ -1,6 +1,7 @@
 package guide_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +12,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
 )
-
-const patience = 30 * time.Second
 
 // page has everything that a page may have. What its terminals write shows that a
 // command goes on, and that the same one is ended before it starts again.
@@ -85,7 +84,7 @@ func TestPageIsFollowed(t *testing.T) {
 	if got := p.Step(t, "Write").Blocks; len(got) != 1 || got[0].File() != "folder/name.yaml" {
 		t.Errorf("the first step is %+v", got)
 	}
-	r := guide.NewReader(t, patience, nil, "VARIABLE=from the test")
+	r := guide.NewReader(t, nil, "VARIABLE=from the test")
 	for _, s := range p.Steps {
 		r.Follow(s)
 	}
@@ -98,7 +97,7 @@ func TestFetchIsTriedAgain(t *testing.T) {
 	once := guide.Step{Title: "Fetch", Blocks: []guide.Block{{
 		Language: "sh once", Text: "mkdir begun; test -e $STATE || { touch $STATE; exit 1; }\necho $STATE > begun/here\n",
 	}}}
-	r := guide.NewReader(t, patience, nil)
+	r := guide.NewReader(t, nil)
 	r.Follow(once)
 	if _, err := os.Stat(filepath.Join(r.Dir, "begun")); !os.IsNotExist(err) {
 		t.Errorf("a reader who has everything fetches: %v", err)
@@ -110,13 +109,16 @@ func TestFetchIsTriedAgain(t *testing.T) {
 	}
 }
 
-// failed is a test that is to fail: its log.
+// failed is a test that is to fail: its log, and how long it goes on.
 type failed struct {
 	testing.TB
 	log []string
+	ctx context.Context //nolint:containedctx // a test has one
 }
 
 func (f *failed) Helper() {}
+
+func (f *failed) Context() context.Context { return f.ctx }
 
 func (f *failed) Fatalf(format string, values ...any) {
 	f.log = append(f.log, fmt.Sprintf(format, values...))
@@ -125,7 +127,7 @@ func (f *failed) Fatalf(format string, values ...any) {
 
 func TestPageThatIsNotTrueFailsItsTest(t *testing.T) {
 	t.Parallel()
-	const waited = `waited 1s for "One" of the guide to print `
+	const waited = `for "One" of the guide to print `
 	sh := func(text string) guide.Block { return guide.Block{Language: "sh", Text: text} }
 	for want, blocks := range map[string][]guide.Block{
 		waited + `["1" "2"]`:  {sh("echo 1\n"), {Language: "text", Text: "1\n2\n"}},
@@ -136,9 +138,11 @@ func TestPageThatIsNotTrueFailsItsTest(t *testing.T) {
 		"of no language":      {{Text: "1\n"}},
 		"no name of a file":   {{Language: "yaml", Text: "# ../a\n"}},
 	} {
-		f, patience := &failed{TB: t}, patience
-		if strings.HasPrefix(want, waited) {
-			patience = time.Second // for what does not come
+		f := &failed{TB: t, ctx: t.Context()}
+		if strings.HasPrefix(want, waited) { // for lines that never come
+			ctx, cancel := context.WithTimeout(f.ctx, time.Second)
+			defer cancel()
+			f.ctx = ctx
 		}
 		func() {
 			defer func() {
@@ -146,7 +150,7 @@ func TestPageThatIsNotTrueFailsItsTest(t *testing.T) {
 					panic(got)
 				}
 			}()
-			guide.NewReader(f, patience, nil).Follow(guide.Step{Title: "One", Blocks: blocks})
+			guide.NewReader(f, nil).Follow(guide.Step{Title: "One", Blocks: blocks})
 		}()
 		if got := strings.Join(f.log, "\n"); !strings.Contains(got, want) {
 			t.Errorf("%+v: the test fails with %q, not with %q", blocks, got, want)

@@ -28,15 +28,14 @@ type Reader struct {
 	// already what they fetch.
 	FetchEnv []string
 
-	patience  time.Duration
 	terminals []*terminal
 }
 
 // NewReader returns a reader who has programs, by name, and variables beside those
-// of the test. What a command is to print may take as long as patience.
-func NewReader(t testing.TB, patience time.Duration, programs map[string]string, env ...string) *Reader {
+// of the test.
+func NewReader(t testing.TB, programs map[string]string, env ...string) *Reader {
 	t.Helper()
-	r := &Reader{T: t, Dir: t.TempDir(), patience: patience}
+	r := &Reader{T: t, Dir: t.TempDir()}
 	bin := filepath.Join(r.Dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
@@ -56,7 +55,7 @@ func NewReader(t testing.TB, patience time.Duration, programs map[string]string,
 func (r *Reader) Try(text string) (string, error) { return r.tryIn(r.Env, text) }
 
 func (r *Reader) tryIn(env []string, text string) (string, error) {
-	ctx, cancel := context.WithTimeout(r.T.Context(), r.patience)
+	ctx, cancel := context.WithTimeout(r.T.Context(), until.Patience)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-euc", text)
 	shell.Dir, shell.Env, shell.SysProcAttr = r.Dir, env, leash()

@@ -1,9 +1,6 @@
 package guide
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 // Newcomer is somebody who follows docs/getting-started.md.
 type Newcomer struct {
@@ -13,22 +10,22 @@ type Newcomer struct {
 
 // Begin reads the page, and takes the first steps of most of its parts: a service, with
 // an endpoint that answers, and an Isthmus that has it.
-func Begin(t testing.TB, page string, patience time.Duration, programs map[string]string, freePort func() string, values ...string) *Newcomer {
+func Begin(t testing.TB, page string, programs map[string]string, freePort func() string, values ...string) *Newcomer {
 	t.Helper()
-	n := Open(t, page, patience, programs, freePort, values...)
+	n := Open(t, page, programs, freePort, values...)
 	n.Follow("A service")
 	return n
 }
 
 // Open reads the page, in an empty folder. The ports and the address of the page are
 // replaced by the test's own, as the values are.
-func Open(t testing.TB, page string, patience time.Duration, programs map[string]string, freePort func() string, values ...string) *Newcomer {
+func Open(t testing.TB, page string, programs map[string]string, freePort func() string, values ...string) *Newcomer {
 	t.Helper()
 	admin := "127.0.0.1:" + freePort()
 	values = append(values,
 		"15010", freePort(), "8000", freePort(), "9001", freePort(), "9443", freePort(),
 		"outputs:\n", "admin: {listen: \""+admin+"\"}\noutputs:\n")
-	return &Newcomer{NewReader(t, patience, programs, "ISTHMUS_ADMIN=http://"+admin), Read(t, page, values...)}
+	return &Newcomer{NewReader(t, programs, "ISTHMUS_ADMIN=http://"+admin), Read(t, page, values...)}
 }
 
 // Follow does what a part of the page says.

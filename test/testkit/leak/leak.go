@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-// patience is how long goroutines may take to end that have been ended. It takes them no time
-// where the machine is not busy.
-const patience = 30 * time.Second
-
-// Find is [goleak.Find], which waits for less than half a second by itself.
+// Find is [goleak.Find], which waits for less than half a second by itself, with the patience
+// of other tests.
 func Find() error {
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(until.Patience); ; {
 		if err := goleak.Find(); err == nil || time.Now().After(end) {
 			return err
 		}

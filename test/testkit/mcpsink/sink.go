@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TB is what of a test it needs.
@@ -72,9 +73,6 @@ type received struct {
 	m   *mcp.Resources
 	err error
 }
-
-// deadline is how long anything may take.
-const deadline = 30 * time.Second
 
 // Dial opens a stream to a source.
 func Dial(t TB, conn grpc.ClientConnInterface, id string) *Sink {
@@ -163,13 +161,13 @@ func (s *Sink) End() error {
 
 func (s *Sink) next() received {
 	s.t.Helper()
-	timer := time.NewTimer(deadline)
+	timer := time.NewTimer(until.Patience)
 	defer timer.Stop()
 	select {
 	case r := <-s.got:
 		return r
 	case <-timer.C:
-		s.t.Fatalf("%s: nothing came within %s", s.ID, deadline)
+		s.t.Fatalf("%s: nothing came within %s", s.ID, until.Patience)
 		return received{}
 	}
 }

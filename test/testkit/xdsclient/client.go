@@ -11,6 +11,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TB is what a client needs of a test.
@@ -47,7 +49,7 @@ type Config struct {
 	Follow func(*State) map[string][]string
 	// Ledger is shared by clients whose versions are to be compared.
 	Ledger *Ledger
-	// Deadline bounds each wait; default 10 s.
+	// Deadline bounds each wait; default [until.Patience].
 	Deadline time.Duration
 }
 
@@ -93,7 +95,7 @@ func NewSotW(t TB, conn grpc.ClientConnInterface, c Config) *Client {
 func start(t TB, conn grpc.ClientConnInterface, d dialect, config Config) *Client {
 	t.Helper()
 	if config.Deadline == 0 {
-		config.Deadline = 10 * time.Second
+		config.Deadline = until.Patience
 	}
 	if config.Ledger == nil {
 		config.Ledger = &Ledger{}
