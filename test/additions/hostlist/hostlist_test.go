@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -24,13 +25,13 @@ func TestListed(t *testing.T) {
 	t.Parallel()
 	sourcetest.RunListed(t, sourcetest.Listed{
 		Open: open, Faults: []string{"it answers with an error", "it breaks off", "it never answers"},
-		Lag: 40 * time.Millisecond, RealTime: true, Histories: 5,
+		Lag: 8 * time.Second,
 	})
 }
 
-// list is a registry that the suite steers.
+// list is a registry that the suite steers. It is the transport of HTTP instead of a server
+// on the network, so that histories run in fake time.
 type list struct {
-	*httptest.Server
 	mu    sync.Mutex // guards the rest
 	lines string
 	fault int // none if negative
@@ -38,13 +39,13 @@ type list struct {
 
 func open(testing.TB) sourcetest.Registry {
 	l := &list{fault: -1}
-	l.Server = httptest.NewServer(l)
+	http.DefaultTransport = l
 	return l
 }
 
 // Open implements [sourcetest.Registry].
 func (l *list) Open(env source.Env) source.Source {
-	c := &hostlist.Config{URL: l.URL, Poll: 5 * time.Millisecond, Timeout: 30 * time.Millisecond}
+	c := &hostlist.Config{URL: "http://list.example/", Poll: time.Second, Timeout: 6 * time.Second}
 	return c.Open(env)
 }
 
@@ -75,29 +76,27 @@ func (l *list) Fail(way int) {
 // Restore implements [sourcetest.Registry].
 func (l *list) Restore() { l.Fail(-1) }
 
-// Disconnect implements [sourcetest.Disconnecter].
-func (l *list) Disconnect() { l.CloseClientConnections() }
-
 // Close implements [sourcetest.Registry].
-func (l *list) Close() {
-	l.CloseClientConnections()
-	l.Server.Close()
-	http.DefaultClient.CloseIdleConnections()
-}
+func (l *list) Close() {}
 
-func (l *list) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// RoundTrip answers a request of the one list that is open.
+func (l *list) RoundTrip(r *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	lines, fault := l.lines, l.fault
 	l.mu.Unlock()
+	answer := httptest.NewRecorder()
 	switch fault {
 	case 0:
-		http.Error(w, "out of order", http.StatusInternalServerError)
+		http.Error(answer, "out of order", http.StatusInternalServerError)
 	case 1:
-		w.Header().Set("Content-Length", fmt.Sprint(len(lines)+1))
-		_, _ = io.WriteString(w, lines[:len(lines)/2])
+		broken := answer.Result()
+		broken.Body = io.NopCloser(io.MultiReader(strings.NewReader(lines[:len(lines)/2]), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		return broken, nil
 	case 2:
 		<-r.Context().Done()
+		return nil, r.Context().Err()
 	default:
-		_, _ = io.WriteString(w, lines)
+		_, _ = io.WriteString(answer, lines)
 	}
+	return answer.Result(), nil
 }
