@@ -11,16 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts expect by cmp")
-
-// patience is how long a script waits for what must come about: much more than
-// it takes, for the machine may be busy.
-const patience = time.Minute
 
 // Each file of testdata is a session at the command line. Beside testscript's
 // own commands there are
