@@ -11,12 +11,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const (
@@ -84,7 +84,7 @@ func (a asking) ask(method, path, host string, header ...string) (int, string) {
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
-	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
+	response, err := (&http.Client{Transport: transport, Timeout: until.Patience}).Do(request)
 	if err != nil {
 		a.t.Fatal(err)
 	}

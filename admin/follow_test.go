@@ -36,7 +36,7 @@ func eventful(t *testing.T) (url string, log *events.Log, stop func()) {
 			return
 		}
 		stopped = true
-		limit, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), until.Patience)
 		defer cancel()
 		server.Stop(limit)
 		if limit.Err() != nil {

@@ -91,16 +91,16 @@ func (r *region) process(t *testing.T) (a *App, end func()) {
 // are held since their source was listed, and returns it.
 func shows(t *testing.T, a *App, objects, held int) output.Writer {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
-		list := writersOf(t, a)
+	var list []output.Writer
+	until.NoError(t, 5*time.Millisecond, "the writer to be at rest", func() error {
+		list = writersOf(t, a)
 		if len(list) == 1 && list[0].State == output.WriterWriting && list[0].Objects == objects && list[0].Pending == 0 &&
 			len(list[0].Held) == held && !slices.ContainsFunc(list[0].Held, func(h output.HeldObject) bool { return h.Age == "" }) {
-			return list[0]
+			return nil
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("want %d objects, %d of them held; writers: %+v", objects, held, list)
-		}
-	}
+		return fmt.Errorf("want %d objects, %d of them held; writers: %+v", objects, held, list)
+	})
+	return list[0]
 }
 
 // sourceHolds waits until the source itself holds so many records.

@@ -18,6 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // setUp writes two registries, a kubeconfig and a configuration that has
@@ -68,16 +69,7 @@ func TestOnlyTheNamedSourcesAreWritten(t *testing.T) {
 		t.Errorf("it serves xDS at %s", addr)
 	}
 	run(t, a)
-	var shown []output.Writer
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
-		shown = writersOf(t, a)
-		if len(shown) == 1 && shown[0].Objects == 1 && shown[0].Pending == 0 && shown[0].State == output.WriterWriting {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("writers: %+v", shown)
-		}
-	}
+	shows(t, a, 1, 0)
 	if writes := api.Writes(); len(writes) != 1 || writes[0] != "PATCH networking.istio.io/v1/namespaces/shop/serviceentries/two.example" {
 		t.Errorf("writes: %v", writes)
 	}
@@ -117,17 +109,14 @@ func TestDefectREverythingCanBeSeen(t *testing.T) {
 		"/api/v1/sources": {`"state": "live"`, `"lastListing"`},
 		"/api/v1/writers": {`"state": "writing"`, `"objects": 1`, `"lastWrite"`},
 	} {
-		for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+		until.NoError(t, 5*time.Millisecond, path, func() error {
 			text := look(t, a, path)
 			lacks := slices.DeleteFunc(slices.Clone(want), func(part string) bool { return strings.Contains(text, part) })
-			if len(lacks) == 0 {
-				break
+			if len(lacks) > 0 {
+				return fmt.Errorf("it does not say %q:\n%s", lacks, text)
 			}
-			if time.Now().After(deadline) {
-				t.Errorf("%s does not say %q:\n%s", path, lacks, text)
-				break
-			}
-		}
+			return nil
+		})
 	}
 }
 
@@ -155,16 +144,12 @@ func TestMissingListingIsShown(t *testing.T) {
 		"/readyz?verbose": regexp.MustCompile(`warning: output istio: nothing is written yet: ` + missing + `, for [\d.]+m?s; next: `),
 		"/api/v1/status":  regexp.MustCompile(missing),
 	} {
-		for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
-			text := look(t, a, path)
-			if want.MatchString(text) {
-				break
+		until.NoError(t, 5*time.Millisecond, path, func() error {
+			if text := look(t, a, path); !want.MatchString(text) {
+				return fmt.Errorf("it does not say %s:\n%s", want, text)
 			}
-			if time.Now().After(deadline) {
-				t.Errorf("%s does not say %s:\n%s", path, want, text)
-				break
-			}
-		}
+			return nil
+		})
 	}
 }
 

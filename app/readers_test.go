@@ -40,9 +40,6 @@ type mutual struct {
 	ended  chan error
 }
 
-// patient is how long a busy machine may take.
-const patient = 3 * time.Minute
-
 // newMutuals makes some that read nobody yet.
 func newMutuals(t *testing.T, protocol string, names ...string) map[string]*mutual {
 	t.Helper()

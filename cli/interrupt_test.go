@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // theSilence is the key under which a script keeps its silent server.
@@ -79,13 +81,13 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	case <-s.asked:
 	case <-ended:
 		ts.Fatalf("%s before it was interrupted, saying: %s", c.ProcessState, said.String())
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		ts.Fatalf("it asks nobody")
 	}
 	ts.Check(c.Process.Signal(signals[args[0]]))
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		ts.Fatalf("it goes on")
 	}
 	if got := strconv.Itoa(c.ProcessState.ExitCode()); got != args[1] {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // newTerminal opens a terminal of 12 rows: what a person sees and types, and what
@@ -125,7 +127,7 @@ func readUntil(t *testing.T, f *os.File, want string) string {
 		if !ok {
 			t.Fatalf("it ended without %q:\n%s", want, seen.String())
 		}
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		t.Fatalf("it does not say %q", want)
 	}
 	return seen.String()
@@ -138,7 +140,7 @@ func awaitNothingIn(t *testing.T, c *exec.Cmd, folder string) {
 	go func() { _ = c.Wait(); close(ended) }()
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		t.Fatal("it does not end")
 	}
 	left, err := os.ReadDir(folder)

@@ -90,7 +90,7 @@ func (s *trusting) connect(id string) *xdsclient.Client {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { _ = conn.Close() })
-	c := xdsclient.NewDelta(s, conn, xdsclient.Config{Node: xdsclient.Node(id, "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: patience})
+	c := xdsclient.NewDelta(s, conn, xdsclient.Config{Node: xdsclient.Node(id, "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: until.Patience})
 	c.Subscribe(xdsclient.SDS, "default", "ROOTCA")
 	c.AwaitHeld(xdsclient.SDS, "default", "ROOTCA")
 	return c

@@ -14,14 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts expect by cmp")
-
-// patience is how long a script waits for what must come about: much more than
-// it takes, for the machine may be busy.
-const patience = until.Patience
 
 // Each file of testdata is a session at the command line. Beside testscript's
 // own commands there are

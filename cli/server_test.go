@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // server is an isthmus serve that runs beside a script.
@@ -56,7 +58,7 @@ func (s *server) start(config string, variables ...string) error {
 		return nil
 	case <-s.ended:
 		return fmt.Errorf("serving: %w\n%s", s.err, s.log.String())
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		return errors.New("it does not say where it serves")
 	}
 }
@@ -106,7 +108,7 @@ func (s *server) awaitLive() error {
 
 // awaits asks the admin API until there is nothing wrong with the answer.
 func (s *server) awaits(path string, wrong func(text string) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), until.Patience)
 	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -148,7 +150,7 @@ func (s *server) terminate(log string) error {
 	}
 	select {
 	case <-s.ended:
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		return errors.New("it does not end")
 	}
 	return errors.Join(s.err, os.WriteFile(log, []byte(s.log.String()), 0o600))

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
-
-// patience is a great deal more than it takes, for the machine may be busy.
-const patience = 20 * time.Second
 
 // watched is a file in a folder of its own, and word of its changes.
 type watched struct {
@@ -66,7 +64,7 @@ func (w *watched) await(what string) {
 	w.t.Helper()
 	select {
 	case <-w.changed:
-	case <-time.After(patience):
+	case <-time.After(until.Patience):
 		w.t.Fatalf("%s was not noticed", what)
 	}
 }

@@ -3,12 +3,14 @@ package push
 import (
 	"errors"
 	"fmt"
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // liveHeap is what is reachable, in bytes.
@@ -59,11 +61,12 @@ func TestUnknownNameIsCheap(t *testing.T) {
 
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for begin := time.Now(); !ok(); runtime.Gosched() {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatal("waited 30 s in vain")
+	until.NoError(t, time.Millisecond, "it", func() error {
+		if !ok() {
+			return errors.New("not yet")
 		}
-	}
+		return nil
+	})
 }
 
 // The names that a client may ask for are bounded in bytes, for itself and with all

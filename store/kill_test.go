@@ -165,14 +165,14 @@ func killAgainAndAgain(t *testing.T, kills int, env ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	var saved, restored int
-	for i := 0; i < kills || restored == 0 && i < 20*kills; i++ { // on a slow machine some are killed before they save anything
+	for i := 0; i < kills || restored == 0 && i < 20*kills; i++ {
 		child := startChild(t, dir, env...)
 		if got := child.read(t, "restored"); got < saved {
 			t.Fatalf("start %d: restored revision %d, and %d was on disk", i+1, got, saved)
 		} else if restored = got; got > saved {
 			saved = got
 		}
-		life := time.Duration(rand.N(60)) * time.Millisecond
+		life := time.Duration(rand.N(60+10*i)) * time.Millisecond // longer and longer, until one saves something
 		timer := time.AfterFunc(life, func() { _ = child.cmd.Process.Kill() })
 		saved = max(saved, child.lastSaved(t))
 		timer.Stop()

@@ -15,6 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // A process that may open no more files goes on without watches.
@@ -50,7 +51,7 @@ func TestLostEventsAreNotified(t *testing.T) {
 		must(t, os.Chmod(a, 0o600))
 		must(t, os.Chmod(b, 0o600))
 	}
-	limit := time.After(patience)
+	limit := time.After(until.Patience)
 	for {
 		select {
 		case <-w.Events():

@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
-
-// patience is a great deal more than it takes, for the machine may be busy.
-const patience = 20 * time.Second
 
 func watch(t *testing.T, dirs ...string) (*dirwatch.Watcher, *bytes.Buffer) {
 	t.Helper()
@@ -35,7 +33,7 @@ func look(w *dirwatch.Watcher, dirs ...string) {
 // awaitOnly waits for an event of a file, and for none of others before it.
 func awaitOnly(t *testing.T, w *dirwatch.Watcher, path string) {
 	t.Helper()
-	limit := time.After(patience)
+	limit := time.After(until.Patience)
 	for {
 		select {
 		case event := <-w.Events():

@@ -3,6 +3,7 @@ package kubeconfig_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // untilFile has the program of the test be a credential plugin, which answers once there is
@@ -92,23 +94,24 @@ func TestPluginThatHangsIsReported(t *testing.T) { //nolint:paralleltest // it c
 			}
 		}
 	}
-	if waiting := strings.Count(stacks(), "exec.(*Authenticator).getCreds("); waiting != 1 {
-		t.Errorf("%d goroutines wait for the plugin", waiting)
-	}
+	until.NoError(t, time.Millisecond, "one goroutine to wait for the plugin", func() error {
+		if waiting := strings.Count(stacks(), "exec.(*Authenticator).getCreds("); waiting != 1 {
+			return fmt.Errorf("%d do", waiting)
+		}
+		return nil
+	})
 	release()
 	through, err := plugin.Transport(target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; {
+	until.NoError(t, time.Millisecond, "requests to go on", func() error {
 		code, err := get(t.Context(), t, through, target.Host)
-		if err == nil && code == http.StatusOK {
-			return
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("status %d", code)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the plugin has answered, and it is %d, %v", code, err)
-		}
-	}
+		return err
+	})
 }
 
 func stacks() string {

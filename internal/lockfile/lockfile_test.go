@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/lockfile"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 func TestALockExcludesOthersUntilItIsReleased(t *testing.T) {
@@ -25,7 +25,7 @@ func TestALockExcludesOthersUntilItIsReleased(t *testing.T) {
 	}
 	taken := make(chan error, 1)
 	go func() {
-		second, err := lockfile.Await(path, time.Minute)
+		second, err := lockfile.Await(path, until.Patience)
 		if err == nil {
 			lockfile.Release(second)
 		}
@@ -40,7 +40,7 @@ func TestALockExcludesOthersUntilItIsReleased(t *testing.T) {
 // It is no lock that another process has, so waiting for it would be in vain.
 func TestAFolderThatIsMissingIsAnError(t *testing.T) {
 	t.Parallel()
-	if _, err := lockfile.Await(filepath.Join(t.TempDir(), "none", "lock"), time.Minute); !errors.Is(err, os.ErrNotExist) {
+	if _, err := lockfile.Await(filepath.Join(t.TempDir(), "none", "lock"), until.Patience); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a lock in a missing folder: %v", err)
 	}
 }

@@ -3,13 +3,12 @@ package yamlpos_test
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// Whatever a file holds, it is read in bounded time, and what it gives has a
-// JSON form that gives the same again, on the same lines.
+// Whatever a file holds, what it gives has a JSON form that gives the same again, on the same
+// lines.
 func FuzzDocuments(f *testing.F) {
 	for _, text := range []string{
 		sample, "a: &x [1, 2]\nb: *x\n", "{\"a\": [1, \"\\u0041\", null]}", "--- |\n ---\n...\n%YAML 1.1\n---\n",
@@ -18,7 +17,6 @@ func FuzzDocuments(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		started := time.Now()
 		last := 0
 		for doc := range yamlpos.Documents(text) {
 			if doc.Broken != nil {
@@ -41,9 +39,6 @@ func FuzzDocuments(f *testing.F) {
 				}
 			}
 			reread(t, rendered, first, doc.Root)
-		}
-		if took := time.Since(started); took > 20*time.Second {
-			t.Errorf("%d bytes took %v", len(text), took)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -13,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // watched is a world that notes whose views are asked for.
@@ -48,7 +48,7 @@ func TestOneWorkloadAmong5000IsLookedAt(t *testing.T) {
 	}.events()...)
 	builder.Apply(1, events)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	engine := push.New(push.Config{Frame: func(world.Encoded) (heads [2][]byte) { return heads }})
 	var running sync.WaitGroup
 	running.Go(func() { engine.Run(ctx) })

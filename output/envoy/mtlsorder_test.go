@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -18,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // An endpoint of a new account comes behind the cluster that accepts its name, and with a
@@ -28,7 +28,7 @@ func TestAcceptedNamesComeBeforeTheirEndpoints(t *testing.T) {
 	for name, mode := range map[string]world.Mode{"delta": world.Delta, "state of the world": world.WholeState} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 			engine := push.New(push.Config{Frame: func(world.Encoded) (heads [2][]byte) { return heads }})
 			var running sync.WaitGroup
 			running.Go(func() { engine.Run(ctx) })

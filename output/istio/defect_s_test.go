@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 func spec(api *kubeapi.Server, host string) kubeapi.Object {
@@ -107,7 +108,7 @@ func TestDefectTManyServicesAreWrittenAtOnce(t *testing.T) {
 		}
 		select {
 		case <-second:
-		case <-time.After(patience):
+		case <-time.After(until.Patience):
 			t.Error("writes go one after the other")
 		}
 	})

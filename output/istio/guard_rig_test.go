@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/istio/write"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -39,7 +41,12 @@ func written(t *testing.T, api *kubeapi.Server, sources []string, events ...mode
 	r := newRegistry(sources...)
 	r.say(events...)
 	r.listed(sources...)
-	w := start(t, api, r, nil)
+	writeAll(t, start(t, api, r, nil), r)
+}
+
+// writeAll stops a writer once it has written everything.
+func writeAll(t *testing.T, w *running, r *registry) {
+	t.Helper()
 	await(t, "everything to be written", func() error {
 		if s := w.Status(); s.Pending > 0 || s.Objects == 0 || s.Objects != r.builder.Snapshot().Totals().Services {
 			return fmt.Errorf("%d objects, %d pending", s.Objects, s.Pending)
@@ -169,8 +176,14 @@ func judged(t *testing.T, r *registry, hold hold.Config) *readers {
 // any listing yet.
 func fresh(t *testing.T, api *kubeapi.Server, r *registry, hold hold.Config, adapt func(*Config, *Options)) *guarded {
 	t.Helper()
+	return freshAt(t, api, &rest.Config{Host: api.URL()}, r, hold, adapt)
+}
+
+// freshAt is [fresh] for an API server that is reached otherwise.
+func freshAt(t *testing.T, api *kubeapi.Server, target *rest.Config, r *registry, hold hold.Config, adapt func(*Config, *Options)) *guarded {
+	t.Helper()
 	g := &guarded{api: api, t: t, readers: judged(t, r, hold)}
-	g.running = start(t, api, r, func(c *Config, o *Options) {
+	g.running = startAt(t, target, r, func(c *Config, o *Options) {
 		o.Judge, o.Sources = g.readers, r.sources
 		if adapt != nil {
 			adapt(c, o)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/source/hold"
@@ -207,20 +208,23 @@ func TestWhatIsRejectedForLongMakesNothingElseSuspicious(t *testing.T) {
 // not whole.
 func TestListingThatIsNotWholeEndsNoSpan(t *testing.T) {
 	t.Parallel()
-	api, r := newAPI(t), newRegistry("sc")
-	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
-	r.listed("sc")
-	const span = 10 * time.Second // more than three listings take, on a busy machine as well
-	g := fresh(t, api, r, hold.Config{Share: 0.5, Min: 10, For: span}, nil)
-	for range 3 {
+	synctest.Test(t, func(t *testing.T) {
+		api, r, before := piped(t), newRegistry("sc"), newRegistry("sc")
+		before.say(fleet("sc", 0, 20, 2)...)
+		before.listed("sc")
+		writeAll(t, startAt(t, api.Config(), before, nil), before)
+		r.listed("sc")
+		g := freshAt(t, api.Server, api.Config(), r, hold.Config{Share: 0.5, Min: 10, For: time.Minute}, nil)
+		for range 3 {
+			g.list()
+			g.lacks(40)
+		}
+		time.Sleep(time.Minute)
+		g.unread.Store(true)
 		g.list()
 		g.lacks(40)
-	}
-	<-time.After(span)
-	g.unread.Store(true)
-	g.list()
-	g.lacks(40)
-	g.unread.Store(false)
-	g.list()
-	g.lacks(0)
+		g.unread.Store(false)
+		g.list()
+		g.lacks(0)
+	})
 }

@@ -20,10 +20,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-// patience is how long a test waits for what must come about. It is far more
-// than it takes.
-const patience = 20 * time.Second
-
 // await asks again and again until there is no error.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()

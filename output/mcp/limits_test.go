@@ -136,23 +136,18 @@ func TestLimits(t *testing.T) {
 }
 
 // Connections are guarded as those of xDS are: one on which streams are opened too fast
-// is closed, and so is one that makes no handshake. Others go on.
+// is closed. Others go on.
 func TestConnectionsAreGuarded(t *testing.T) {
 	ca := authority.New(t, "ca")
 	s, _ := secured(t, ca)
 	s.tcp = true
-	s.limits.NewStreamsPerClient, s.limits.Handshake = streams.Rate{PerSecond: 0.001, Burst: 3}, 5*time.Second
+	s.limits.NewStreamsPerClient = streams.Rate{PerSecond: 0.001, Burst: 3}
 	r := newRig(t, s)
 	r.put(entries, "a/one", "1")
 	r.security = credentials.NewTLS(ca.Client(ca.Issue("pilot", "spiffe://cluster.local/ns/istio-system/sa/pilot")))
 	good, flood := r.sink("good"), r.dial()
 	good.Ask(entries, true)
 	holds(t, r, good, entries, true)
-	silent, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
 	var last *mcpsink.Sink
 	for range 3 {
 		last = mcpsink.Dial(t, flood, "flood")
@@ -161,17 +156,36 @@ func TestConnectionsAreGuarded(t *testing.T) {
 	if err := last.End(); grpcstatus.Code(err) != codes.Unavailable {
 		t.Errorf("it ended with %v", err)
 	}
-	if _, err := silent.Read(make([]byte, 1)); err == nil {
-		t.Error("something was said to who says nothing")
-	}
-	until.NoError(t, 10*time.Millisecond, "a count of both", func() error {
-		if counts := maps.Collect(r.server.Rejected()); counts["streams"] != 1 || counts["handshake"] != 1 {
+	rejects(t, r, "streams")
+	r.put(entries, "a/one", "2")
+	holds(t, r, good, entries, true)
+}
+
+// rejects waits until one is counted as rejected for a reason.
+func rejects(t *testing.T, r *rig, reason string) {
+	t.Helper()
+	until.NoError(t, 10*time.Millisecond, "a count", func() error {
+		if counts := maps.Collect(r.server.Rejected()); counts[reason] != 1 {
 			return fmt.Errorf("rejected are %v", counts)
 		}
 		return nil
 	})
-	r.put(entries, "a/one", "2")
-	holds(t, r, good, entries, true)
+}
+
+// A connection that makes no handshake is closed.
+func TestSilentConnectionIsClosed(t *testing.T) {
+	s, _ := secured(t, authority.New(t, "ca"))
+	s.tcp, s.limits.Handshake = true, 100*time.Millisecond
+	r := newRig(t, s)
+	silent, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := silent.Read(make([]byte, 1)); err == nil {
+		t.Error("something was said to who says nothing")
+	}
+	rejects(t, r, "handshake")
 }
 
 // Who has nothing to say takes the place of others, and one that NACKs without end is

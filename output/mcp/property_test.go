@@ -13,6 +13,7 @@ import (
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // TestEverySinkEndsWithTheState is the law of this protocol: whatever changes, and
@@ -160,7 +161,7 @@ func (h *history) end() {
 // awaitState waits until a sink holds what there is of a collection.
 func (h *history) awaitState(a *actor, collection string) {
 	want := h.rig.want(collection)
-	timer := time.NewTimer(30 * time.Second)
+	timer := time.NewTimer(until.Patience)
 	defer timer.Stop()
 	for {
 		var differs string

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // The numbers of the run that the reference implementation publishes, but for the clients:
@@ -135,7 +136,7 @@ func (r *rig) publishLast() {
 // awaitAll waits until a sink holds all of a state.
 func awaitAll(b *testing.B, s *mcpsink.Follower, names []string, w *served) {
 	b.Helper()
-	limit := time.NewTimer(2 * time.Minute)
+	limit := time.NewTimer(until.Patience)
 	defer limit.Stop()
 	for row, name := range names {
 		want := map[string]string{}

@@ -26,6 +26,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // The collections of the rig.
@@ -277,9 +278,9 @@ func (r *rig) await(what string, holds func() bool) {
 	r.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
+	for end := time.Now().Add(until.Patience); !holds(); <-tick.C {
 		if time.Now().After(end) {
-			r.t.Fatalf("no %s within 30 s", what)
+			r.t.Fatalf("no %s within %s", what, until.Patience)
 		}
 	}
 }

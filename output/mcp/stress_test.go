@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // The recipe of the reference implementation's stress test: clients, states that are
@@ -111,7 +112,7 @@ func connectAll(t *testing.T, sinks []*mcpsink.Follower, conns []*grpc.ClientCon
 // has applied, and what is wrong.
 func settle(t *testing.T, s *mcpsink.Follower, want map[string]string) (n int, differs string) {
 	t.Helper()
-	timer := time.NewTimer(time.Minute)
+	timer := time.NewTimer(until.Patience)
 	defer timer.Stop()
 	for {
 		if err := s.Read(entries, func(c *mcpsink.Collection, applied int) { n, differs = applied, difference(c, want) }); err != nil {

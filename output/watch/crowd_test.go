@@ -70,7 +70,7 @@ func TestWatchOfACrowdWithOneSlowReader(t *testing.T) {
 
 // follow reads a snapshot and so many commits, which must come once, in order. It reports each.
 func follow(r *rig, commits int, arrived chan<- error) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), until.Patience)
 	defer cancel()
 	report := func(err error) bool {
 		select {

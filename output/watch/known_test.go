@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // reading is a watch that the test reads event by event.
@@ -28,7 +29,7 @@ type reading struct {
 // watch opens a watch.
 func (r *rig) watch(request *api.WatchListRequest) *reading {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), until.Patience)
 	r.Cleanup(cancel)
 	stream, err := r.client.WatchList(ctx, request)
 	if err != nil {

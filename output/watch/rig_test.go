@@ -22,9 +22,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// patience bounds the wait for an expected event. It expires only when a test fails.
-const patience = 5 * time.Minute
-
 const rootNamespace = "istio-system"
 
 // rig is a server of a store, with sources that the test steers.

@@ -30,6 +30,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/secrets"
 	measure "github.com/isthmus-mesh/isthmus/test/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -183,7 +184,7 @@ func (f *fleet) measure(what string, answers int64, do func()) {
 		if err := f.failed.Load(); err != nil {
 			f.b.Fatal(*err)
 		}
-		if time.Since(start) > 10*patience {
+		if time.Since(start) > 5*until.Patience {
 			f.b.Fatalf("%s: %d answers are missing", what, want-f.answers.Load())
 		}
 		time.Sleep(time.Millisecond)

@@ -3,7 +3,6 @@ package xds_test
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -23,6 +23,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push/world"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -34,36 +35,39 @@ func (r *rig) connect() net.Conn {
 		r.t.Fatalf("dial: %v", err)
 	}
 	r.t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(until.Patience))
 	return conn
 }
 
 // Who never finishes a handshake is sent away, and holds nobody up.
 func TestHandshakesEnd(t *testing.T) {
-	limits := xds.Limits{Limits: streams.Limits{Handshake: 5 * time.Second}} // long enough for who means it, on a busy machine as well
-	plain, secure := newRig(t, setup{limits: limits}), newSecured(t, setup{limits: limits}, true)
-	idle := map[string][]net.Conn{}
-	for name, r := range map[string]*rig{"plaintext": plain, "TLS": secure.rig} {
-		silent, slow := r.connect(), r.connect()
-		_, _ = slow.Write([]byte{0x16, 0x03, 0x01}) // as a handshake begins
-		idle[name] = []net.Conn{silent, slow}
-	}
-	for _, c := range secure.clients(secure.ca.Client(secure.ca.Issue("client", inShop)), "") {
-		c.Subscribe(eds, clusterOf(probe))
-		c.AwaitHeld(eds, clusterOf(probe))
-	}
-	for name, conns := range idle {
-		for _, conn := range conns {
-			if _, err := io.Copy(io.Discard, conn); isTimeout(err) {
-				t.Errorf("%s: the connection is still open", name)
+	synctest.Test(t, func(t *testing.T) {
+		s := setup{memory: true, limits: xds.Limits{Limits: streams.Limits{Handshake: 5 * time.Second}}}
+		plain, secure := newRig(t, s), newSecured(t, s, true)
+		began, idle := time.Now(), map[string][]net.Conn{}
+		for name, r := range map[string]*rig{"plaintext": plain, "TLS": secure.rig} {
+			for _, text := range []string{"", "\x16\x03\x01"} { // the latter as a handshake begins
+				conn, err := r.memory.Dial()
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { _, _ = io.WriteString(conn, text) }()
+				idle[name] = append(idle[name], conn)
 			}
 		}
-	}
-}
-
-func isTimeout(err error) bool {
-	var netErr net.Error
-	return errors.As(err, &netErr) && netErr.Timeout()
+		for _, c := range secure.clients(secure.ca.Client(secure.ca.Issue("client", inShop)), "") {
+			c.Subscribe(eds, clusterOf(probe))
+			c.AwaitHeld(eds, clusterOf(probe))
+		}
+		for name, conns := range idle {
+			for _, conn := range conns {
+				_, _ = io.Copy(io.Discard, conn)
+				if took := time.Since(began); took != 5*time.Second {
+					t.Errorf("%s: the connection ended after %s", name, took)
+				}
+			}
+		}
+	})
 }
 
 func TestGarbageOnThePortHarmsNobody(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -85,8 +86,8 @@ func (r secured) over(config *tls.Config) *grpc.ClientConn {
 func (r secured) clients(config *tls.Config, claim string) map[string]*xdsclient.Client {
 	r.t.Helper()
 	return map[string]*xdsclient.Client{
-		"sotw":  xdsclient.NewSotW(r.t, r.over(config), xdsclient.Config{Node: xdsclient.Node("sotw", claim, "envoy"), Ledger: r.ledger, Deadline: patience}),
-		"delta": xdsclient.NewDelta(r.t, r.over(config), xdsclient.Config{Node: xdsclient.Node("delta", claim, "envoy"), Ledger: r.ledger, Deadline: patience}),
+		"sotw":  xdsclient.NewSotW(r.t, r.over(config), xdsclient.Config{Node: xdsclient.Node("sotw", claim, "envoy"), Ledger: r.ledger, Deadline: until.Patience}),
+		"delta": xdsclient.NewDelta(r.t, r.over(config), xdsclient.Config{Node: xdsclient.Node("delta", claim, "envoy"), Ledger: r.ledger, Deadline: until.Patience}),
 	}
 }
 

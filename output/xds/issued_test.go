@@ -24,6 +24,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/output/streams"
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -93,7 +94,7 @@ func (r issued) workload(id string) tls.Certificate {
 func (r issued) connect(config *tls.Config, claim string) *xdsclient.Client {
 	r.t.Helper()
 	conn := r.dial(grpc.WithTransportCredentials(credentials.NewTLS(config)))
-	return xdsclient.NewDelta(r.t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", claim, "envoy"), Ledger: r.ledger, Deadline: patience})
+	return xdsclient.NewDelta(r.t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", claim, "envoy"), Ledger: r.ledger, Deadline: until.Patience})
 }
 
 // serial returns the serial number of the certificate that the listener shows now.
@@ -117,7 +118,7 @@ func (r issued) answer(shown tls.Certificate) error {
 		return err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(until.Patience))
 	_, err = conn.Read(make([]byte, 1)) // a rejection of TLS 1.3 comes after the handshake
 	return err
 }

@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // Services that share a port of loopback have conflicts while a sidecar is connected that
@@ -67,13 +69,10 @@ func TestConflictsOfLoopbackAreThereWithASidecarOfIt(t *testing.T) {
 		t.Errorf("the owner has the conflicts %v", list)
 	}
 	stream.stop()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for deadline := time.After(patience); len(conflicts("second.example")) > 0; {
-		select {
-		case <-again.C:
-		case <-deadline:
-			t.Fatal("the conflict stays when the sidecar has gone")
+	until.NoError(t, 10*time.Millisecond, "the end of the conflict when the sidecar has gone", func() error {
+		if list := conflicts("second.example"); len(list) > 0 {
+			return fmt.Errorf("there are %v", list)
 		}
-	}
+		return nil
+	})
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -129,7 +129,7 @@ func TestPoint41_ManyRemovalsAreSplit(t *testing.T) {
 func TestPoint42_FirstRequestMayBeLarge(t *testing.T) {
 	const many = 20_000
 	r := newProbed(t, "a.example")
-	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("client", "shop", "envoy"), Deadline: time.Minute})
+	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("client", "shop", "envoy"), Deadline: until.Patience})
 	held := map[string]string{}
 	for i := range many {
 		name := clusterOf(fmt.Sprintf("service-%06d.with-a-%s-long-name.example", i, strings.Repeat("rather-", 26)))

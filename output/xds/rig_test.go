@@ -28,6 +28,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -37,10 +38,6 @@ const (
 	lds = xdsclient.LDS
 	rds = xdsclient.RDS
 )
-
-// patience is how long a test waits for what must come about. It is far more
-// than it takes, for the machine may be busy.
-const patience = 30 * time.Second
 
 const tickHost = "tick.example" // of the rig's own service
 
@@ -283,9 +280,9 @@ func (r *rig) await(what string, holds func() bool) {
 	r.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); !holds(); <-tick.C {
+	for end := time.Now().Add(until.Patience); !holds(); <-tick.C {
 		if time.Now().After(end) {
-			r.t.Fatalf("no %s within %s", what, patience)
+			r.t.Fatalf("no %s within %s", what, until.Patience)
 		}
 	}
 }
@@ -306,8 +303,8 @@ func awaited[T any](t xdsclient.TB, what string, from <-chan T) (got T) {
 	t.Helper()
 	select {
 	case got = <-from:
-	case <-time.After(patience):
-		t.Fatalf("no %s within %s", what, patience)
+	case <-time.After(until.Patience):
+		t.Fatalf("no %s within %s", what, until.Patience)
 	}
 	return got
 }
@@ -325,13 +322,13 @@ func (r *rig) sotw(name, namespace string) *xdsclient.Client {
 
 func (r *rig) deltaWith(c xdsclient.Config) *xdsclient.Client {
 	r.t.Helper()
-	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, patience)
+	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, until.Patience)
 	return xdsclient.NewDelta(r.t, r.dial(), c)
 }
 
 func (r *rig) sotwWith(c xdsclient.Config) *xdsclient.Client {
 	r.t.Helper()
-	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, patience)
+	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, until.Patience)
 	return xdsclient.NewSotW(r.t, r.dial(), c)
 }
 
@@ -357,6 +354,6 @@ func (r *rig) dial(options ...grpc.DialOption) *grpc.ClientConn {
 // endInTime closes a connection that lasts longer than any test means it to. So a
 // test that receives what never comes fails by itself, and ends nothing but itself.
 func (r *rig) endInTime(conn *grpc.ClientConn) {
-	late := time.AfterFunc(4*patience, func() { _ = conn.Close() })
+	late := time.AfterFunc(until.Patience, func() { _ = conn.Close() })
 	r.t.Cleanup(func() { late.Stop() })
 }

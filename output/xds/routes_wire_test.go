@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -17,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -129,7 +129,7 @@ func rigOf(t xdsclient.TB, settings *envoy.Translator, id string, services int, 
 	node := xdsclient.Node(id, "ns-7", "envoy")
 	node.UserAgentVersionType = &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{Version: &typev3.SemanticVersion{MajorNumber: 1, MinorNumber: 40}}}
 	config := xdsclient.Config{
-		Node: node, Ledger: r.ledger, Deadline: time.Minute,
+		Node: node, Ledger: r.ledger, Deadline: until.Patience,
 	}
 	conn := r.dial(grpc.WithStatsHandler(counts), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<28)))
 	connect := xdsclient.NewSotW

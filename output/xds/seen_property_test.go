@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -246,7 +247,7 @@ func (r vouched) call(c caller) (client *xdsclient.Client, id string) {
 		id = token
 		options = append(options, grpc.WithPerRPCCredentials(bearer(text)))
 	}
-	with := xdsclient.Config{Node: xdsclient.Node(c.node, c.declares, "envoy"), Deadline: patience}
+	with := xdsclient.Config{Node: xdsclient.Node(c.node, c.declares, "envoy"), Deadline: until.Patience}
 	if c.delta {
 		return xdsclient.NewDelta(r.t, r.dial(options...), with), id
 	}

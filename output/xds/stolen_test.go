@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -26,7 +27,7 @@ const inTill = "spiffe://cluster.local/ns/shop/sa/till"
 func (r vouched) declaring(token string, node *corev3.Node) *xdsclient.Client {
 	r.t.Helper()
 	conn := r.dial(grpc.WithTransportCredentials(credentials.NewTLS(r.ca.Client())), grpc.WithPerRPCCredentials(bearer(token)))
-	return xdsclient.NewDelta(r.t, conn, xdsclient.Config{Node: node, Ledger: r.ledger, Deadline: patience})
+	return xdsclient.NewDelta(r.t, conn, xdsclient.Config{Node: node, Ledger: r.ledger, Deadline: until.Patience})
 }
 
 // Nothing that a node says of itself gives it the namespace or the account of another. A

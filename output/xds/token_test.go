@@ -27,6 +27,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/secrets"
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -107,7 +108,7 @@ func (r vouched) with(token, claim string, shows ...string) *xdsclient.Client {
 	if token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
 	}
-	return xdsclient.NewDelta(r.t, r.dial(options...), xdsclient.Config{Node: xdsclient.Node("web-1", claim, "envoy"), Ledger: r.ledger, Deadline: patience})
+	return xdsclient.NewDelta(r.t, r.dial(options...), xdsclient.Config{Node: xdsclient.Node("web-1", claim, "envoy"), Ledger: r.ledger, Deadline: until.Patience})
 }
 
 func TestTokenProvesANamespace(t *testing.T) {
@@ -211,7 +212,7 @@ func TestSecretsAreForTheirIdentityAlone(t *testing.T) {
 	}
 	unproven := newRig(t, setup{secrets: secrets.NewKeeper(r.own.Issuer(24*time.Hour), slog.New(slog.DiscardHandler))})
 	unproven.put(service("shop", probe))
-	c := xdsclient.NewDelta(t, unproven.dial(), xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: unproven.ledger, Deadline: patience})
+	c := xdsclient.NewDelta(t, unproven.dial(), xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: unproven.ledger, Deadline: until.Patience})
 	c.Subscribe(sds, "default", "ROOTCA", inShop)
 	c.Subscribe(cds)
 	c.AwaitHeld(cds, clustersOf(probe)...)
@@ -283,7 +284,7 @@ func (s *site) proven(identity string) *xdsclient.Client {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = conn.Close() })
-	return xdsclient.NewDelta(s.t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: patience})
+	return xdsclient.NewDelta(s.t, conn, xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: until.Patience})
 }
 
 // leafIn returns the certificate in a secret.

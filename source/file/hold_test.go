@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -16,30 +17,25 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // mirrored is a folder of twelve files that a supervisor mirrors into a store.
 type mirrored struct {
 	*supervise.Supervisor
-	t       *testing.T
-	dir     string // the files are in its folder "shop"
-	aside   string // a folder elsewhere
-	store   *store.Memory
-	changes <-chan time.Time
+	t     *testing.T
+	dir   string // the files are in its folder "shop"
+	aside string // a folder elsewhere
+	store *store.Memory
 }
 
-func mirror(t *testing.T, span time.Duration) *mirrored {
+func mirror(t *testing.T, span time.Duration, config func(path string) file.Config) *mirrored {
 	t.Helper()
-	ticker := time.NewTicker(2 * time.Millisecond)
-	t.Cleanup(ticker.Stop)
-	m := &mirrored{
-		t: t, dir: t.TempDir(), aside: filepath.Join(t.TempDir(), "shop"),
-		store: store.NewMemory(store.Config{}), changes: ticker.C,
-	}
+	m := &mirrored{t: t, dir: t.TempDir(), aside: filepath.Join(t.TempDir(), "shop"), store: store.NewMemory(store.Config{})}
 	for i := range 12 {
 		write(t, m.dir, fmt.Sprintf("shop/%02d.yaml", i), entry(fmt.Sprintf("s%02d", i), fmt.Sprintf("s%02d.example", i)))
 	}
-	src := file.New(patient(m.dir), slog.New(slog.DiscardHandler))
+	src := file.New(config(m.dir), slog.New(slog.DiscardHandler))
 	m.Supervisor = supervise.New("files", src, m.store, supervise.Config{
 		Hold: hold.Config{Share: 0.5, Min: 10, For: span},
 	})
@@ -59,17 +55,14 @@ func mirror(t *testing.T, span time.Duration) *mirrored {
 // until waits for the status to be as wanted, and returns it.
 func (m *mirrored) until(what string, wanted func(source.Status) bool) source.Status {
 	m.t.Helper()
-	timeout := time.After(deadline)
-	for {
-		if st := m.Status(); wanted(st) {
-			return st
+	var st source.Status
+	until.NoError(m.t, 2*time.Millisecond, what, func() error {
+		if st = m.Status(); !wanted(st) {
+			return fmt.Errorf("it is %+v", st)
 		}
-		select {
-		case <-m.changes:
-		case <-timeout:
-			m.t.Fatalf("it never %s: %+v", what, m.Status())
-		}
-	}
+		return nil
+	})
+	return st
 }
 
 // stored counts the services and endpoints that are stored.
@@ -87,7 +80,7 @@ func held(st source.Status) bool { return st.State == source.StateHeld && st.Hel
 
 func TestFolderEmptiedAtOnceIsHeld(t *testing.T) {
 	t.Parallel()
-	m := mirror(t, time.Hour)
+	m := mirror(t, time.Hour, patient)
 	rename(t, "", filepath.Join(m.dir, "shop"), m.aside)
 	m.until("is held", held)
 	if n := m.stored(); n != 24 {
@@ -104,21 +97,24 @@ func TestFolderEmptiedAtOnceIsHeld(t *testing.T) {
 // which lasts is taken in the end.
 func TestFolderThatStaysEmptyIsReleased(t *testing.T) {
 	t.Parallel()
-	const hold = 2 * time.Second // long enough to be seen, on a busy machine as well
-	m := mirror(t, hold)
-	rename(t, "", filepath.Join(m.dir, "shop"), m.aside)
-	since := m.until("is held", held).Since
-	released := m.until("is released", func(st source.Status) bool { return st.State == source.StateLive }).Since
-	if n, after := m.stored(), released.Sub(since); n != 0 || after < hold {
-		t.Errorf("%d records are stored after %s", n, after)
-	}
+	synctest.Test(t, func(t *testing.T) { // in which no event of the system comes
+		m := mirror(t, time.Minute, func(path string) file.Config {
+			return file.Config{Path: path}.Pace(time.Millisecond, 0, 0, 10*time.Millisecond).Gone(time.Millisecond).Unwatched()
+		})
+		rename(t, "", filepath.Join(m.dir, "shop"), m.aside)
+		since := m.until("is held", held).Since
+		released := m.until("is released", func(st source.Status) bool { return st.State == source.StateLive }).Since
+		if n, after := m.stored(), released.Sub(since); n != 0 || after < time.Minute {
+			t.Errorf("%d records are stored after %s", n, after)
+		}
+	})
 }
 
 // Files that are removed one by one are gone, until the losses add up: then those that
 // went last come back.
 func TestFilesRemovedOneByOneAddUp(t *testing.T) {
 	t.Parallel()
-	m := mirror(t, time.Hour)
+	m := mirror(t, time.Hour, patient)
 	for i := range 9 {
 		rename(t, "", filepath.Join(m.dir, "shop", fmt.Sprintf("%02d.yaml", i)), m.aside)
 		m.until("follows", func(st source.Status) bool { return st.Endpoints == 11-i && st.Held == 0 })

@@ -14,10 +14,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
-
-// deadline is how long a test waits for what must happen.
-const deadline = 20 * time.Second
 
 // sink hands every listing to the test, which thereby paces the source.
 type sink struct {
@@ -72,7 +70,7 @@ func launchWith(t *testing.T, dir string, config file.Config, prepare func()) *r
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*deadline)
+	ctx, cancel := context.WithCancel(t.Context())
 	r := &run{
 		t: t, dir: dir, listings: make(chan model.Listing), relist: make(chan time.Time), failed: make(chan error, 1),
 		state: map[model.Ref]model.Record{}, cancel: cancel,
@@ -100,7 +98,7 @@ func (r *run) next() model.Listing {
 		return l
 	case err := <-r.failed:
 		r.t.Fatalf("source failed: %v", err)
-	case <-time.After(deadline):
+	case <-time.After(until.Patience):
 		r.t.Fatal("no listing came")
 	}
 	panic("unreachable")
@@ -114,7 +112,7 @@ func (r *run) fail() error {
 		r.t.Fatalf("listed although it should have failed:\n%s", listing.Dump(l))
 	case err := <-r.failed:
 		return err
-	case <-time.After(deadline):
+	case <-time.After(until.Patience):
 		r.t.Fatal("source goes on")
 	}
 	panic("unreachable")

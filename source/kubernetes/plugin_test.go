@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -21,6 +22,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/sourcetest"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // untilFile has the program of the test be a credential plugin, which answers once there is
@@ -75,21 +77,22 @@ func TestCredentialPluginThatHangsIsReported(t *testing.T) {
 		go func() { defer close(ended); _ = s.Run(ctx) }()
 		return func() { cancel(); <-ended }
 	}
-	until := func(what string, is func(source.Status) bool) {
+	await := func(what string, is func(source.Status) bool) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); !is(s.Status()); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not within a minute: %s; it is %s: %s", what, s.Status().State, s.Status().Reason)
+		until.NoError(t, 10*time.Millisecond, what, func() error {
+			if now := s.Status(); !is(now) {
+				return fmt.Errorf("it is %s: %s", now.State, now.Reason)
 			}
-		}
+			return nil
+		})
 	}
 	stop := run()
-	until("the plugin is named", func(s source.Status) bool {
+	await("the plugin is named", func(s source.Status) bool {
 		return s.State != source.StateLive && strings.Contains(s.Reason, "the credential plugin "+`"`+program) && strings.Contains(s.Reason, "end its process")
 	})
 	stop()
 	stop = run()
 	release()
-	until("it is live", func(s source.Status) bool { return s.State == source.StateLive })
+	await("it is live", func(s source.Status) bool { return s.State == source.StateLive })
 	stop()
 }

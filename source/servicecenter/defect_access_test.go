@@ -21,6 +21,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	standin "github.com/isthmus-mesh/isthmus/test/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // guarded is a registry that wants a token.
@@ -222,7 +223,7 @@ func TestDefectQ_TLS(t *testing.T) {
 		t.Errorf("an unknown authority is trusted: %v", err)
 	}
 	c.TLS.CAFile = filepath.Join(dir, "ca.crt")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	sink := &watchedSink{registry: registry}
 	if err := servicecenter.New(c, servicecenter.Options{Instance: "one", Name: "sc"}).Run(ctx, sink); !errors.Is(err, errEnough) {

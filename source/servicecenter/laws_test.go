@@ -21,6 +21,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter/registry"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // drawn is what a registry may hold at worst: names that are hardly names,
@@ -259,7 +260,7 @@ func manifests(l model.Listing) []byte {
 
 // firstListing is what a source lists first.
 func firstListing(ctx context.Context, t *rapid.T, src source.Source) model.Listing {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
 	sink := &onceSink{}
 	if err := src.Run(ctx, sink); !errors.Is(err, errEnough) {

@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/hold"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // Listed describes a kind of registry for [RunListed].
@@ -132,11 +133,8 @@ type mirroring struct {
 	left    map[string]*leeway
 }
 
-// Bounds of waits.
-const (
-	endsWithin = 10 * time.Second // after it is cancelled
-	patience   = 30 * time.Second // for events on the clock of the machine
-)
+// endsWithin bounds the end of a source after it is cancelled, in the time of a bubble.
+const endsWithin = 10 * time.Second
 
 // terms returns the configuration of the supervisor.
 func (m *mirroring) terms() supervise.Config {
@@ -204,13 +202,13 @@ func (m *mirroring) settle() {
 func (m *mirroring) eventually(within time.Duration, check func() string) string {
 	interval := within / 100
 	if m.RealTime {
-		within, interval = patience, 2*time.Millisecond
+		within, interval = until.Patience, 2*time.Millisecond
 	}
-	for until := time.Now().Add(within); ; {
+	for end := time.Now().Add(within); ; {
 		m.settle()
 		m.guard.check()
 		wrong := check()
-		if wrong == "" || time.Now().After(until) {
+		if wrong == "" || time.Now().After(end) {
 			return wrong
 		}
 		time.Sleep(interval)

@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // process is a process that mirrors the registry.
@@ -42,12 +43,16 @@ func (m *mirroring) stop() {
 	m.note("the process ends")
 	p := m.process
 	p.kill()
-	late := time.NewTimer(endsWithin)
+	within := endsWithin
+	if m.RealTime {
+		within = until.Patience
+	}
+	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
 	case <-p.ended:
 	case <-late.C:
-		m.violated("the source has not ended %s after it was cancelled", endsWithin)
+		m.violated("the source has not ended %s after it was cancelled", within)
 	}
 	if p.err != nil {
 		m.violated("the supervisor ended with %v", p.err)

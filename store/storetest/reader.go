@@ -5,15 +5,12 @@ import (
 	"iter"
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
-
-// patience bounds the wait for an expected event. It expires only when a test fails.
-const patience = 5 * time.Minute
 
 // failer is the part of a test that the helpers use: [testing.T] and rapid's T
 // implement it.
@@ -53,7 +50,7 @@ func resume(t *testing.T, on failer, s Readable, f model.Filter, v *view) (r *re
 
 func pull(t *testing.T, on failer, v *view, open func(context.Context) iter.Seq2[model.Batch, error]) (r *reader, stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	next, end := iter.Pull2(open(ctx))
 	return &reader{on, next, v}, func() {
 		end()

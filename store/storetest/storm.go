@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // storm is writers and watches that run at the same time.
@@ -29,7 +30,7 @@ type opening struct {
 // ledger.
 func (st storm) run(t *testing.T, on failer, s Store) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
 	defer cancel()
 	l, calm := &ledger{}, make(chan struct{})
 
