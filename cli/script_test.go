@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts expect by cmp")
