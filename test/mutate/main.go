@@ -7,7 +7,8 @@
 //
 // To add a row, choose a promise and the smallest change of the code that breaks it. The text
 // must occur once in the file. Name the package with the fastest tests that fail, and the tests
-// with run if all of them take more than ten seconds. Then go run ./test/mutate -row FILE.
+// with run if all of them take more than ten seconds, or if others wait for ever. Then run
+// go run ./test/mutate -row FILE.
 package main
 
 import (
@@ -32,7 +33,6 @@ type row struct {
 	killer                  string // the package with the tests that fail
 	run                     string // only these tests of it; all if empty
 	promise                 string
-	hangs                   bool // the tests that notice it wait for ever
 }
 
 func main() {
@@ -131,7 +131,7 @@ func listTests() (tests, error) {
 			for i := range parts {
 				parts[i], _, _ = strings.Cut(parts[i], " ") // a package is built anew for some tests
 			}
-			of["./"+strings.TrimPrefix(name, module)] = parts[1:]
+			of["."+strings.TrimPrefix(name, strings.TrimSuffix(module, "/"))] = parts[1:]
 		}
 	}
 	return of, nil
@@ -143,7 +143,7 @@ func (t tests) try(r row, dir string) (outcome, output string) {
 	if err != nil {
 		return invalid, err.Error()
 	}
-	if outcome, output = t.run(r, overlay, "3m", r.run, r.killer); outcome != survived {
+	if outcome, output = t.run(overlay, "3m", r.run, r.killer); outcome != survived {
 		return outcome, output
 	}
 	var rest []string
@@ -153,21 +153,21 @@ func (t tests) try(r row, dir string) (outcome, output string) {
 		}
 	}
 	slices.Sort(rest)
-	if outcome, output = t.run(r, overlay, "15m", "", rest...); outcome != killed {
+	if outcome, output = t.run(overlay, "15m", "", rest...); outcome != killed {
 		return outcome, output
 	}
 	var failed []string
 	for _, match := range failure.FindAllStringSubmatch(output, -1) {
 		failed = append(failed, "./"+match[1])
 	}
-	if unchanged, _ := t.run(r, "", "15m", "", failed...); unchanged != survived {
+	if unchanged, _ := t.run("", "15m", "", failed...); unchanged != survived {
 		return survived, "these tests fail without the mutation, too: " + strings.Join(failed, " ")
 	}
 	return killedBy + strings.Join(failed, " "), ""
 }
 
 // failure is the line of the go command about a package with a failed test.
-var failure = regexp.MustCompile(`(?m)^FAIL\t` + module + `(\S+)`)
+var failure = regexp.MustCompile(`(?m)^FAIL\t` + regexp.QuoteMeta(module) + `(\S+)`)
 
 // overlay writes the changed file, and the file that has the go command read it instead.
 func (r row) overlay(dir string) (path string, err error) {
@@ -188,9 +188,9 @@ func (r row) overlay(dir string) (path string, err error) {
 		os.WriteFile(changed, []byte(strings.Replace(string(text), r.text, r.replacement, 1)), 0o600))
 }
 
-// run runs the tests of packages. The packages that draw do so from one seed, and write no
-// file about a failure.
-func (t tests) run(r row, overlay, timeout, only string, packages ...string) (outcome, output string) {
+// run runs the tests of packages. Tests that draw do so from one seed, and write no file about
+// a failure.
+func (t tests) run(overlay, timeout, only string, packages ...string) (outcome, output string) {
 	flags := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-vet=off", "-timeout", timeout, "-run", only}
 	draws := func(name string) bool { return slices.Contains(t[name], "pgregory.net/rapid") }
 	drawing := slices.DeleteFunc(slices.Clone(packages), func(name string) bool { return !draws(name) })
@@ -206,7 +206,7 @@ func (t tests) run(r row, overlay, timeout, only string, packages ...string) (ou
 		switch {
 		case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"), only != "" && strings.Contains(output, "no tests to run"):
 			return invalid, output
-		case strings.Contains(output, "panic: test timed out") && !r.hangs:
+		case strings.Contains(output, "panic: test timed out"):
 			return hung, output
 		case err != nil:
 			return killed, output

@@ -164,7 +164,7 @@ var rows = []row{
 		promise:     "the mark of a service is the highest number within Config.For",
 	},
 	{
-		file: "source/hold/suspicion.go", killer: "./source/supervise",
+		file: "source/hold/suspicion.go", killer: "./source/supervise", run: "TestStoreHoldsTheLastGoodOfEach",
 		text:        `return max(0, n.Mark-n.Now)`,
 		replacement: `return n.Mark - n.Now`,
 		promise:     "a gain of one service makes up for no loss of another",
@@ -219,13 +219,13 @@ var rows = []row{
 		file: "store/writing.go", killer: "./store", run: "PowerFailure",
 		text:        `if err := a.folder.sync(a.files); err != nil {`,
 		replacement: `if err := error(nil); err != nil {`,
-		promise:     "so is the name of a new journal",
+		promise:     "the name of a journal is on disk before its commits are reported as saved",
 	},
 	{
 		file: "store/folder.go", killer: "./store", run: "PowerFailure",
 		text:        `_ = folder(filepath.Dir(at)).sync(files)`,
 		replacement: `_ = files`,
-		promise:     "so are the names of the folder and its parents",
+		promise:     "the names of the folder and its parents are on disk before the first commit is",
 	},
 	{
 		file: "store/disk.go", killer: "./store", run: "PowerFailure",
