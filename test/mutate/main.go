@@ -166,8 +166,9 @@ func (t tests) try(r row, dir string) (outcome, output string) {
 	return killedBy + strings.Join(failed, " "), ""
 }
 
-// failure is the line of the go command about a package with a failed test.
-var failure = regexp.MustCompile(`(?m)^FAIL\t` + regexp.QuoteMeta(module) + `(\S+)`)
+// failedTest is in the output of a test that failed, and failure is the line of the go command
+// about its package.
+var failedTest, failure = regexp.MustCompile(`(?m)^\s*--- FAIL|^panic: |^fatal error: `), regexp.MustCompile(`(?m)^FAIL\t` + regexp.QuoteMeta(module) + `(\S+)`)
 
 // overlay writes the changed file, and the file that has the go command read it instead.
 func (r row) overlay(dir string) (path string, err error) {
@@ -204,12 +205,12 @@ func (t tests) run(overlay, timeout, only string, packages ...string) (outcome, 
 		out, err := exec.Command("go", append(slices.Clone(flags), args...)...).CombinedOutput()
 		output = string(out)
 		switch {
-		case strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"), only != "" && strings.Contains(output, "no tests to run"):
-			return invalid, output
 		case strings.Contains(output, "panic: test timed out"):
 			return hung, output
-		case err != nil:
+		case failedTest.MatchString(output):
 			return killed, output
+		case err != nil, only != "" && strings.Contains(output, "no tests to run"):
+			return invalid, output
 		}
 	}
 	return survived, "no test failed"

@@ -311,18 +311,6 @@ var rows = []row{
 		replacement: `urgent := t.locates && lost[port] && leftSubset(of, c)`,
 		promise:     "the removal of an endpoint is urgent",
 	},
-	{
-		file: "output/envoy/cluster.go", killer: "./output/envoy", run: "TestChangesAreExact|TestResources",
-		text:        `c.sockets = s.Endpoints(port.Number).Counts().Sockets > 0`,
-		replacement: `c.sockets, c.endpoints = s.Endpoints(port.Number).Counts().Sockets > 0, s.Endpoints(port.Number)`,
-		promise:     "an endpoint does not change the cluster of a STATIC service",
-	},
-	{
-		file: "output/envoy/secret.go", killer: "./output/envoy", run: "TestSecret",
-		text:        `ok && s.Key == key.ServiceKey {`,
-		replacement: `ok || s == nil {`,
-		promise:     "only clients with a cluster that names a secret are sent its paths",
-	},
 
 	// Package identity.
 	{
