@@ -168,6 +168,12 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s) each (FUZZ= narrows)
 		| sort | xargs -r awk 'match($$0, /^func Fuzz[A-Za-z0-9_]*\(/) {print FILENAME ":" substr($$0, 6, RLENGTH - 6)}'); \
 	if [ $$found = 0 ]; then echo 'fuzz: there is no such fuzz target'; fi
 
+# Only rows that match: make mutate ROW=store/
+ROW ?=
+.PHONY: mutate
+mutate: ## Break each promise of the package docs; a test must notice it (ROW= narrows)
+	go run ./test/mutate -row '$(ROW)'
+
 BENCH ?= .
 COUNT ?= 1
 .PHONY: bench

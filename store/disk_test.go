@@ -6,8 +6,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -297,5 +299,15 @@ func TestAFolderThatCannotBeUsedIsNamed(t *testing.T) {
 	}
 	if _, err := OpenDisk(DiskConfig{Dir: path}); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The operating system cannot sync the null device, and says so to a process that asks.
+func TestSyncReachesTheOperatingSystem(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems may answer otherwise")
+	}
+	if err := (diskFiles{}).sync(os.DevNull); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("the sync of %s: %v, want %v", os.DevNull, err, syscall.EINVAL)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -159,7 +160,7 @@ func hash(files map[string]string, own, folders []string) string {
 	}) {
 		fmt.Fprintf(sum, "%s %s\n", files[name], name)
 	}
-	return fmt.Sprintf("%x", sum.Sum(nil)[:6])
+	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
 func readResults() (map[string]result, error) {

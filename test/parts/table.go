@@ -81,6 +81,9 @@ var parts = []part{
 	{name: "nacos", module: "nacos", packages: []string{"./source/mcp/...", "./source/xds/..."}},
 	{name: "alerts", module: "alerts", packages: []string{"./admin"}, files: []string{"deploy", "docs/operations", "docs/reference"}},
 	{name: "deploy", module: "deploy", packages: []string{"./config"}, files: []string{"deploy"}},
+	{name: "mutate", packages: []string{
+		"./push", "./source/supervise", "./store", "./catalog/gate", "./output/envoy", "./identity", "./test/mutate",
+	}, command: []string{"make", "mutate"}},
 	{name: "laws", packages: []string{"./test/laws", "./output/istio/..."}, command: []string{"make", "laws", "SEED=0", "TESTFLAGS=-count=1"}},
 }
 
