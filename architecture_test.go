@@ -74,15 +74,21 @@ var rooms = []room{
 	// nothing of the core.
 	{"client", 1, 0, []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, "a replica of the records of an Isthmus, for programs that read its resource API"},
 	// The parsers of SPIFFE identities and of signatures of tokens are not ours to write.
-	{"identity", 1, 0, []string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2", "golang.org/x/sync"},
-		"who a client is, by its certificate and its token; keys of issuers, revocations"},
+	{
+		"identity", 1, 0,
+		[]string{"github.com/go-jose/go-jose/v4", "github.com/spiffe/go-spiffe/v2", "golang.org/x/sync"},
+		"who a client is, by its certificate and its token; keys of issuers, revocations",
+	},
 	{"output/envoy/policy", 1, 0, nil, "the settings of Envoys, and the lookups over them; neither catalog nor engine"},
 
 	// Floor 2: what the core and the rooms above it are to each other.
 	{"output", 2, 0, nil, "the interface between an output and the application"},
 	// It knows of the engine that it has clients.
-	{"output/streams", 2, 1, []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sync", "github.com/spiffe/go-spiffe/v2"},
-		"the gRPC server that xDS, MCP and the watch have in common, with its guards; no protocol"},
+	{
+		"output/streams", 2, 1,
+		[]string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sync", "github.com/spiffe/go-spiffe/v2"},
+		"the gRPC server that xDS, MCP and the watch have in common, with its guards; no protocol",
+	},
 	{"output/envoy/wire", 2, 1, anything, "the messages of Envoys, from plain values"},
 	{"output/envoy/node", 2, 1, nil, "pure: the Envoy of a client"},
 	{"output/envoy/reach", 2, 2, nil, "pure: how services are reached"},

@@ -1,8 +1,9 @@
 package push
 
 import (
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // class is a debounce class: it delays the changes of some resources of a type for the

@@ -2,12 +2,13 @@ package push
 
 import (
 	"cmp"
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Panics returns the panics that the engine survived, by place. It includes places without

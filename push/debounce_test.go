@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 func TestDue(t *testing.T) {

@@ -2,10 +2,11 @@ package push
 
 import (
 	"context"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Subscribers are ended one after the other, over no more than the time there is.

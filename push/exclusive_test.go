@@ -2,12 +2,13 @@ package push
 
 import (
 	"fmt"
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Of many resources that are at fault each is found in a few attempts, in which those

@@ -2,8 +2,6 @@ package push
 
 import (
 	"context"
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"iter"
 	"maps"
 	"slices"
@@ -11,6 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // The types of the fake worlds: full sets that are removed last, single

@@ -1,11 +1,12 @@
 package push
 
 import (
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"maps"
 	"testing"
 	"testing/synctest"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // firstState reads and ACKs a first state, and returns the names in it and how many

@@ -2,11 +2,12 @@ package push
 
 import (
 	"fmt"
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // The encodings of names that came and went are not kept.

@@ -1,10 +1,11 @@
 package push
 
 import (
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // inbox holds the step from a producer's world last dispatched to its newest. It never

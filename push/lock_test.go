@@ -1,10 +1,11 @@
 package push
 
 import (
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // slow is a world one of whose look-ups takes its time.

@@ -1,10 +1,11 @@
 package push
 
 import (
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // unlisted is a world of notes of which not every source has been listed.

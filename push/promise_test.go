@@ -1,11 +1,12 @@
 package push
 
 import (
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // An urgent removal waits for no change that may take its place: until it comes, clients

@@ -1,11 +1,12 @@
 package push
 
 import (
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // A subscriber that comes back with a full set from here is sent the newest one, though some

@@ -1,10 +1,11 @@
 package push
 
 import (
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // Many subscribers are concerned by one step, and no more of them are worked for

@@ -2,8 +2,6 @@ package push
 
 import (
 	"fmt"
-	"github.com/isthmus-mesh/isthmus/push/session"
-	"github.com/isthmus-mesh/isthmus/push/world"
 	"iter"
 	"maps"
 	"slices"
@@ -11,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/push/session"
+	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
 // note is a resource of the worlds below: it needs and brings the names in refers.

@@ -2,10 +2,11 @@ package source
 
 import (
 	"fmt"
-	"github.com/isthmus-mesh/isthmus/model"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Exchanging is a source with a registry that pushes resources and expects answers.

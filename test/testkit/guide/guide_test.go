@@ -138,13 +138,14 @@ func TestPageThatIsNotTrueFailsItsTest(t *testing.T) {
 		"of no language":      {{Text: "1\n"}},
 		"no name of a file":   {{Language: "yaml", Text: "# ../a\n"}},
 	} {
-		f := &failed{TB: t, ctx: t.Context()}
-		if strings.HasPrefix(want, waited) { // for lines that never come
-			ctx, cancel := context.WithTimeout(f.ctx, time.Second)
-			defer cancel()
-			f.ctx = ctx
-		}
+		var f *failed
 		func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if strings.HasPrefix(want, waited) { // for lines that never come
+				time.AfterFunc(time.Second, cancel)
+			}
+			f = &failed{TB: t, ctx: ctx}
 			defer func() {
 				if got := recover(); got != nil && got != any(f) {
 					panic(got)
