@@ -183,7 +183,7 @@ func TestNothingWaitsForASetThatIsNotSent(t *testing.T) {
 }
 
 // A first set that is too large for a message comes in increments, with all that the client
-// names, or with everything.
+// names, or with everything. They are composed in the next turn, from the worlds of that.
 func TestFirstSetThatIsTooLargeComesInIncrements(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Request{
@@ -202,8 +202,8 @@ func TestFirstSetThatIsTooLargeComesInIncrements(t *testing.T) {
 			g.of.SetWildcard(r.Wildcard, false)
 			g.stream.Request(g.of, r, time.Time{})
 			g.of.Begun(r)
+			g.step(other, nil)
 			g.step(four, nil, "a=1", "b=1", "c=1", "d=1")
-			g.step(four, nil)
 		})
 	}
 }
