@@ -207,3 +207,21 @@ func TestFirstSetThatIsTooLargeComesInIncrements(t *testing.T) {
 		})
 	}
 }
+
+// A removal that was NACKed in an increment stays due when the client changes to full sets
+// and back: only an ACK tells that it is gone.
+func TestNACKedRemovalOutlastsChangesOfMode(t *testing.T) {
+	t.Parallel()
+	g := wholeRig(t, four, "a=1", "b=1", "c=1", "d=1")
+	g.stream.limits.Turn = 100
+	answer := func(r *Response, kind AnswerKind, m world.Mode) {
+		g.stream.Request(g.of, &Request{Mode: m, EachTime: true, Answer: Answer{Kind: kind, Serial: r.Serial}}, time.Time{})
+	}
+	g.of.Mark(map[string]Pending{"b": {}})
+	bad := content{"a": "1", "b": "bad", "c": "1", "d": "1"}
+	answer(g.step(bad, nil, "a=1", "b=bad", "c=1", "d=1"), ACK, world.Delta)
+	bad = content{"b": "bad again", "c": "1", "d": "1"}
+	answer(g.step(bad, []string{"a", "b"}, "-a", "b=bad again"), NACK, world.WholeState)
+	answer(g.step(bad, nil, "b=bad again", "c=1", "d=1"), NACK, world.Delta)
+	answer(g.step(bad, nil, "-a"), ACK, world.Delta)
+}
