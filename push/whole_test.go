@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
@@ -58,5 +59,28 @@ func TestFullSetOfOneThatComesBackHasWhatANACKKeepsBack(t *testing.T) {
 		if got := contentsOf(part); !slices.Equal(got, []string{"a", "c"}) {
 			t.Errorf("got %v", got)
 		}
+	})
+}
+
+// A full set that does not fit goes in increments. A change that comes while the set is
+// composed, and that a debounce of full sets delays, is among them.
+func TestChangeDuringASwitchOfModeIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		types := fakeTypes()
+		types[wholes].Debounce[world.WholeState] = world.Debounce{Quiet: time.Second}
+		e := runTypes(t, Config{Largest: 3}, types)
+		w := fakeWorld{}.with(wholes, "a", "12").with(wholes, "b", "12")
+		w[wholes]["b"].encode = func(string) {
+			e.publish(w.with(wholes, "c", "3"), wholes, "c")
+			synctest.Wait() // the dispatcher has made the step
+		}
+		e.publish(w, wholes)
+		<-e.Primed()
+		s := e.Connect(Info{Protocol: protocols[world.WholeState]}, world.Client{})
+		s.ask(session.Request{Type: wholes, Wildcard: session.WildcardOn, Either: true})
+		first := s.receive()
+		got := contentsOf(first)
+		s.ack(first)
+		wants(t, "in increments", append(got, s.receiveAll(e)...), "12", "12", "3")
 	})
 }

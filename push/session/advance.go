@@ -16,17 +16,24 @@ func Advance(s *Stream, l *Look) iter.Seq[*Response] {
 	return func(yield func(*Response) bool) {
 		s.relations = l.Types
 		s.deliver()
+		var switched []*State // to another mode
 		for _, t := range l.Types.Order {
 			if of := s.state(t); of != nil {
-				if r := assemble(s, of, l); r != nil && !yield(r) {
+				before := of.mode
+				r := assemble(s, of, l)
+				if of.mode != before {
+					switched = append(switched, of)
+				}
+				if r != nil && !yield(r) {
 					return
 				}
 			}
 		}
 		// Once more: later types have brought names, or have sent the resources that removals of
-		// earlier types waited for.
+		// earlier types waited for. A type in another mode waits for the next turn: changes since
+		// these worlds were read have been marked for its previous mode only.
 		for _, t := range l.Types.Order {
-			if of := s.state(t); of != nil && of.waiting() > 0 {
+			if of := s.state(t); of != nil && of.waiting() > 0 && !slices.Contains(switched, of) {
 				if r := assemble(s, of, l); r != nil && !yield(r) {
 					return
 				}

@@ -27,7 +27,12 @@ func switchMode(s *State, to world.Mode, nacked bool) {
 // form, because which of them was at fault is unknown. After a NACK the set is due at once:
 // the client asked for it instead of increments.
 func beginWhole(s *State, nacked bool) {
-	s.clearNACKs()
+	for name, n := range s.forgiveAll() {
+		s.stir(name)
+		if n.member == (world.Member{}) && s.holding(name) == nil {
+			s.suspect(name) // its removal was NACKed
+		}
+	}
 	s.claim = Unknown()
 	s.open.due, s.open.asked = s.open.due || nacked, s.open.asked || nacked
 }

@@ -183,7 +183,7 @@ func TestNothingWaitsForASetThatIsNotSent(t *testing.T) {
 }
 
 // A first set that is too large for a message comes in increments, with all that the client
-// names, or with everything.
+// names, or with everything. They are composed in the next turn, from the worlds of that.
 func TestFirstSetThatIsTooLargeComesInIncrements(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Request{
@@ -202,8 +202,26 @@ func TestFirstSetThatIsTooLargeComesInIncrements(t *testing.T) {
 			g.of.SetWildcard(r.Wildcard, false)
 			g.stream.Request(g.of, r, time.Time{})
 			g.of.Begun(r)
+			g.step(other, nil)
 			g.step(four, nil, "a=1", "b=1", "c=1", "d=1")
-			g.step(four, nil)
 		})
 	}
+}
+
+// A removal that was NACKed in an increment stays due when the client changes to full sets
+// and back: only an ACK tells that it is gone.
+func TestNACKedRemovalOutlastsChangesOfMode(t *testing.T) {
+	t.Parallel()
+	g := wholeRig(t, four, "a=1", "b=1", "c=1", "d=1")
+	g.stream.limits.Turn = 100
+	answer := func(r *Response, kind AnswerKind, m world.Mode) {
+		g.stream.Request(g.of, &Request{Mode: m, EachTime: true, Answer: Answer{Kind: kind, Serial: r.Serial}}, time.Time{})
+	}
+	g.of.Mark(map[string]Pending{"b": {}})
+	bad := content{"a": "1", "b": "bad", "c": "1", "d": "1"}
+	answer(g.step(bad, nil, "a=1", "b=bad", "c=1", "d=1"), ACK, world.Delta)
+	bad = content{"b": "bad again", "c": "1", "d": "1"}
+	answer(g.step(bad, []string{"a", "b"}, "-a", "b=bad again"), NACK, world.WholeState)
+	answer(g.step(bad, nil, "b=bad again", "c=1", "d=1"), NACK, world.Delta)
+	answer(g.step(bad, nil, "-a"), ACK, world.Delta)
 }
