@@ -72,7 +72,7 @@ func carryOut(client naming_client.INamingClient, line []byte) error {
 	if err := json.Unmarshal(line, &o); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		done, err := o.send(client)
 		if err == nil && done || time.Now().After(deadline) {
 			return err
