@@ -33,6 +33,10 @@ var shared *cluster.Cluster
 // istiod reads it.
 var istiod *cluster.Istiod
 
+// starts bounds the start of a cluster with everything in it: several outcomes, one after the
+// other.
+const starts = 5 * until.Patience
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", atOnce); err != nil {
@@ -81,7 +85,7 @@ func run(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	programs.Isthmus = program
-	ctx, cancel := context.WithTimeout(context.Background(), until.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), starts)
 	defer cancel()
 	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
 		return 1, err
@@ -99,7 +103,7 @@ func run(m *testing.M) (status int, err error) {
 // startCluster starts a cluster of the test's own, without an istiod.
 func startCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), starts)
 	defer cancel()
 	folder, err := os.MkdirTemp(filepath.Dir(program), t.Name()+"-") //nolint:usetesting // it is kept if the test fails
 	if err != nil {

@@ -18,6 +18,10 @@ var programs *cluster.Programs
 // shared is the cluster of all tests that do not break theirs.
 var shared *cluster.Cluster
 
+// starts bounds the start of a cluster with everything in it: several outcomes, one after the
+// other.
+const starts = 5 * until.Patience
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	status, err := run(m)
@@ -53,7 +57,7 @@ func run(m *testing.M) (status int, err error) {
 	if err := buildIsthmus(dir); err != nil {
 		return 1, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), until.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), starts)
 	defer cancel()
 	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
 		return 1, err

@@ -28,7 +28,7 @@
 //
 // Not faithful:
 //
-//	schemas, tags, access rules,   not there: 404. Nor are the version, existence,
+//	schemas, tags, access rules,   not there: 404. Nor are the version,
 //	quotas, alarms, the syncer,    consumers and providers, properties of services,
 //	dumps, statistics              accounts and roles, deletions of several services,
 //	                               and heartbeats of several instances

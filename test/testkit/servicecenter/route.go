@@ -20,6 +20,7 @@ const (
 	Health             Route = "GET health"
 	ListServices       Route = "GET microservices"
 	GetService         Route = "GET microservice"
+	Existence          Route = "GET existence"
 	RegisterService    Route = "POST microservices"
 	UnregisterService  Route = "DELETE microservice"
 	Find               Route = "GET instances"
@@ -119,6 +120,7 @@ func (s *Server) routes() http.Handler {
 	open(Health, "GET "+registry+"/health", s.health)
 	add(ListServices, "GET "+registry+"/microservices", maxBody, s.listServices)
 	add(GetService, "GET "+aService, maxBody, s.getService)
+	add(Existence, "GET "+registry+"/existence", maxBody, s.existence)
 	add(RegisterService, "POST "+registry+"/microservices", maxBody, s.registerService)
 	add(UnregisterService, "DELETE "+aService, maxBody, s.unregisterService)
 	add(Find, "GET "+registry+"/instances", maxBody, s.findInstances)

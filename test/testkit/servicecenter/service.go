@@ -1,5 +1,7 @@
 package servicecenter
 
+import "strings"
+
 func (s *Server) health(*call) (any, *Error) {
 	at, _ := s.cache.version(name{home, itsEnvironment, "default", itself}, "0.0.1")
 	return instancesAnswer{s.cache.find(at).instances}, nil
@@ -32,6 +34,26 @@ func (s *Server) getService(c *call) (any, *Error) {
 		return nil, reject(NoService, "Service does not exist.")
 	}
 	return serviceAnswer{v}, nil
+}
+
+func (s *Server) existence(c *call) (any, *Error) {
+	if c.query("type") != "microservice" {
+		return nil, reject(Invalid, "Only micro-service and schema can be used as type.")
+	}
+	k := Key{Environment: c.query("env"), App: c.query("appId"), Name: c.query("serviceName"), Version: c.query("version")}
+	if err := k.validForSearch("GetExistenceRequest"); err != nil {
+		return nil, err
+	}
+	version := field{"Version", k.Version, rule{1, 64, versionPattern, versionForm}}
+	if err := check("GetExistenceRequest", version); err != nil {
+		return nil, err
+	}
+	at, ok := s.cache.version(k.in(c.tenant), k.Version)
+	if !ok {
+		flag := strings.Join([]string{k.Environment, k.App, k.Name, k.Version}, "/")
+		return nil, reject(NoService, "%s does not exist.", flag)
+	}
+	return serviceIDAnswer{at.id}, nil
 }
 
 // in is the name that a key stands for in a tenant.
