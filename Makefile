@@ -94,7 +94,7 @@ touched: ## Run the long parts that a change since their last result concerns; c
 	go run ./test/parts touched
 
 .PHONY: stale
-stale: ## The same without a note of the results: for the gate
+stale: ## The same with fixed seeds and without a note: for the gate
 	go run ./test/parts stale
 
 .PHONY: e2e

@@ -4,7 +4,7 @@
 //	go run ./test/parts stories    # the end-to-end stories of the gate
 //	go run ./test/parts list       # each long part, with its last result and whether it still counts
 //	go run ./test/parts touched    # run the long parts without a result that counts, and note their results
-//	go run ./test/parts stale      # the same without a note, for the gate
+//	go run ./test/parts stale      # the same without a note and with fixed seeds, for the gate
 //	go run ./test/parts all        # run every long part, and the modules that are stories as a whole
 //	go run ./test/parts racing     # print the packages that the race detector has work in
 //
@@ -61,11 +61,11 @@ func run(ctx context.Context, verb, pattern string) error {
 		}
 		return nil
 	case "touched":
-		return runAll(ctx, stale(tracked), note)
+		return runAll(ctx, stale(tracked, false), note)
 	case "stale":
-		return runAll(ctx, stale(tracked), nil)
+		return runAll(ctx, stale(tracked, true), nil)
 	case "all":
-		return runAll(ctx, append(jobs(tracked), whole(pattern)...), nil)
+		return runAll(ctx, append(jobs(tracked, false), whole(pattern)...), nil)
 	default:
 		return fmt.Errorf("unknown command %q", verb)
 	}

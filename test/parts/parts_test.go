@@ -71,3 +71,23 @@ func TestResultCountsUntilAnInputChanges(t *testing.T) {
 		}
 	}
 }
+
+// A flag of a seed that a package does not have ends its tests, so a package of a module with
+// tests of its own is run by itself.
+func TestInnerPackagesAreRun(t *testing.T) {
+	t.Parallel()
+	for _, p := range parts {
+		if p.module == "" || seeds(p.module) == nil && p.inner == "" {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("..", p.module, "*", "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if inner := "./" + filepath.Base(filepath.Dir(file)); inner != p.inner {
+				t.Errorf("the gate does not run %s of module %s; name it in parts", inner, p.module)
+			}
+		}
+	}
+}

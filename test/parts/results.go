@@ -43,23 +43,32 @@ func (t tracked) String() string {
 	return fmt.Sprintf("%-24s %-5s  last: %s %s %s", t.name, state, t.last.outcome, t.last.commit, t.last.date)
 }
 
-func (t tracked) job() job {
+// job runs the part: with the seeds of the gate, or with fresh ones.
+func (t tracked) job(fixed bool) job {
 	commands := [][]string{t.command}
-	if t.module != "" {
+	switch {
+	case t.module != "" && fixed:
+		commands = inModule(t.module, ".", seeds(t.module)...)
+		if t.inner != "" {
+			commands = append(commands, inModule(t.module, t.inner)...)
+		}
+	case t.module != "":
 		commands = inModule(t.module, "./...")
+	case !fixed:
+		commands = [][]string{append(slices.Clone(t.command), "SEED=0")}
 	}
 	return job{t.name, commands, t.inputs}
 }
 
-func jobs(all []tracked) (list []job) {
+func jobs(all []tracked, fixed bool) (list []job) {
 	for _, t := range all {
-		list = append(list, t.job())
+		list = append(list, t.job(fixed))
 	}
 	return list
 }
 
-func stale(all []tracked) []job {
-	return jobs(slices.DeleteFunc(slices.Clone(all), tracked.counts))
+func stale(all []tracked, fixed bool) []job {
+	return jobs(slices.DeleteFunc(slices.Clone(all), tracked.counts), fixed)
 }
 
 // load returns the parts that match a pattern, with their inputs and results.

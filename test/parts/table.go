@@ -54,6 +54,16 @@ func stories(pattern string) (all []job) {
 	return all
 }
 
+// seeds are the flags of a module for the draws of the gate.
+func seeds(module string) []string {
+	for _, s := range chosen {
+		if s.module == module {
+			return s.flags
+		}
+	}
+	return nil
+}
+
 // whole are the stories of the modules that are run as a whole.
 func whole(pattern string) []job {
 	return slices.DeleteFunc(stories(pattern), func(j job) bool {
@@ -65,6 +75,7 @@ func whole(pattern string) []job {
 type part struct {
 	name     string
 	module   string   // the test module that it runs whole; empty if it runs none
+	inner    string   // the package of the module with tests beside its first, which draw nothing
 	packages []string // the packages of the product that it tests
 	files    []string // folders whose files it reads beside
 	command  []string // of a part without a module
@@ -74,17 +85,17 @@ type part struct {
 // of them, and in all stories: they are no inputs of a part.
 var parts = []part{
 	{name: "envoy", module: "envoy", packages: []string{"./output/envoy/...", "./output/xds/...", "./secrets/...", "./authority"}},
-	{name: "istio", module: "istio", packages: []string{"./output/istio/...", "./output/mcp", "./output/resource"}},
+	{name: "istio", module: "istio", inner: "./scale", packages: []string{"./output/istio/...", "./output/mcp", "./output/resource"}},
 	{name: "kubernetes", module: "kubernetes", packages: []string{"./source/kubernetes/...", "./source/azure"}},
 	{name: "grpc", module: "grpc", packages: []string{"./output/envoy/...", "./output/xds/...", "./output/watch", "./client"}},
-	{name: "mcp", module: "mcp", packages: []string{"./source/mcp/...", "./output/mcp"}},
+	{name: "mcp", module: "mcp", inner: "./sinks", packages: []string{"./source/mcp/...", "./output/mcp"}},
 	{name: "nacos", module: "nacos", packages: []string{"./source/mcp/...", "./source/xds/..."}},
 	{name: "alerts", module: "alerts", packages: []string{"./admin"}, files: []string{"deploy", "docs/operations", "docs/reference"}},
 	{name: "deploy", module: "deploy", packages: []string{"./config"}, files: []string{"deploy"}},
 	{name: "mutate", packages: []string{
 		"./push", "./source/supervise", "./store", "./catalog/gate", "./output/envoy", "./identity", "./test/mutate",
 	}, command: []string{"make", "mutate"}},
-	{name: "laws", packages: []string{"./test/laws", "./output/istio/..."}, command: []string{"make", "laws", "SEED=0", "TESTFLAGS=-count=1"}},
+	{name: "laws", packages: []string{"./test/laws", "./output/istio/..."}, command: []string{"make", "laws", "TESTFLAGS=-count=1"}},
 }
 
 // inModule are the commands that test a module: its servers first, outside of the time of tests.
