@@ -24,8 +24,9 @@ PKG     ?= ./...
 TESTFLAGS ?=
 
 # Many packages wait more than they work: for processes, and for time to pass. So there
-# are more of them at work than processors.
+# are more of them at work than processors, and more tests of each.
 AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+TESTS_AT_ONCE ?= $(shell echo $$((2 * $(AT_ONCE))))
 
 # Test modules: they bring dependencies that the product does not have. One that
 # runs real servers has a command ./build that builds them, outside of the time
@@ -67,7 +68,7 @@ endef
 .PHONY: test
 test: ## Vet, then run every test of the module but the attacks (PKG=, TESTFLAGS=)
 	@go vet $(PKG)
-	@$(call in_two,-vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS),$(call unless_all,go list ./... | grep -v /test/hostile$$),-rapid.seed=$(SEED))
+	@$(call in_two,-vet=off -p $(AT_ONCE) -parallel $(TESTS_AT_ONCE) -timeout 15m $(TESTFLAGS),$(call unless_all,go list ./... | grep -v /test/hostile$$),-rapid.seed=$(SEED))
 
 # Random histories of everything: make test tries some hundreds of them. One of a
 # writer to an API server costs as much as many of those.
@@ -107,7 +108,7 @@ RACE_CHECKS ?= 20
 .PHONY: race
 race: ## Run the packages that share data under the race detector (PKG=, TESTFLAGS=)
 	@command -v "$$(go env CC)" >/dev/null || { echo 'race: needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
-	@export CGO_ENABLED=1; $(call in_two,-race -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS),$(call unless_all,CGO_ENABLED=0 go run ./test/parts racing),-rapid.checks=$(RACE_CHECKS) -rapid.seed=$(SEED))
+	@export CGO_ENABLED=1; $(call in_two,-race -vet=off -p $(AT_ONCE) -parallel $(TESTS_AT_ONCE) -timeout 15m $(TESTFLAGS),$(call unless_all,CGO_ENABLED=0 go run ./test/parts racing),-rapid.checks=$(RACE_CHECKS) -rapid.seed=$(SEED))
 
 .PHONY: nightly
 nightly: ## Everything, with fresh seeds and in full: some three hours

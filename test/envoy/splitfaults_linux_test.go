@@ -25,6 +25,7 @@ func TestSharesFailNoCallWhateverHappens(t *testing.T) {
 	var callers []*sharedCallers
 	for _, w := range d.ways() {
 		c := newSharedCallers(t, w)
+		c.beside = true
 		await(t, w.name+" to be answered", c.isAnswered)
 		callers = append(callers, c)
 	}

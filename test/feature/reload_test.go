@@ -122,10 +122,10 @@ func TestAnInvalidFileChangesNothing(t *testing.T) {
 	other.Write("shop.yaml", at(ratings, "192.0.2.2"))
 	r := startReloading(t, entry{name: "shop", from: shop})
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(reviews))
-	good := configOf(entry{name: "other", from: other})
+	good := configOf(entry{name: "shop", from: shop}, entry{name: "other", from: other})
 	place(t, r.file, good+"log: {level: loud}\n")
 	r.AwaitConfig("the problem", func(c admin.Config) bool { return c.State == admin.ConfigFailed })
-	const line = `isthmus.yaml:5: log.level: "loud" is none of debug, info, warn, error`
+	const line = `isthmus.yaml:6: log.level: "loud" is none of debug, info, warn, error`
 	if got := r.Config().Problems; len(got) != 1 || !strings.HasSuffix(got[0], line) {
 		t.Errorf("problems %q", got)
 	}
@@ -145,7 +145,10 @@ func TestAnInvalidFileChangesNothing(t *testing.T) {
 	r.MustNotHaveReceived(reviews)
 
 	place(t, r.file, good)
-	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings))
+	r.envoy.Await("the other's service", func(s *xdsclient.State) bool {
+		_, ok := s.Get(xdsclient.EDS, cluster(ratings))
+		return ok
+	})
 	r.AwaitConfig("the file to be fixed", func(c admin.Config) bool { return c.State == admin.ConfigLoaded && len(c.Problems) == 0 })
 	r.says("ok", "isthmus_config_reload_success 1")
 }
