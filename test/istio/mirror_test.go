@@ -142,7 +142,8 @@ func (a *api) MustHaveDeleted(namespace string, services ...string) {
 	}
 }
 
-// MustHaveDeletedAtMost is for services that may have gone before they were written.
+// MustHaveDeletedAtMost is for services that may have gone before they were written, or whose
+// writer was killed.
 func (a *api) MustHaveDeletedAtMost(namespace string, services ...string) {
 	a.t.Helper()
 	for _, service := range a.deleted(namespace) {
