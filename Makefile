@@ -68,7 +68,7 @@ endef
 .PHONY: test
 test: ## Vet, then run every test of the module but the attacks (PKG=, TESTFLAGS=)
 	@go vet $(PKG)
-	@$(call in_two,-vet=off -p $(AT_ONCE) -parallel $(TESTS_AT_ONCE) -timeout 15m $(TESTFLAGS),$(call unless_all,go list ./... | grep -v /test/hostile$$),-rapid.seed=$(SEED))
+	@$(call in_two,-vet=off -p $(AT_ONCE) -parallel $(TESTS_AT_ONCE) -timeout 35m $(TESTFLAGS),$(call unless_all,go list ./... | grep -v /test/hostile$$),-rapid.seed=$(SEED))
 
 # Random histories of everything: make test tries some hundreds of them. One of a
 # writer to an API server costs as much as many of those.
@@ -84,7 +84,7 @@ laws: ## Hold the laws of the whole by HISTORIES (10000) random histories (SEED=
 ATTACK ?= .
 .PHONY: hostile
 hostile: build ## Attack the real program in 512 MiB beside a good client (ATTACK= narrows)
-	go test -timeout 10m -v $(TESTFLAGS) -run '^(TestMemoryLimitIsHard|TestAttacks)$$/$(ATTACK)' ./test/hostile -full
+	go test -timeout 35m -v $(TESTFLAGS) -run '^(TestMemoryLimitIsHard|TestAttacks)$$/$(ATTACK)' ./test/hostile -full
 
 .PHONY: stories
 stories: ## Run the end-to-end stories of the gate, on real servers and clients
@@ -108,7 +108,7 @@ RACE_CHECKS ?= 20
 .PHONY: race
 race: ## Run the packages that share data under the race detector (PKG=, TESTFLAGS=)
 	@command -v "$$(go env CC)" >/dev/null || { echo 'race: needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
-	@export CGO_ENABLED=1; $(call in_two,-race -vet=off -p $(AT_ONCE) -parallel $(TESTS_AT_ONCE) -timeout 15m $(TESTFLAGS),$(call unless_all,CGO_ENABLED=0 go run ./test/parts racing),-rapid.checks=$(RACE_CHECKS) -rapid.seed=$(SEED))
+	@export CGO_ENABLED=1; $(call in_two,-race -vet=off -p $(AT_ONCE) -parallel $(TESTS_AT_ONCE) -timeout 35m $(TESTFLAGS),$(call unless_all,CGO_ENABLED=0 go run ./test/parts racing),-rapid.checks=$(RACE_CHECKS) -rapid.seed=$(SEED))
 
 .PHONY: nightly
 nightly: ## Everything, with fresh seeds and in full: some three hours

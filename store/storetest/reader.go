@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,8 +51,13 @@ func resume(t *testing.T, on failer, s Readable, f model.Filter, v *view) (r *re
 
 func pull(t *testing.T, on failer, v *view, open func(context.Context) iter.Seq2[model.Batch, error]) (r *reader, stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
-	next, end := iter.Pull2(open(ctx))
+	ctx, cancel := context.WithCancel(t.Context())
+	take, end := iter.Pull2(open(ctx))
+	next := func() (model.Batch, error, bool) { // a watch lives as long as its test, and a batch comes in time
+		late := time.AfterFunc(until.Patience, cancel)
+		defer late.Stop()
+		return take()
+	}
 	return &reader{on, next, v}, func() {
 		end()
 		cancel()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/store"
-	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // storm is writers and watches that run at the same time.
@@ -30,7 +29,7 @@ type opening struct {
 // ledger.
 func (st storm) run(t *testing.T, on failer, s Store) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), until.Patience)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l, calm := &ledger{}, make(chan struct{})
 
