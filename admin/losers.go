@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -43,10 +45,12 @@ type lost struct {
 	failed   string // why the search has no result
 }
 
-// lostAt are the services that lose listeners at an output.
+// lostAt are the services with conflicts at the clients of an output, in order.
 type lostAt struct {
 	output string
-	hosts  []string // in order
+	hosts  []string // that lose listeners to others
+	alone  []string // with conflicts that are not with others
+	first  string   // the reason of the first of these
 }
 
 func newLosers(ctx context.Context, log *slog.Logger) *losers { return &losers{ctx: ctx, log: log} }
@@ -92,29 +96,34 @@ func (l *losers) search(now time.Time, snapshot *catalog.Snapshot, outputs []ser
 	ctx, cancel := context.WithTimeout(l.ctx, longestSearch)
 	defer cancel()
 	for _, o := range outputs {
-		if hosts := losersAt(ctx, snapshot, o); len(hosts) > 0 {
-			found.outputs = append(found.outputs, lostAt{o.name, hosts})
-		}
+		found.outputs = append(found.outputs, losersAt(ctx, snapshot, o))
 	}
 	if ctx.Err() != nil {
 		found.outputs, found.failed = nil, fmt.Sprintf("the search takes longer than %s", longestSearch)
 	}
 }
 
-func losersAt(ctx context.Context, snapshot *catalog.Snapshot, o served) []string {
+func losersAt(ctx context.Context, snapshot *catalog.Snapshot, o served) lostAt {
+	at := lostAt{output: o.name}
 	if o.Losers == nil {
-		return nil
+		return at
 	}
-	distinct := map[catalog.ServiceKey]struct{}{}
-	for key := range o.Losers(ctx, snapshot) {
-		distinct[key] = struct{}{}
+	lost, alone := map[catalog.ServiceKey]struct{}{}, map[catalog.ServiceKey]string{}
+	for key, c := range o.Losers(ctx, snapshot) {
+		if c.Alone() {
+			alone[key] = c.Reason
+		} else {
+			lost[key] = struct{}{}
+		}
 	}
-	hosts := make([]string, 0, len(distinct))
-	for key := range distinct {
-		hosts = append(hosts, key.Host)
+	for _, key := range slices.SortedFunc(maps.Keys(lost), catalog.ServiceKey.Compare) {
+		at.hosts = append(at.hosts, key.Host)
 	}
-	slices.Sort(hosts)
-	return hosts
+	for _, key := range slices.SortedFunc(maps.Keys(alone), catalog.ServiceKey.Compare) {
+		at.alone = append(at.alone, key.Host)
+		at.first = cmp.Or(at.first, alone[key])
+	}
+	return at
 }
 
 // findings adds the services that lose listeners, at each output, and how old the result is
@@ -129,7 +138,14 @@ func (l lost) findings(f *findings, revision uint64) {
 		f.add(SeverityNotice, "catalog", time.Time{}, "unknown whether services lose listeners to others"+asOf+": "+l.failed, look)
 	}
 	for _, at := range l.outputs {
-		n := len(at.hosts)
+		n := len(at.alone)
+		if n > 0 {
+			f.add(SeverityNotice, "output "+at.output, time.Time{},
+				fmt.Sprintf("%s without an address, the first is %s: %s", count(n, "service"), at.alone[0], at.first)+asOf, look+" lists all; isthmus services "+quoted(at.alone[0]))
+		}
+		if n = len(at.hosts); n == 0 {
+			continue
+		}
 		first := strings.Join(at.hosts[:min(n, namedLosers)], ", ")
 		text := fmt.Sprintf("1 service loses listeners or routes to another: %s", first)
 		if n > 1 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
@@ -28,7 +29,7 @@ func TestTheStatusWaitsForNoLongSearch(t *testing.T) {
 					panic("a fault")
 				}
 				for _, host := range []string{"b.example", "a.example"} {
-					if !yield(catalog.ServiceKey{Namespace: "shop", Host: host}, catalog.Conflict{}) {
+					if !yield(catalog.ServiceKey{Namespace: "shop", Host: host}, catalog.Conflict{Lost: model.Ref{Kind: model.KindService}}) {
 						return
 					}
 				}

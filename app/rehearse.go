@@ -27,6 +27,8 @@ type Rehearsal struct {
 	// Unmet lists the splits that do not divide calls as they ask, with the reason. It is of
 	// use if all sources were read.
 	Unmet []string
+	// Services are what the sources list, as far as they were read.
+	Services *catalog.Snapshot
 	output.Plan
 }
 
@@ -63,7 +65,8 @@ func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehear
 	for _, b := range a.branches {
 		r.Warnings = append(r.Warnings, b.assumed...)
 	}
-	r.Unmet = admin.UnmetSplits(Splits(c), a.branches[0].gate.Snapshot())
+	r.Services = a.branches[0].gate.Snapshot()
+	r.Unmet = admin.UnmetSplits(Splits(c), r.Services)
 	return r, err
 }
 

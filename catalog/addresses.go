@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -52,7 +53,7 @@ func (d *Definition) calledAt(cluster, address string) (called, foreign bool) {
 	if len(d.ByCluster) == 0 {
 		return list.Len() > 0, foreign // the service has only these addresses, and there may be many
 	}
-	for own := range singleAddresses(list) {
+	for own := range ip.Singles(list.All()) {
 		if own == address {
 			return true, foreign
 		}
@@ -66,27 +67,24 @@ func (d *Definition) SameAddresses(o *Definition) bool {
 		slices.EqualFunc(d.ByCluster, o.ByCluster, ClusterAddresses.equal)
 }
 
-// OwnAddresses yields the single IP addresses of a service for clients of no cluster, in
-// canonical form. It skips blocks of more than one address.
-func (d *Definition) OwnAddresses() iter.Seq[string] { return d.OwnAddressesIn("") }
-
-// OwnAddressesIn yields the single IP addresses for clients of a cluster.
+// OwnAddressesIn yields the single IP addresses of a service for clients of a cluster, in canonical
+// form. It skips blocks of more than one address.
 func (d *Definition) OwnAddressesIn(cluster string) iter.Seq[string] {
 	list, _ := d.AddressesIn(cluster)
-	return singleAddresses(list)
+	return ip.Singles(list.All())
 }
 
 // EveryAddress yields the single IP addresses for clients of any cluster. Some may come
 // more than once.
 func (d *Definition) EveryAddress() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for address := range singleAddresses(d.Addresses) {
+		for address := range ip.Singles(d.Addresses.All()) {
 			if !yield(address) {
 				return
 			}
 		}
 		for _, c := range d.ByCluster {
-			for address := range singleAddresses(c.Addresses) {
+			for address := range ip.Singles(c.Addresses.All()) {
 				if !yield(address) {
 					return
 				}
@@ -98,31 +96,7 @@ func (d *Definition) EveryAddress() iter.Seq[string] {
 // BlocksIn yields the blocks of more than one address, for clients of a cluster.
 func (d *Definition) BlocksIn(cluster string) iter.Seq[netip.Prefix] {
 	list, _ := d.AddressesIn(cluster)
-	return func(yield func(netip.Prefix) bool) {
-		for text := range list.All() {
-			if block, err := netip.ParsePrefix(text); err == nil && !block.IsSingleIP() && !yield(block.Masked()) {
-				return
-			}
-		}
-	}
-}
-
-func singleAddresses(list model.List[string]) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for text := range list.All() {
-			if address, ok := singleAddress(text); ok && !yield(address) {
-				return
-			}
-		}
-	}
-}
-
-func singleAddress(text string) (string, bool) {
-	if block, err := netip.ParsePrefix(text); err == nil {
-		return block.Addr().String(), block.IsSingleIP()
-	}
-	ip, err := netip.ParseAddr(text)
-	return ip.String(), err == nil && ip.Zone() == ""
+	return ip.Blocks(list.All())
 }
 
 // addressedIn yields the clusters in which a service has addresses.
@@ -243,9 +217,5 @@ func (d *Definition) Headless() bool { return d.HeadlessIn("") }
 
 // HeadlessIn reports whether clients of a cluster choose an endpoint by its address.
 func (d *Definition) HeadlessIn(cluster string) bool {
-	if !d.Traffic.Headless || d.Traffic.ClusterLocal || d.Resolution != model.ResolutionStatic {
-		return false
-	}
-	list, _ := d.AddressesIn(cluster)
-	return list.Len() == 0
+	return d.Traffic.Headless && d.ChosenIn(cluster)
 }

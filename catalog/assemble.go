@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -77,7 +78,7 @@ func (t *touched) dissolve() {
 
 // swapAll applies changes of single instances.
 func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) *edit {
-	changes := newEdit(before, momentOf(s.committed))
+	changes := newEdit(before, moment.Of(s.committed))
 	for _, w := range swaps {
 		by := s.records[w.by.ref] // the record may have been replaced in the same step
 		if by == nil || !slices.Contains(taken, by) {
@@ -104,7 +105,7 @@ func (s *step) brings(by *serviceRecord, instance *Instance) bool {
 
 // gather builds the endpoints of a service from all its records.
 func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoints {
-	changes := newEdit(nil, momentOf(s.committed))
+	changes := newEdit(nil, moment.Of(s.committed))
 	for _, by := range taken {
 		for _, instance := range s.owned[by.ref] {
 			s.claim(changes, by, instance, true)

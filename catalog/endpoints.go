@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -171,7 +172,7 @@ func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 
 // edit is a change of one service's endpoints in the making.
 type edit struct {
-	at     moment // of the commit
+	at     moment.Moment // of the commit
 	before map[uint32]*Endpoints
 	ports  map[uint32]*portEdit
 }
@@ -187,7 +188,7 @@ type portEdit struct {
 	written []claim
 }
 
-func newEdit(before map[uint32]*Endpoints, at moment) *edit {
+func newEdit(before map[uint32]*Endpoints, at moment.Moment) *edit {
 	return &edit{at, before, map[uint32]*portEdit{}}
 }
 
@@ -302,7 +303,7 @@ func (e *edit) changed(after map[uint32]*Endpoints) map[EndpointID]struct{} {
 
 // finish returns the endpoints before the edit if nothing differs, and nil if there are
 // none any more.
-func (p *portEdit) finish(at moment) *Endpoints {
+func (p *portEdit) finish(at moment.Moment) *Endpoints {
 	claims := p.claims.View()
 	same := func(c claim) bool {
 		was, _ := p.before.claims.Get(c)
@@ -323,7 +324,7 @@ func (p *portEdit) finish(at moment) *Endpoints {
 // stampLosses stamps the endpoints that lost a claim and keep others: no record of them has
 // the time of that change. The stamp is lost when the service's endpoints are collected anew
 // on another port or in another order.
-func (p *portEdit) stampLosses(at moment) {
+func (p *portEdit) stampLosses(at moment.Moment) {
 	if at == 0 { // unknown
 		return
 	}

@@ -5,14 +5,15 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/crowd"
 	"github.com/isthmus-mesh/isthmus/catalog/derived"
 	"github.com/isthmus-mesh/isthmus/immutable"
 )
 
 // PortServices is every service that clients may reach at a port of one number. It is
-// immutable. The pointer stays the same until a definition changes, or a headless service
-// becomes large or stops being large. A value derived from all services is therefore valid
-// while the pointer is the same.
+// immutable. The pointer stays the same until a definition changes, or at a crowded port a share of
+// [MostInstances]. A value derived from all services is therefore valid while the pointer is the
+// same.
 type PortServices struct {
 	Number uint32
 
@@ -20,7 +21,7 @@ type PortServices struct {
 	// are included: a viewer that sees one of them does not see the other.
 	services  immutable.Map[ServiceKey, *Definition]
 	addresses immutable.Map[addressKey, *Definition]
-	large     immutable.Map[ServiceKey, struct{}] // the large headless services
+	asked     immutable.Map[ServiceKey, int] // shares of [MostInstances]; empty if the port is not crowded
 
 	derived *derived.Values
 }
@@ -32,7 +33,7 @@ type addressKey struct {
 }
 
 func (k addressKey) compare(o addressKey) int {
-	return cmp.Or(cmp.Compare(k.address, o.address), k.ServiceKey.compare(o.ServiceKey))
+	return cmp.Or(cmp.Compare(k.address, o.address), k.Compare(o.ServiceKey))
 }
 
 // Len returns the number of services that [PortServices.All] yields.
@@ -148,7 +149,7 @@ func portsAfter(s *Snapshot, changed map[ServiceKey]ServiceChange) immutable.Map
 	for key, c := range changed {
 		was := hosts[key.Host]
 		switch {
-		case c.Old != nil && c.New != nil && c.Old.Definition == c.New.Definition && !c.Resized():
+		case c.Old != nil && c.New != nil && c.Old.Definition == c.New.Definition:
 			continue
 		case c.Old != nil:
 			was = append(was, c.Old)
@@ -158,6 +159,9 @@ func portsAfter(s *Snapshot, changed map[ServiceKey]ServiceChange) immutable.Map
 	edits := portEdits{s.ports, map[uint32]*indexEdit{}}
 	for host, was := range hosts {
 		edits.host(s, host, was)
+	}
+	for _, number := range s.Crowded(Change{Services: changed}) {
+		edits.at(number).ask(s, number)
 	}
 	return edits.finish()
 }
@@ -171,7 +175,7 @@ type portEdits struct {
 type indexEdit struct {
 	services  *immutable.Editor[ServiceKey, *Definition]
 	addresses *immutable.Editor[addressKey, *Definition]
-	large     *immutable.Editor[ServiceKey, struct{}]
+	asked     immutable.Map[ServiceKey, int]
 	was       *derived.Values // nil if the port is new
 	hosts     []string        // the hosts with services that may have changed
 }
@@ -182,12 +186,12 @@ func (e *portEdits) at(number uint32) *indexEdit {
 		was, ok := e.before.Get(number)
 		if !ok {
 			was = &PortServices{
-				services:  immutable.New[ServiceKey, *Definition](ServiceKey.compare),
+				services:  immutable.New[ServiceKey, *Definition](ServiceKey.Compare),
 				addresses: immutable.New[addressKey, *Definition](addressKey.compare),
-				large:     immutable.New[ServiceKey, struct{}](ServiceKey.compare),
+				asked:     immutable.New[ServiceKey, int](ServiceKey.Compare),
 			}
 		}
-		edit = &indexEdit{services: was.services.Edit(), addresses: was.addresses.Edit(), large: was.large.Edit(), was: was.derived}
+		edit = &indexEdit{services: was.services.Edit(), addresses: was.addresses.Edit(), asked: was.asked, was: was.derived}
 		e.indices[number] = edit
 	}
 	return edit
@@ -225,7 +229,6 @@ func portsOf(ports []uint32, s *Service) []uint32 {
 func (e *portEdits) remove(was *Service) {
 	for _, port := range was.Ports {
 		edit := e.at(port.Number)
-		edit.large.Delete(was.Key)
 		for address := range was.EveryAddress() {
 			edit.addresses.Delete(addressKey{address, was.Key})
 		}
@@ -249,13 +252,24 @@ func (e *portEdits) enter(number uint32, services, was []*Service) {
 		if !had(s) {
 			continue
 		}
-		if s.isLarge(number) {
-			edit.large.Set(s.Key, struct{}{})
-		}
 		for address := range s.EveryAddress() {
 			edit.addresses.Set(addressKey{address, s.Key}, s.Definition)
 		}
 	}
+}
+
+// ask enters the shares of [MostInstances] that the services of a port ask for, if it is crowded.
+func (e *indexEdit) ask(now *Snapshot, number uint32) {
+	asked := immutable.New[ServiceKey, int](ServiceKey.Compare).Edit()
+	if now.crowds.Crowded(number) {
+		for key := range e.services.View().All() {
+			s, _ := now.services.Get(key)
+			if n := s.instances(number); n > 0 {
+				asked.Set(key, crowd.Share(n))
+			}
+		}
+	}
+	e.asked = asked.Map()
 }
 
 func (e *portEdits) finish() immutable.Map[uint32, *PortServices] {
@@ -267,7 +281,7 @@ func (e *portEdits) finish() immutable.Map[uint32, *PortServices] {
 		if services := edit.services.Map(); services.Len() == 0 {
 			ports.Delete(number)
 		} else {
-			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.large.Map(), edit.was.Next(edit.hosts)})
+			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.asked, edit.was.Next(edit.hosts)})
 		}
 	}
 	return ports.Map()

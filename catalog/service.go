@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -15,9 +16,9 @@ import (
 // ServiceKey is the identity of a service.
 type ServiceKey struct{ Namespace, Host string }
 
-// compare orders by host first, so that the services that share a name on the wire are
+// Compare orders by host first, so that the services that share a name on the wire are
 // adjacent.
-func (k ServiceKey) compare(o ServiceKey) int {
+func (k ServiceKey) Compare(o ServiceKey) int {
 	return cmp.Or(cmp.Compare(k.Host, o.Host), cmp.Compare(k.Namespace, o.Namespace))
 }
 
@@ -203,6 +204,10 @@ type Conflict struct {
 	Reason string
 }
 
+// Alone reports whether no other record wins: the thing is one that the record cannot have, or has
+// because it says too little.
+func (c Conflict) Alone() bool { return c.Kept == c.Lost }
+
 // EndpointID identifies an endpoint of a service by the service port that it serves and its
 // address and port.
 type EndpointID struct {
@@ -223,29 +228,15 @@ type Instance struct {
 	model.Endpoint
 	// Path is the path of the record. It is empty for a workload.
 	Path    model.Path
-	owner   uint32 // length of the owning service's name, which begins the record's name
-	changed moment // when the record came or its content last changed
-}
-
-// moment is a time in nanoseconds since 1970, at a third of the memory of a [time.Time]. Zero
-// is an unknown time.
-type moment int64
-
-func momentOf(t time.Time) moment {
-	if t.IsZero() {
-		return 0
-	}
-	return moment(t.UnixNano())
+	owner   uint32        // length of the owning service's name, which begins the record's name
+	changed moment.Moment // when the record came or its content last changed
 }
 
 // Changed returns the time of the commit with which the record came, its content last
 // changed, or another record of the same endpoint went. It is zero for a record that has not
 // changed since its snapshot of the store, such as one restored from disk.
 func (i *Instance) Changed() time.Time {
-	if i.changed == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, int64(i.changed))
+	return i.changed.Time()
 }
 
 func instanceOf(r *model.Record, spec model.Endpoint) *Instance {

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/crowd"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -26,6 +27,7 @@ type Snapshot struct {
 	workloads immutable.Map[WorkloadKey, *Workload]
 	splits    immutable.Map[ServiceKey, *SplitRecords]
 	ports     immutable.Map[uint32, *PortServices]
+	crowds    crowd.Ports // of services without addresses
 	served    immutable.Map[servedKey, struct{}]
 }
 
@@ -51,14 +53,14 @@ func (t Totals) Before(c Change) Totals {
 // Empty returns the snapshot before any record.
 func Empty() *Snapshot {
 	return &Snapshot{
-		services: immutable.New[ServiceKey, *Service](ServiceKey.compare),
+		services: immutable.New[ServiceKey, *Service](ServiceKey.Compare),
 		scopes:   immutable.New[scopeKey, *Scope](scopeKey.compare),
 
 		opaques:   immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
 		workloads: immutable.New[WorkloadKey, *Workload](WorkloadKey.compare),
-		splits:    immutable.New[ServiceKey, *SplitRecords](ServiceKey.compare),
+		splits:    immutable.New[ServiceKey, *SplitRecords](ServiceKey.Compare),
 		ports:     immutable.New[uint32, *PortServices](cmp.Compare[uint32]),
-		served:    immutable.New[servedKey, struct{}](servedKey.compare),
+		served:    immutable.New[servedKey, struct{}](servedKey.compare), crowds: crowd.None(),
 	}
 }
 

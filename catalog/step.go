@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -180,7 +181,7 @@ func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 // stamp sets the time of a new instance. Other fields of a record can change while its
 // instance stays the same.
 func (s *step) stamp(instance, old *Instance) {
-	instance.changed = momentOf(s.committed)
+	instance.changed = moment.Of(s.committed)
 	if instance.same(old) {
 		instance.changed = old.changed
 	}
@@ -285,6 +286,7 @@ func (s *step) finish(revision uint64) Change {
 	if len(change.Services) > 0 {
 		next.services = services.Map()
 		next.clusters = next.clusters.after(change.Services)
+		next.crowds = next.crowds.With(crowdsBy(change.Services))
 		next.ports = portsAfter(&next, change.Services)
 		next.served = servedAfter(next.served, change.Services)
 	}

@@ -2,11 +2,11 @@ package catalog
 
 import (
 	"iter"
-	"net/netip"
 	"slices"
 	"strings"
 	"unique"
 
+	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -37,7 +37,7 @@ func (k servedKey) compare(o servedKey) int {
 	if at := strings.Compare(k.address, o.address); at != 0 || k.service == o.service {
 		return at
 	}
-	return k.service.Value().compare(o.service.Value())
+	return k.service.Value().Compare(o.service.Value())
 }
 
 // written returns the first address of the endpoints, as written.
@@ -47,7 +47,7 @@ func (k servedKey) written() string {
 
 // servedKeyOf returns the key of an address; ok is false if it is no IP address.
 func servedKeyOf(written string, service unique.Handle[ServiceKey]) (key servedKey, ok bool) {
-	canonical, ok := canonicalIP(written)
+	canonical, ok := ip.Canonical(written)
 	if canonical != written {
 		canonical += " " + written
 	}
@@ -84,9 +84,9 @@ func (i *Instance) otherIPs() iter.Seq[string] {
 		if i.Also.Len() == 0 {
 			return
 		}
-		first, _ := canonicalIP(i.Address)
+		first, _ := ip.Canonical(i.Address)
 		for text := range i.Also.All() {
-			if ip, ok := canonicalIP(text); ok && ip != first && !yield(ip) {
+			if other, ok := ip.Canonical(text); ok && other != first && !yield(other) {
 				return
 			}
 		}
@@ -95,7 +95,7 @@ func (i *Instance) otherIPs() iter.Seq[string] {
 
 // isAt reports whether an instance has an address, which is in canonical form.
 func (i *Instance) isAt(address string) bool {
-	if first, ok := canonicalIP(i.Address); ok && first == address {
+	if first, ok := ip.Canonical(i.Address); ok && first == address {
 		return true
 	}
 	for other := range i.otherIPs() {
@@ -106,28 +106,12 @@ func (i *Instance) isAt(address string) bool {
 	return false
 }
 
-// canonicalIP returns the canonical form of an IP address, and the same string if it is in
-// that form.
-func canonicalIP(written string) (string, bool) {
-	ip, err := netip.ParseAddr(written)
-	switch {
-	case err != nil || ip.Zone() != "":
-		return "", false
-	case ip.Is4(): // an IPv4 address parses in no other form
-		return written, true
-	}
-	if form := ip.Unmap().String(); form != written {
-		return form, true
-	}
-	return written, true
-}
-
 // ServedAt yields the ports of services of a namespace that a workload of a network serves,
 // regardless of the services' exports. A service with DNS names as endpoints has no
 // workloads that are known by address.
 func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[InboundPort] {
 	return func(yield func(InboundPort) bool) {
-		address, ok := canonicalIP(at.Address)
+		address, ok := ip.Canonical(at.Address)
 		if !ok {
 			return
 		}
@@ -240,7 +224,7 @@ func (i *Instance) whereabouts(yield func(WorkloadAddress) bool) bool {
 	if i == nil {
 		return true
 	}
-	if address, ok := canonicalIP(i.Address); ok && !yield(WorkloadAddress{i.Network, address}) {
+	if address, ok := ip.Canonical(i.Address); ok && !yield(WorkloadAddress{i.Network, address}) {
 		return false
 	}
 	for other := range i.otherIPs() {

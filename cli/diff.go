@@ -20,7 +20,8 @@ func newDiff() *cobra.Command {
 		Long: `Diff compares a configuration file with the one that a running Isthmus uses. It prints
 the services that a reload would remove, and the hosts and addresses that would go to
 another source: because a source leaves, or only, owns or the order of sources changes.
-It also prints addresses to listen at that a restart would close. It only reads: the
+It also prints addresses to listen at that a restart would close, and the ports that would
+no longer have connections to addresses of no service (unaddressed). It only reads: the
 file stays on this machine. The running Isthmus is asked for its services, and for the
 effects of the file's splits.
 

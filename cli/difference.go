@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -25,7 +26,7 @@ type difference struct {
 // diffChange is an object that is removed from its owner or goes to another one.
 type diffChange struct {
 	Change    string `json:"change"` // removed or taken
-	Kind      string `json:"kind"`   // source, part, service, definition, host, address or listener
+	Kind      string `json:"kind"`   // source, part, service, definition, host, address, connections or listener
 	Name      string `json:"name"`   // of the service, the source or the field; or the address
 	Namespace string `json:"namespace,omitempty"`
 	From      string `json:"from"`
@@ -78,6 +79,7 @@ func differenceOf(now admin.Config, services []admin.Service, wanted *config.Con
 	d.compareOwners("host", catalog.Name, hostsOf(was), hostsOf(is))
 	d.compareOwners("address", catalog.Address, addressesOf(was), addressesOf(is))
 	d.compareListeners(now.Listen, wanted.Listeners())
+	d.compareUnaddressed(services, wanted)
 	return d
 }
 
@@ -204,6 +206,26 @@ func (d *difference) compareListeners(now, wanted map[string]string) {
 	for _, field := range slices.Sorted(maps.Keys(now)) {
 		if to, stays := wanted[field]; !stays || to != now[field] {
 			d.add(removed, "listener", field, "", now[field], to, "the file has another address or none; a running Isthmus keeps it until a restart")
+		}
+	}
+}
+
+// compareUnaddressed notes ports of services without an address that no longer have the connections
+// that are for nobody.
+func (d *difference) compareUnaddressed(services []admin.Service, wanted *config.Config) {
+	for _, o := range wanted.Outputs {
+		settings, ok := o.Settings.(*xds.Config)
+		if !ok || settings.Envoy == nil {
+			continue
+		}
+		takes := settings.Envoy.TakeUnaddressed()
+		for _, s := range services {
+			for _, c := range s.Conflicts {
+				if port, unaddressed := strings.CutSuffix(c.Field, "].unaddressed"); unaddressed && !takes(s.Host) {
+					d.add(removed, "connections", s.Host+":"+strings.TrimPrefix(port, "ports["), s.Namespace, c.Kept, "",
+						"unaddressed of the file is none, so connections to addresses of no service go where they are addressed; give it an address, or unaddressed: all")
+				}
+			}
 		}
 	}
 }

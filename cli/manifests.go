@@ -97,7 +97,7 @@ func validateManifests(c *cobra.Command, paths []string, f term.Format, limit te
 		limit = term.Timeout(localTimeout)
 	}
 	v := validation{Problems: []problem{}, rehearsal: shape(app.Rehearsal{})}
-	return validateSources(c, v, loaded, false, f, limit)
+	return validateSources(c, v, loaded, nil, false, f, limit)
 }
 
 // manifestsIn returns a configuration with a source for each folder and no outputs.

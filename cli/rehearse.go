@@ -14,11 +14,13 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/app"
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/cli/term"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/plain"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -36,7 +38,7 @@ type rehearsal struct {
 	Counts   counts            `json:"counts"` // of the actions
 	Rights   output.Rights     `json:"rights"` // in the API server
 
-	unmet []string // splits that do not divide calls as they ask, if all sources were read
+	unmet []string // what the services do not let the configuration do, if all sources were read
 }
 
 // rehearsed is a source that was read once.
@@ -78,11 +80,12 @@ func rehearsing(c *cobra.Command, dry bool) error {
 
 // rehearse returns the actions that would be written; with an error, the state of the
 // sources alone.
-func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, limit term.Timeout) (rehearsal, error) {
+func rehearse(c *cobra.Command, loaded *config.Config, outputs []config.Output, log *slog.Logger, limit term.Timeout) (rehearsal, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Duration(limit))
 	defer cancel()
 	plan, err := app.Rehearse(ctx, loaded, log)
 	r := shape(plan)
+	r.unmet = append(r.unmet, unaddressed(ctx, outputs, plan.Services)...)
 	switch {
 	case c.Context().Err() != nil:
 		return r, term.Wrong(errors.New("interrupted before all sources were listed; nothing was written"))
@@ -93,6 +96,24 @@ func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, limit t
 		r.unmet = nil // the services of a source are unknown
 	}
 	return r, nil
+}
+
+// unaddressed lists the ports of services without an address at which Envoys listen at none, or have
+// connections that are for nobody.
+func unaddressed(ctx context.Context, outputs []config.Output, services *catalog.Snapshot) (list []string) {
+	for _, o := range outputs {
+		settings, ok := o.Settings.(*xds.Config)
+		if !ok || settings.Envoy == nil || services == nil {
+			continue
+		}
+		for _, conflict := range settings.Envoy.Losers(ctx, services, false) {
+			if conflict.Alone() {
+				list = append(list, fmt.Sprintf("outputs.%s: %s: %s: %s", o.Kind, conflict.Lost, conflict.Field, conflict.Reason))
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // complaints returns the faults of the sources that keep objects from being served; nil if

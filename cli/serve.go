@@ -62,7 +62,7 @@ required source or the API server in time; 2 wrong usage.`,
 			}
 			log, logging := newLog(loaded.Log, c.ErrOrStderr())
 			if dry {
-				r, err := rehearse(c, loaded, log, limit)
+				r, err := rehearse(c, loaded, loaded.Outputs, log, limit)
 				if err != nil {
 					return err
 				}

@@ -48,7 +48,8 @@ counts the kinds that have no effect here. It has no side effects and uses no ne
 
 If all sources are files, or with --connect, the splits are compared with the services: a
 host that no source lists, a backend that is left out with the reason, or a backend without
-a healthy endpoint is a warning.
+a healthy endpoint is a warning. So is a port of a service without an address at which
+Envoys would listen at none, or have connections that are for nobody.
 
 Files and folders of manifests are checked by themselves, without a configuration. A
 folder is checked as a file source would read it, and '-' is the standard input.
@@ -104,7 +105,7 @@ func validateConfig(c *cobra.Command, path string, connect bool, f term.Format, 
 		}
 		term.Say(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
 	}
-	whole := true
+	whole, outputs := true, loaded.Outputs
 	if !connect {
 		local := localPart(loaded)
 		whole, loaded = len(local.Sources) == len(loaded.Sources), local
@@ -112,7 +113,7 @@ func validateConfig(c *cobra.Command, path string, connect bool, f term.Format, 
 			limit = term.Timeout(localTimeout)
 		}
 	}
-	return validateSources(c, v, loaded, whole, f, limit)
+	return validateSources(c, v, loaded, outputs, whole, f, limit)
 }
 
 // problemsOf lists the faults that an error of [config.Check] has.
@@ -140,14 +141,14 @@ func localPart(loaded *config.Config) *config.Config {
 }
 
 // validateSources reads the sources of a configuration once, and prints the result. Whole means
-// that no source of the configuration was left out, so the splits can be judged.
-func validateSources(c *cobra.Command, v validation, loaded *config.Config, whole bool, f term.Format, limit term.Timeout) error {
+// that no source of the configuration was left out, so the splits and outputs can be judged.
+func validateSources(c *cobra.Command, v validation, loaded *config.Config, outputs []config.Output, whole bool, f term.Format, limit term.Timeout) error {
 	if len(loaded.Sources) > 0 {
 		log := slog.New(slog.DiscardHandler) // the result says all of it
 		if len(loaded.Outputs) > 0 {
 			log, _ = newLog(loaded.Log, c.ErrOrStderr())
 		}
-		read, err := rehearse(c, loaded, log, limit)
+		read, err := rehearse(c, loaded, outputs, log, limit)
 		if !whole {
 			read.unmet = nil
 		}
@@ -178,7 +179,7 @@ func validateSources(c *cobra.Command, v validation, loaded *config.Config, whol
 	return nil
 }
 
-// printUnmet prints the splits that do not divide calls as they ask.
+// printUnmet prints what the services do not let the configuration do.
 func printUnmet(c *cobra.Command, v validation, loaded *config.Config, whole bool) {
 	for _, warning := range v.unmet {
 		term.Say(c.ErrOrStderr(), "%s: warning: %s\n", v.File, warning)

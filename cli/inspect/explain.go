@@ -194,6 +194,6 @@ func printSteps(out io.Writer, e admin.Explanation) {
 		term.Say(out, "  %-10s an application calls it at %s\n", "address", e.Address)
 	}
 	for _, f := range e.Conflicts {
-		term.Say(out, "  %-10s over %s: %s wins over %s: %s\n", "conflict", f.Field, f.Kept, f.Lost, f.Reason)
+		term.Say(out, "  %-10s over %s: %s\n", "conflict", over(f), f.Reason)
 	}
 }

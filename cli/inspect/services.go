@@ -176,7 +176,7 @@ func printService(c *cobra.Command, services []admin.Service) error {
 			term.Say(out, "  from %s%s\n", r.Record, contribution(r))
 		}
 		for _, f := range s.Conflicts {
-			term.Say(out, "  conflict over %s: %s wins over %s: %s\n", f.Field, f.Kept, f.Lost, f.Reason)
+			term.Say(out, "  conflict over %s: %s\n", over(f), f.Reason)
 		}
 		for _, n := range s.NotOffered {
 			term.Say(out, "  not offered to %s clients: %s\n", n.Kind, n.Reason)
@@ -295,4 +295,12 @@ func instanceRow(e admin.EndpointClaim) []string {
 		record += " (held)"
 	}
 	return []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, term.OrDash(e.Locality), record, term.OrDash(changed(e.LastChanged))}
+}
+
+// over names what a conflict is about, and who wins if it is with another record.
+func over(c admin.Conflict) string {
+	if c.Kept == c.Lost {
+		return c.Field
+	}
+	return fmt.Sprintf("%s: %s wins over %s", c.Field, c.Kept, c.Lost)
 }

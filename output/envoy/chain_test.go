@@ -29,7 +29,7 @@ func TestNothingIsReadWhereAServerSpeaksFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &listenerv3.Listener{}
-			if !readInto(t, worldBehind(test.services...), ListenerType, sidecarAt("10.9.9.9"), "0.0.0.0_9999", m) {
+			if !readInto(t, oldRule(worldBehind(test.services...)), ListenerType, sidecarAt("10.9.9.9"), "0.0.0.0_9999", m) {
 				t.Fatal("there is no listener")
 			}
 			if read := len(m.GetListenerFilters()) > 0; read != test.read {

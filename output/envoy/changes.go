@@ -8,6 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/push/world"
@@ -39,8 +40,8 @@ func Changes(now *catalog.Snapshot, c catalog.Change) []world.Changed {
 
 func changesOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change) []world.Changed {
 	var list []world.Changed
-	hosts := newStepHosts(now)
-	for _, key := range slices.SortedFunc(maps.Keys(c.Services), reach.CompareKeys) {
+	hosts := newStepHosts(s, now)
+	for _, key := range slices.SortedFunc(maps.Keys(c.Services), catalog.ServiceKey.Compare) {
 		list = appendChanges(s, list, hosts, key.Host, c.Services[key])
 	}
 	return appendShared(s, list, hosts, c)
@@ -89,6 +90,9 @@ func namesAt(s *policy.Prepared, t serviceType, host string, port uint32, subset
 			if !yield(of, name) {
 				return
 			}
+		}
+		if t.Row == ClusterType && s.MayChoose(host) && !yield(nil, names.Subset(host, port, names.Chosen)) {
+			return
 		}
 		if !s.Gateway || !t.subsets || !p.TLS.OfMesh() {
 			return

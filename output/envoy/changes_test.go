@@ -323,9 +323,9 @@ func checkClustersRest(t *rapid.T, change catalog.Change, changes []world.Change
 			}
 		}
 	}
-	headless := slices.ContainsFunc(slices.Collect(maps.Values(change.Services)), func(c catalog.ServiceChange) bool { return c.New.Headless() })
+	chosen := slices.ContainsFunc(slices.Collect(maps.Values(change.Services)), func(c catalog.ServiceChange) bool { return c.New.Chosen() })
 	for _, c := range changes {
-		if c.Row != EndpointType && (c.Row != ListenerType || !headless) {
+		if c.Row != EndpointType && (c.Row != ListenerType || !chosen) {
 			t.Fatalf("%v is listed for a change of addresses", c)
 		}
 	}

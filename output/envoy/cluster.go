@@ -55,7 +55,8 @@ func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
 	case reach.StrictDNS, reach.LogicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
 	case reach.OriginalDST:
-		if port.TargetPort != port.Number && !s.Traffic.ClusterLocal { // its address has the port of the service
+		// An address of a cluster has the port of the service, and an instance its own.
+		if port.TargetPort != port.Number && !s.Traffic.ClusterLocal && !s.Traffic.Headless {
 			c.target = port.TargetPort
 		}
 	case reach.EDS:

@@ -246,6 +246,7 @@ func TestConflictsOfServicesAreReported(t *testing.T) {
 		},
 	}
 	settings := NewTranslator()
+	settings.Unaddressed = policy.AllUnaddressed
 	settings.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 7000, Protocol: policy.EdgeTCP, Hosts: []string{"x"}}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -266,7 +267,7 @@ func TestConflictsOfServicesAreReported(t *testing.T) {
 func conflictsSaid(s *catalog.Snapshot, settings *Translator) (said []string) {
 	of := settings.Conflicts(context.Background(), s)
 	for service := range s.Services() {
-		for _, c := range of(service) {
+		for _, c := range slices.DeleteFunc(slices.Clone(of(service)), catalog.Conflict.Alone) {
 			said = append(said, fmt.Sprintf("%s: %s: %s", service.Key.Host, c.Field, c.Reason))
 		}
 	}
@@ -289,9 +290,9 @@ func TestLostDomainsAreThoseThatSomeViewLacks(t *testing.T) {
 
 // compareLosers compares the losers of a snapshot without endpoints, edges and inbound ports
 // with the conflicts of each of its services.
-func compareLosers(t *rapid.T, snapshot *catalog.Snapshot) {
-	losers := maps.Collect(NewTranslator().Losers(t.Context(), snapshot, false))
-	of := NewTranslator().Conflicts(t.Context(), snapshot)
+func compareLosers(t *rapid.T, settings *Translator, snapshot *catalog.Snapshot) {
+	losers := maps.Collect(settings.Losers(t.Context(), snapshot, false))
+	of := settings.Conflicts(t.Context(), snapshot)
 	for s := range snapshot.Services() {
 		list := of(s)
 		if first, loses := losers[s.Key]; loses != (len(list) > 0) || loses && !slices.Contains(list, first) {
@@ -305,7 +306,7 @@ func compareLosers(t *rapid.T, snapshot *catalog.Snapshot) {
 }
 
 func compareLosses(t *rapid.T, snapshot *catalog.Snapshot) {
-	compareLosers(t, snapshot)
+	compareLosers(t, NewTranslator(), snapshot)
 	w, of := NewWorld(snapshot, true, "root"), NewTranslator().Conflicts(t.Context(), snapshot)
 	lost := map[catalog.ServiceKey]map[string]bool{}
 	for _, client := range sidecarsOf("", "n", "m", "other") {
@@ -365,10 +366,12 @@ func lackedBy(snapshot *catalog.Snapshot, v View) map[catalog.ServiceKey][]strin
 }
 
 // A service has a conflict where, and only where, some call of it from a namespace that sees it
-// reaches another service, or nobody.
+// reaches another service, or nobody. What it loses without "unaddressed: all" is said before.
 func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
+		settings := NewTranslator()
+		settings.Unaddressed = rapid.SampledFrom([]string{policy.NoUnaddressed, policy.AllUnaddressed}).Draw(t, "unaddressed")
 		var services []serviceSpec
 		for n := range rapid.IntRange(1, 6).Draw(t, "services") {
 			services = append(services, serviceSpec{
@@ -391,23 +394,40 @@ func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 			})
 		}
 		now := snapshotOfServices(services...)
-		compareLosers(t, now)
-		missed := map[string]string{}
+		compareLosers(t, settings, now)
+		missed, kept := map[string]string{}, map[string]bool{}
+		later := *settings
+		later.Unaddressed = policy.NoUnaddressed
+		nobodys := call{"10.200.0.1", 90, "anything", ""}
 		for _, namespace := range []string{"a", "b", "third"} {
-			calls := newCaller(t, NewWorld(now, true, "root"), sidecarIn(namespace), "0.0.0.0")
+			calls := newCaller(t, worldUnder(settings.Prepare(), now, true, "root", nil), sidecarIn(namespace), "0.0.0.0")
+			after := newCaller(t, worldUnder(later.Prepare(), now, true, "root", nil), sidecarIn(namespace), "0.0.0.0")
+			if to := calls.reaches(nobodys); to != after.reaches(nobodys) {
+				kept[to] = true
+			}
 			for s := range now.Port(90).Visible(catalog.Viewer{Namespace: namespace}) {
 				for _, is := range callsOf(s) {
-					if to := calls.reaches(is); to != names.Cluster(s.Key.Host, 90) {
+					port, _ := s.Port(90)
+					passes := is == nobodys && settings.Unaddressed == policy.NoUnaddressed // to the instance that it is for
+					if passes && reach.ServerFirst(port) {
+						continue // which has a listener
+					}
+					if to := calls.reaches(is); to != names.Cluster(s.Key.Host, 90) && !(passes && (to == "" || to == names.Passthrough)) {
 						missed[s.Key.Host] = fmt.Sprintf("%v from %s reaches %s", is, namespace, to)
 					}
 				}
 			}
 		}
-		of := NewTranslator().Conflicts(t.Context(), now)
+		of := settings.Conflicts(t.Context(), now)
 		for s := range now.Services() {
-			list := of(s)
+			list := slices.Clone(of(s))
+			all := len(list)
+			list = slices.DeleteFunc(list, catalog.Conflict.Alone)
+			if said := len(list) < all; said != kept[names.Cluster(s.Key.Host, 90)] {
+				t.Errorf("%s: said to have connections for nobody: %v", s.Key.Host, said)
+			}
 			if port, _ := s.Port(90); reach.TrafficOf(port) == reach.Detected { // requests for its address come to the address
-				list = slices.DeleteFunc(slices.Clone(list), func(c catalog.Conflict) bool { return c.Field == "ports[90].domain" })
+				list = slices.DeleteFunc(list, func(c catalog.Conflict) bool { return c.Field == "ports[90].domain" })
 			}
 			if why, is := missed[s.Key.Host]; is != (len(list) > 0) {
 				t.Errorf("%s: %d conflicts %v, and %s", s.Key.Host, len(list), list, why)
@@ -419,29 +439,28 @@ func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 // callsOf are calls of a service at its own addresses, and those that name it at addresses of
 // nobody and in blocks.
 func callsOf(s catalog.ServiceDefinition) (list []call) {
-	own := slices.Collect(s.OwnAddresses())
+	own := slices.Collect(s.OwnAddressesIn(""))
 	for block := range s.BlocksIn("") {
 		own = append(own, block.Addr().Next().Next().String())
 	}
+	port, _ := s.Port(90)
+	kind := reach.TrafficOf(port)
 	if len(own) == 0 {
 		own = []string{"10.200.0.1"}
 	}
-	port, _ := s.Port(90)
-	kind := reach.TrafficOf(port)
 	for _, address := range own {
 		switch kind {
 		case reach.HTTP, reach.Detected:
 			list = append(list, call{address, 90, "GET", s.Key.Host})
 		case reach.TLS:
 			list = append(list, call{address, 90, "hello", s.Key.Host})
-		default:
-			list = append(list, call{address, 90, "anything", ""})
+		case reach.TCP, reach.NotTCP:
 		}
-		if kind == reach.Detected {
+		if kind == reach.TCP || kind == reach.Detected {
 			list = append(list, call{address, 90, "anything", ""})
 		}
 	}
-	hasAddresses := len(slices.Collect(s.OwnAddresses())) > 0
+	hasAddresses := len(slices.Collect(s.OwnAddressesIn(""))) > 0
 	for _, elsewhere := range []string{"10.200.0.1", "10.1.0.2", "10.1.1.2"} {
 		switch {
 		case kind == reach.HTTP:
@@ -451,7 +470,7 @@ func callsOf(s catalog.ServiceDefinition) (list []call) {
 		}
 	}
 	if kind == reach.HTTP {
-		for address := range s.OwnAddresses() {
+		for address := range s.OwnAddressesIn("") {
 			list = append(list, call{"10.200.0.1", 90, "GET", address})
 		}
 	}

@@ -50,7 +50,7 @@ func (l dnsListener) Encode() world.Encoded {
 
 // table is the table of answers, by host.
 func (l dnsListener) table() *vhost.Pieces {
-	a := answering{client: l.view.client(), ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]reach.Destinations{}}
+	a := answering{client: l.view.client(), ports: map[uint32]*catalog.PortServices{}, reaches: map[destination]reach.Destinations{}}
 	for index := range l.services.byPort {
 		a.ports[index.Number] = index
 	}
@@ -84,7 +84,13 @@ func (l dnsListener) encode(table *vhost.Pieces) world.Encoded {
 type answering struct {
 	client  reach.Client
 	ports   map[uint32]*catalog.PortServices
-	reaches map[uint32]reach.Destinations // at the listeners that services share, as far as they were asked for
+	reaches map[destination]reach.Destinations // as far as they were asked for
+}
+
+// destination is the address and port that connections are made to.
+type destination struct {
+	address string
+	number  uint32
 }
 
 // sees reports whether the host of a service resolves to that service for the client.
@@ -104,7 +110,7 @@ func (a answering) answers(h *vhost.LookupHost, domains []string) (addresses, na
 			return own, h.Names(domains)
 		}
 	}
-	if h.Resolution != model.ResolutionStatic || !a.reached(h.ServiceDefinition) {
+	if h.Resolution != model.ResolutionStatic || !a.reached(h.ServiceDefinition, a.instead()) {
 		return nil, nil
 	}
 	return []string{a.instead()}, reaching(h, h.Names(domains))
@@ -132,13 +138,18 @@ func (a answering) instead() string {
 	}
 }
 
-// own lists the addresses of a service itself that the Envoy listens for.
+// own lists the addresses of a service alone that the Envoy listens for.
 func (a answering) own(s catalog.ServiceDefinition) (list []string) {
 	foreign := s.ForeignIn(a.client.Proxy.Cluster)
 	for address := range s.OwnAddressesIn(a.client.Proxy.Cluster) {
 		ip, err := netip.ParseAddr(address)
 		if err == nil && !ip.IsUnspecified() && a.client.Proxy.Family.Has(address) && !(foreign && a.taken(s, address)) {
 			list = append(list, ip.Unmap().String())
+		}
+	}
+	for address := range reach.Allotted(a.client, s) {
+		if a.reached(s, address) {
+			list = append(list, address)
 		}
 	}
 	slices.Sort(list)
@@ -156,17 +167,17 @@ func (a answering) taken(s catalog.ServiceDefinition, address string) bool {
 	return false
 }
 
-// reached reports whether calls of a service reach it at whatever address, because they
-// name it, or because nobody else is called at the port. One port for which that does
-// not hold is enough to say no: a call there would reach another service.
-func (a answering) reached(s catalog.ServiceDefinition) bool {
+// reached reports whether calls of a service reach it at an address that is not its own: because
+// they name it, or because nobody else is called there. One port for which that does not hold is
+// enough to say no: a call there would reach another service.
+func (a answering) reached(s catalog.ServiceDefinition, address string) bool {
 	some := false
 	for _, port := range s.Ports {
 		kind := reach.TrafficOf(port)
-		if kind == reach.NotTCP {
-			continue
+		if kind == reach.NotTCP || a.client.Proxy.Reserved(port.Number) {
+			continue // nobody is called there
 		}
-		if !a.reachedAt(s, port, kind) {
+		if !a.reachedAt(s, port, kind, address) {
 			return false
 		}
 		some = true
@@ -174,38 +185,46 @@ func (a answering) reached(s catalog.ServiceDefinition) bool {
 	return some
 }
 
-func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind reach.Traffic) bool {
-	shared := a.client.Proxy.Shared()
-	listens := slices.Collect(reach.ListensAt(a.client.Proxy, s, a.ports[port.Number]))
-	if !reach.HasCluster(s, port.Number) || !slices.Contains(listens, shared) || reach.Follows(a.client.Proxy, s.Definition, port) || reach.StaysInCluster(a.client.Proxy, s.Definition, port) {
+func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind reach.Traffic, address string) bool {
+	if !reach.HasCluster(s, port.Number) || reach.Follows(a.client.Proxy, s.Definition, port) || reach.StaysInCluster(a.client.Proxy, s.Definition, port) {
 		return false
 	}
-	at, cluster := a.destinations(port.Number), names.Cluster(s.Key.Host, port.Number)
+	at, ip, cluster := a.destinations(address, port.Number), netip.MustParseAddr(address), names.Cluster(s.Key.Host, port.Number)
 	switch kind {
 	case reach.HTTP: // requests name the host
-		return at.Requests
+		return at.Routes == names.PortRoutes(port.Number)
 	case reach.TLS:
 		name, ok := names.SNI(s.Key.Host)
-		return ok && at.BySNI[name] == cluster
+		return ok && at.At(ip, name) == cluster
 	case reach.Detected: // it is called in both ways
-		return at.Requests && at.Other == cluster
+		return at.Routes != "" && at.At(ip, "") == cluster
 	default:
-		return at.Other == cluster
+		return at.At(ip, "") == cluster
 	}
 }
 
-func (a answering) destinations(number uint32) reach.Destinations {
-	at, known := a.reaches[number]
+// destinations returns those of connections to an address: of the listener there, or else of the
+// one that services share.
+func (a answering) destinations(address string, number uint32) reach.Destinations {
+	key := destination{address, number}
+	at, known := a.reaches[key]
 	if known {
 		return at
 	}
-	shared, address := a.client.Proxy.Shared(), a.instead()
-	if shared == address || !a.isListenedAt(address, number) {
+	shared := a.client.Proxy.Shared()
+	if address == shared {
 		rest, requests := withoutRequests(reach.Members(a.client, a.ports[number], shared), number)
-		at = reach.LayoutOf(rest, number, true, a.client).Destinations(netip.MustParseAddr(address))
-		at.Requests = at.Requests || requests
+		l := reach.LayoutOf(rest, number, true, a.client)
+		if requests {
+			l.Routes = names.PortRoutes(number)
+		}
+		at = l.Destinations()
+	} else if members := slices.Collect(reach.Members(a.client, a.ports[number], address)); len(members) > 0 {
+		at = reach.LayoutOf(members, number, false, a.client).Destinations()
+	} else {
+		at = a.destinations(shared, number)
 	}
-	a.reaches[number] = at
+	a.reaches[key] = at
 	return at
 }
 
@@ -223,12 +242,4 @@ func withoutRequests(services iter.Seq[catalog.ServiceDefinition], number uint32
 		}
 	}
 	return rest, requests
-}
-
-// isListenedAt reports whether services have a listener of an address of their own.
-func (a answering) isListenedAt(address string, number uint32) bool {
-	for range reach.Members(a.client, a.ports[number], address) {
-		return true
-	}
-	return false
 }

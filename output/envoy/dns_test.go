@@ -101,11 +101,13 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 	})
 	u := answeringSettings().Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	nowhere := []string{names.UnroutableIPv4}
+	own := func(host string) []string { return []string{names.AllotmentOf(host).IPv4()} }
 	redirected := map[string][]string{
-		"vip.com": {"10.1.0.1", "fd00::1"}, "web.com": nowhere, "any.com": nowhere, "tls.com": nowhere, "older.com": nowhere,
+		"vip.com": {"10.1.0.1", "fd00::1"}, "web.com": nowhere, "any.com": own("any.com"), "tls.com": nowhere, "older.com": own("older.com"),
+		"any-newer.com": own("any-newer.com"), "newer.com": own("newer.com"), "behind-db.com": nowhere,
 		"udp-vip.com": {"10.1.0.2"}, "external-vip.com": {"10.1.0.3"}, "zero.com": nowhere, "*.wild.com": nowhere,
 		"a.b.svc.cluster.local": nowhere, "a.b.svc": nowhere, "a.b": {"10.1.0.4"},
-		"db.com": nowhere, "web.c.svc.cluster.local": nowhere,
+		"db.com": own("db.com"), "web.c.svc.cluster.local": nowhere,
 	}
 	withOwn := maps.Clone(redirected)
 	withOwn["a"] = nowhere
@@ -123,6 +125,9 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 	}
 	ipv4 := only(redirected, names.UnroutableIPv4, func(a string) bool { return !strings.Contains(a, ":") })
 	ipv6 := only(redirected, names.UnroutableIPv6, func(a string) bool { return strings.Contains(a, ":") })
+	for _, host := range []string{"any.com", "any-newer.com", "newer.com", "older.com", "db.com"} {
+		ipv6[host] = []string{names.AllotmentOf(host).IPv6()}
+	}
 	ipv6["a.b"] = []string{names.UnroutableIPv6} // requests name the host
 	bound := map[string][]string{}               // newer.com and vip.com share a port with an older one
 	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "block.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b", "db.com", "web.c.svc.cluster.local"} {

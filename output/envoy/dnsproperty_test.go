@@ -116,12 +116,32 @@ func answersByCalling(t failing, s *catalog.Snapshot, w world.World, c world.Cli
 			case !vhost.IsLookedUp(name):
 			case len(addresses) > 0:
 				found[name] = addresses
+			case calls.allReachAtEach(service, allotted(service, c, isIPv6), name):
+				found[name] = allotted(service, c, isIPv6)
 			case service.Resolution == model.ResolutionStatic && calls.allReach(service, nobody, name):
 				found[name] = []string{nobody}
 			}
 		}
 	}
 	return found
+}
+
+// allotted are the addresses that a name without any is given, as far as a client uses them: where
+// a port is not called by host. The names are too few for two of one address.
+func allotted(s catalog.ServiceDefinition, c world.Client, isIPv6 bool) (list []string) {
+	needs := slices.ContainsFunc(s.Ports, func(p model.Port) bool { return p.Protocol == "TCP" || p.Protocol == "MYSQL" || p.Protocol == "" })
+	if !needs || s.Addresses.Len() > 0 || s.Resolution != model.ResolutionStatic || c.Proxy.Interception == "NONE" || strings.HasPrefix(s.Key.Host, "*") {
+		return nil
+	}
+	a := names.AllotmentOf(s.Key.Host)
+	switch {
+	case isIPv6 && len(c.Addresses) == 1:
+		return []string{a.IPv6()}
+	case len(c.Addresses) > 1:
+		return []string{a.IPv6(), a.IPv4()}
+	default:
+		return []string{a.IPv4()}
+	}
 }
 
 // calledAt are the addresses of a service itself, as far as a client uses them.
@@ -134,6 +154,11 @@ func calledAt(s catalog.ServiceDefinition, c world.Client, isIPv6 bool) (list []
 	}
 	slices.Sort(list)
 	return list
+}
+
+// allReachAtEach reports whether calls of some addresses by a name do, and whether there are any.
+func (c *caller) allReachAtEach(s catalog.ServiceDefinition, addresses []string, name string) bool {
+	return len(addresses) > 0 && !slices.ContainsFunc(addresses, func(address string) bool { return !c.allReach(s, address, name) })
 }
 
 // allReach reports whether calls of an address by a name reach a service at all of its

@@ -58,12 +58,11 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *policy.P
 	return next
 }
 
-// redefined are the services of which more than endpoints changed, or of which so many
-// changed that others are reached where they were.
+// redefined are the services of which more than endpoints changed.
 func redefined(all map[catalog.ServiceKey]catalog.ServiceChange) map[catalog.ServiceKey]catalog.ServiceChange {
 	some := map[catalog.ServiceKey]catalog.ServiceChange{}
 	for key, service := range all {
-		if service.Old == nil || service.New == nil || service.Old.Definition != service.New.Definition || service.Resized() {
+		if service.Old == nil || service.New == nil || service.Old.Definition != service.New.Definition {
 			some[key] = service
 		}
 	}

@@ -37,7 +37,7 @@ type foldedKey struct {
 func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webServices {
 	if w == nil {
 		all := immutable.New[foldedKey, catalog.ServiceDefinition](func(a, b foldedKey) int {
-			return cmp.Or(strings.Compare(a.fold, b.fold), reach.CompareKeys(a.ServiceKey, b.ServiceKey))
+			return cmp.Or(strings.Compare(a.fold, b.fold), catalog.ServiceKey.Compare(a.ServiceKey, b.ServiceKey))
 		}).Edit()
 		for s := range now.Services() {
 			if isWeb(s.ServiceDefinition) {

@@ -65,6 +65,14 @@ func worldBehind(services ...behind) *World {
 	return worldOf([]string{"first"}, events...)
 }
 
+// oldRule is a world in which services without addresses have the connections to addresses of
+// nobody.
+func oldRule(w *World) *World {
+	s := policy.New()
+	s.Unaddressed = policy.AllUnaddressed
+	return worldUnder(s.Prepare(), w.snapshot, true, w.root, nil)
+}
+
 // sidecarAt is the sidecar of a workload of the namespace a.
 func sidecarAt(addresses ...string) world.Client {
 	return world.Client{Kind: reach.KindEnvoy, Namespace: "a", Addresses: addresses, Proxy: world.Proxy{Role: "sidecar"}}

@@ -229,6 +229,7 @@ func TestAffinityIsByTheSourceOfCalls(t *testing.T) {
 	service.Spec = spec
 	events[0] = model.Upsert{Record: service}
 	s := NewTranslator()
+	s.Unaddressed = policy.AllUnaddressed
 	s.Edge.Ports = []policy.EdgePort{{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}}
 	configured := *s
 	configured.Hosts = []policy.HostPolicy{{Host: "web.example", Policy: policy.Policy{LoadBalancer: &policy.LoadBalancer{Simple: "RANDOM"}}}}

@@ -33,8 +33,13 @@ func listenerNames(w *state, v View) iter.Seq[string] {
 			return
 		}
 		for index := range w.snapshot.Ports() {
-			for _, address := range listenedAt(w, v, index) {
+			for _, address := range listenedAt(v, index) {
 				if !v.inbound.binds.occupies(address, index.Number) && !yield(names.Socket(address, index.Number)) {
+					return
+				}
+			}
+			for _, at := range reach.ChosenListeners(v.client(), w.snapshot, index) {
+				if !v.inbound.binds.occupies(at.Address, at.Port) && !yield(names.Socket(at.Address, at.Port)) {
 					return
 				}
 			}
@@ -42,16 +47,15 @@ func listenerNames(w *state, v View) iter.Seq[string] {
 	}
 }
 
-// listenedAt lists the addresses at which a port has listeners.
-func listenedAt(w *state, v View, index *catalog.PortServices) []string {
-	var own, pods []string
+// listenedAt lists the addresses at which a port has listeners, but for those of instances.
+func listenedAt(v View, index *catalog.PortServices) []string {
+	var own []string
 	others := map[string]struct{}{} // addresses that a listener may be taken from
 	for s := range index.Visible(v.viewer()) {
 		if !reach.HasCluster(s, index.Number) {
 			continue
 		}
-		own = slices.AppendSeq(own, reach.ListensAt(v.proxy, s, index))
-		pods = slices.AppendSeq(pods, podAddresses(w, v, s, index))
+		own = slices.AppendSeq(own, reach.ListensAt(v.client(), s, index))
 		if port, _ := s.Port(index.Number); reach.TrafficOf(port) == reach.HTTP || s.ForeignIn(v.proxy.Cluster) {
 			for address := range s.OwnAddressesIn(v.proxy.Cluster) {
 				others[address] = struct{}{}
@@ -59,13 +63,10 @@ func listenedAt(w *state, v View, index *catalog.PortServices) []string {
 		}
 	}
 	slices.Sort(own)
-	own = slices.DeleteFunc(slices.Compact(own), func(address string) bool {
+	return slices.DeleteFunc(slices.Compact(own), func(address string) bool {
 		_, doubtful := others[address]
 		return doubtful && len(reach.CallableAt(v.client(), index, address).Listened()) == 0
 	})
-	own = slices.Concat(own, slices.DeleteFunc(pods, func(address string) bool { return index.TakenIn(v.proxy.Cluster, address, v.viewer()) }))
-	slices.Sort(own)
-	return slices.Compact(own)
 }
 
 // findListener returns one of them.
@@ -95,16 +96,16 @@ func findListener(w *state, v View, name string) (world.Subject, bool) {
 	index := w.snapshot.Port(number)
 	if address != v.proxy.Shared() {
 		if services := slices.Collect(reach.Members(v.client(), index, address)); len(services) > 0 {
-			return addressListenerOf(v, address, number, services), true
+			return addressListenerOf(v, address, number, reach.LayoutOf(services, number, false, v.client())), true
 		}
-		return findPodListener(w, v, address, number)
+		return findChosenListener(w, v, address, number)
 	}
 	v.single = usesHosts(v, index)
 	for range reach.Members(v.client(), index, address) {
 		v.proxy.Outbound = world.AllPorts() // the other ports of the node are not part of this one
 		return socket{proxySlot{ListenerType, name, v}, address, index}, true
 	}
-	return findPodListener(w, v, address, number)
+	return findChosenListener(w, v, address, number)
 }
 
 // proxySlot tells a resource of an Envoy's own from every other.
@@ -219,8 +220,7 @@ type layoutKey struct {
 	chains   string // with their match, as writeChains writes them
 }
 
-func addressListenerOf(v View, address string, number uint32, services []catalog.ServiceDefinition) addressListener {
-	l := reach.LayoutOf(services, number, false, v.client())
+func addressListenerOf(v View, address string, number uint32, l reach.Layout) addressListener {
 	return addressListener{address, number, v.proxy.Mode, v.settings, layoutKey{l.Routes, l.Other, l.Affinity, writeChains(l)}}
 }
 

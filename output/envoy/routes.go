@@ -40,12 +40,12 @@ func routeNames(w *state, v View) iter.Seq[string] {
 
 // hasOwnListener reports whether requests for a service come through listeners of its own.
 func (r routes) hasOwnListener(s catalog.ServiceDefinition) bool {
-	for at := range reach.ListensAt(r.view.proxy, s, r.index) {
+	for at := range reach.ListensAt(r.view.client(), s, r.index) {
 		if at != r.view.proxy.Shared() {
 			return true
 		}
 	}
-	return reach.AtEndpoints(r.view.proxy, s, r.index)
+	return false
 }
 
 // findRoutes returns the route configuration of a port, or of a port of one host.

@@ -35,7 +35,7 @@ func securedIn(s *policy.Prepared, now *catalog.Snapshot) *securedServices {
 		return nil
 	}
 	all := immutable.New[securedKey, struct{}](func(a, b securedKey) int {
-		return cmp.Or(strings.Compare(a.secret, b.secret), reach.CompareKeys(a.ServiceKey, b.ServiceKey))
+		return cmp.Or(strings.Compare(a.secret, b.secret), catalog.ServiceKey.Compare(a.ServiceKey, b.ServiceKey))
 	}).Edit()
 	for service := range now.Services() {
 		enterSecured(s, all, service.ServiceDefinition)

@@ -154,7 +154,7 @@ func joined(v View, lists ...iter.Seq[string]) iter.Seq[string] {
 }
 
 func clusterNames(w *state, v View) iter.Seq[string] {
-	return joined(v, ownClusterNames(w, v), servicePortNames(w, v, clustersOfServices))
+	return joined(v, ownClusterNames(w, v), servicePortNames(w, v, clustersOfServices), chosenClusters(w, v))
 }
 
 func findCluster(w *state, v View, name string) (world.Subject, bool) {
@@ -162,6 +162,9 @@ func findCluster(w *state, v View, name string) (world.Subject, bool) {
 		if own, ok := findOwnCluster(w, v, name); ok {
 			return own, true
 		}
+	}
+	if whole, subset := names.CutSubset(name); subset == names.Chosen {
+		return findChosenCluster(w, v, whole)
 	}
 	p, ok := findServicePort(w, v, clustersOfServices, name)
 	if !ok {

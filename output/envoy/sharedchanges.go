@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 
@@ -32,9 +33,9 @@ func appendShared(s *policy.Prepared, list []world.Changed, hosts *stepHosts, c 
 		if !seen {
 			continue
 		}
-		if service.Old != nil && service.New != nil && reach.SameOffer(service.Old, service.New) && !service.Resized() {
-			for name := range podListeners(service) {
-				noted.add(name, namespaces)
+		if service.Old != nil && service.New != nil && reach.SameOffer(service.Old, service.New) {
+			for name := range reach.ChangedInstances(s, hosts.now, service) {
+				noted.add(sharedName{ListenerType, name}, namespaces)
 			}
 			continue
 		}
@@ -44,6 +45,11 @@ func appendShared(s *policy.Prepared, list []world.Changed, hosts *stepHosts, c 
 			noted.add(name, namespaces)
 		}
 		single.take(key.Host, service, namespaces)
+	}
+	for _, number := range hosts.now.Crowded(c) {
+		for key, names := range reach.CrowdedInstances(s, hosts.now, number) {
+			noted.crowd(s, key.Host, number, names)
+		}
 	}
 	single.crossed()
 	single.findConflicts()
@@ -68,6 +74,16 @@ func (a audiences) add(name sharedName, namespaces []string) {
 		a[name] = &namespaceSet{own: true}
 	}
 	a[name].add(namespaces)
+}
+
+// crowd adds the listeners at the instances of a service of a crowded port, and the cluster of these.
+func (a audiences) crowd(s *policy.Prepared, host string, number uint32, listeners iter.Seq[string]) {
+	for name := range listeners {
+		a.add(sharedName{ListenerType, name}, nil)
+	}
+	if s.MayChoose(host) {
+		a.add(sharedName{ClusterType, names.Subset(host, number, names.Chosen)}, nil)
+	}
 }
 
 // join adds a set of them that many names have in common, and to which nothing is added any
@@ -146,10 +162,10 @@ func (s *stepHosts) note(noted audiences, host string, c catalog.ServiceChange, 
 	if c.Old == nil {
 		return
 	}
-	for name := range allPodListeners(c.Old) {
-		noted.add(name, namespaces)
+	for name := range reach.Instances(s.settings, s.now, c.Old) {
+		noted.add(sharedName{ListenerType, name}, namespaces)
 	}
-	for address := range c.Old.EveryAddress() {
+	for address := range s.addresses(c.Old.ServiceDefinition) {
 		if _, still := h.addresses[address]; still {
 			continue
 		}
@@ -173,8 +189,8 @@ func (s *stepHosts) noteAll(noted audiences) {
 			}
 		}
 		if h.changed.all || len(h.changed.names) > 0 {
-			for _, name := range h.pods {
-				noted.join(name, h.changed)
+			for _, name := range h.instances {
+				noted.join(sharedName{ListenerType, name}, h.changed)
 			}
 		}
 	}
@@ -183,8 +199,9 @@ func (s *stepHosts) noteAll(noted audiences) {
 // stepHosts caches facts about all services of a host during a step. It looks at them once:
 // many namespaces may have services of one host, and all of these may change at once.
 type stepHosts struct {
-	now   *catalog.Snapshot
-	hosts map[string]*stepHost
+	settings *policy.Prepared
+	now      *catalog.Snapshot
+	hosts    map[string]*stepHost
 }
 
 // stepHost sums up the services of a host, after the step.
@@ -192,7 +209,7 @@ type stepHost struct {
 	services  int
 	ports     []uint32 // in order
 	addresses map[string]struct{}
-	pods      []sharedName   // their listeners of single addresses
+	instances []string       // the listeners there
 	healthy   map[uint32]int // by port: how many of them have a healthy endpoint there
 
 	// concerned are those who may see a change of one of them that concerns a port, and
@@ -201,8 +218,25 @@ type stepHost struct {
 	changed   *namespaceSet
 }
 
-func newStepHosts(now *catalog.Snapshot) *stepHosts {
-	return &stepHosts{now, map[string]*stepHost{}}
+func newStepHosts(s *policy.Prepared, now *catalog.Snapshot) *stepHosts {
+	return &stepHosts{s, now, map[string]*stepHost{}}
+}
+
+// addresses yields the addresses at which there may be a listener for a service.
+func (s *stepHosts) addresses(of catalog.ServiceDefinition) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for address := range of.EveryAddress() {
+			if !yield(address) {
+				return
+			}
+		}
+		if s.settings.DNS == nil || !s.settings.DNS.Allot.On() || of.Addresses.Len() > 0 {
+			return
+		}
+		if a := names.AllotmentOf(of.Key.Host); yield(a.IPv4()) {
+			yield(a.IPv6())
+		}
+	}
 }
 
 func (s *stepHosts) of(host string) *stepHost {
@@ -218,12 +252,10 @@ func (s *stepHosts) of(host string) *stepHost {
 				h.healthy[port.Number]++
 			}
 		}
-		for address := range service.EveryAddress() {
+		for address := range s.addresses(service.ServiceDefinition) {
 			h.addresses[address] = struct{}{}
 		}
-		for name := range allPodListeners(service) {
-			h.pods = append(h.pods, name)
-		}
+		h.instances = slices.AppendSeq(h.instances, reach.Instances(s.settings, s.now, service))
 	}
 	slices.Sort(h.ports)
 	h.ports = slices.Compact(h.ports)

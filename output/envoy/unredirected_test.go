@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/conflict"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
@@ -91,7 +92,7 @@ func TestPortsWithoutAListenerOfLoopbackAreNoticed(t *testing.T) {
 	for number, protocol := range map[uint32]string{80: "HTTP", 443: "TLS", 8080: "TCP", 15021: "HTTP", 53: "UDP"} {
 		events = append(events, edgeService(fmt.Sprintf("port-%d.example", number), 0, model.ResolutionStatic, model.Port{Number: number, Name: "it", Protocol: protocol}))
 	}
-	for number := range uint32(mostPortsShown + 2) {
+	for number := range uint32(20 + 2) {
 		hidden := edgeService(fmt.Sprintf("many-%d.example", number), 0, model.ResolutionStatic, model.Port{Number: 20000 + number, Name: "it", Protocol: "HTTP"}).(model.Upsert)
 		spec := hidden.Record.Spec.(model.Service)
 		spec.ExportTo = model.ListOf("many")
@@ -100,7 +101,7 @@ func TestPortsWithoutAListenerOfLoopbackAreNoticed(t *testing.T) {
 	}
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, events)
-	notices := Notices(builder.Snapshot(), "root")
+	notices := conflict.Notices(builder.Snapshot(), "root")
 	for name, test := range map[string]struct {
 		namespace string
 		proxy     world.Proxy
@@ -119,7 +120,7 @@ func TestPortsWithoutAListenerOfLoopbackAreNoticed(t *testing.T) {
 		var got []string
 		for _, n := range notices(world.Client{Kind: reach.KindEnvoy, Namespace: test.namespace, Proxy: test.proxy}) {
 			got = append(got, n.Object+" at "+n.Where)
-			if n.Where == outboundField && !strings.Contains(n.Text, "add the ports to ISTHMUS_OUTBOUND in the node metadata, or write all") {
+			if n.Where == "ISTHMUS_OUTBOUND" && !strings.Contains(n.Text, "add the ports to ISTHMUS_OUTBOUND in the node metadata, or write all") {
 				t.Errorf("%s: there is no remedy in %q", name, n.Text)
 			}
 		}

@@ -46,7 +46,9 @@ func (v View) Scope() fmt.Stringer {
 func (v View) viewer() catalog.Viewer { return catalog.Viewer{Namespace: v.Namespace, Scope: v.scope} }
 
 // client returns the workload that calls services in the view.
-func (v View) client() reach.Client { return reach.Client{Viewer: v.viewer(), Proxy: v.proxy} }
+func (v View) client() reach.Client {
+	return reach.Client{Viewer: v.viewer(), Proxy: v.proxy, Settings: v.settings}
+}
 
 // hostsIn is the key of the virtual hosts of the view.
 func (v View) hostsIn() vhost.Key {

@@ -150,7 +150,7 @@ func (t *Translator) InexactShares() func(*catalog.Service) string {
 // names, domains and protocols that it loses to other services at sidecars and edges. Once ctx
 // has ended, the function may return only some of them. See [conflict.Report].
 func (t *Translator) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
-	return conflict.Report(ctx, now, t.ClusterDomain, t.Edge.Ports)
+	return conflict.Report(ctx, now, t.Prepare(), t.Edge.Ports)
 }
 
 // LoopbackConflicts is [Translator.Conflicts] for sidecars with INTERCEPTION_MODE NONE. See
@@ -161,12 +161,15 @@ func (t *Translator) LoopbackConflicts(ctx context.Context, now *catalog.Snapsho
 
 // Losers yields the services with conflicts at sidecars. See [conflict.Losers].
 func (t *Translator) Losers(ctx context.Context, now *catalog.Snapshot, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict] {
-	return conflict.Losers(ctx, now, t.ClusterDomain, unredirected)
+	return conflict.Losers(ctx, now, t.Prepare(), unredirected)
 }
+
+// TakeUnaddressed returns [policy.Prepared.TakesUnaddressed].
+func (t *Translator) TakeUnaddressed() func(host string) bool { return t.Prepare().TakesUnaddressed }
 
 // Explain follows a call of a client through its newest resources. See [explain.Follow].
 func (t *Translator) Explain(now *catalog.Snapshot, root string, read func(typeURL, name string) *world.Encoded, call output.Call) output.Trace {
-	return explain.Follow(explain.World{Snapshot: now, Root: root, Domain: t.ClusterDomain, MTLS: &t.MTLS, Read: read}, call)
+	return explain.Follow(explain.World{Snapshot: now, Root: root, Settings: t.Prepare(), Read: read}, call)
 }
 
 // slot tells a resource from every other through all its revisions. The form is that of clusters,
@@ -179,6 +182,7 @@ type slot struct {
 
 	subset  *policy.Selector // nil for all endpoints
 	entered bool             // it is of a gateway, to which the port has another name
+	chosen  bool             // of instances that clients choose
 }
 
 // Slot implements [world.Subject].
@@ -194,6 +198,9 @@ func (s slot) clusterName() string {
 	if s.entered {
 		name, _ := names.Mesh(s.key.Host, s.port, s.subset.String())
 		return name
+	}
+	if s.chosen {
+		return names.Subset(s.key.Host, s.port, names.Chosen)
 	}
 	return names.Subset(s.key.Host, s.port, s.subset.String())
 }

@@ -54,6 +54,9 @@ type Settings interface {
 	// Losers is as in [output.Clients]. Unredirected includes the conflicts at sidecars with
 	// INTERCEPTION_MODE NONE.
 	Losers(ctx context.Context, now *catalog.Snapshot, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict]
+	// TakeUnaddressed returns a function that reports whether a host without an address has the
+	// connections to addresses of no service.
+	TakeUnaddressed() func(host string) bool
 	// NotOffered returns a function as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
 	// InexactShares returns a function as in [output.Clients].

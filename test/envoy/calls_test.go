@@ -44,9 +44,9 @@ func (o *oracle) ofWorkload() (calls []call) {
 		if o.bare && s.port.Number == 15001 {
 			continue // it is for Envoys themselves, and nothing is redirected there
 		}
-		for _, ip := range o.reachable(n, s) {
+		for _, to := range o.reachable(n, s) {
 			for _, says := range s.spoken(n) {
-				c := call{to: netip.AddrPortFrom(ip, uint16(s.port.Number)), says: says, bare: o.bare}
+				c := call{to: to, says: says, bare: o.bare}
 				switch {
 				case says == inTLS:
 					c.host = s.anyHost()
@@ -54,6 +54,9 @@ func (o *oracle) ofWorkload() (calls []call) {
 					c.host = s.anyName(n)
 				}
 				c.want = o.atSidecar(c)
+				if at := c.to.Addr(); at == o.allots(s) && slices.ContainsFunc(c.want, func(to string) bool { return strings.Contains(to, at.String()) }) {
+					c.want = []string{closed, "status 503"} // it is passed on to where nobody is
+				}
 				calls = append(calls, c)
 			}
 		}
@@ -62,9 +65,10 @@ func (o *oracle) ofWorkload() (calls []call) {
 }
 
 // reachable are the addresses at which a service is called.
-func (o *oracle) reachable(n int, s offered) (list []netip.Addr) {
+func (o *oracle) reachable(n int, s offered) (list []netip.AddrPort) {
+	number := uint16(s.port.Number)
 	if o.bare {
-		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+		return []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), number)}
 	}
 	single, blocks := s.addresses()
 	for _, block := range blocks {
@@ -72,11 +76,30 @@ func (o *oracle) reachable(n int, s offered) (list []netip.Addr) {
 	}
 	for _, ip := range single {
 		if ip.Is6() == o.six {
-			list = append(list, ip)
+			list = append(list, netip.AddrPortFrom(ip, number))
 		}
 	}
 	if len(list) == 0 || carries(s.port) == requests || n%4 == 0 {
-		list = append(list, unclaimed(o.six))
+		list = append(list, netip.AddrPortFrom(unclaimed(o.six), number))
+	}
+	if ip := o.allots(s); ip.IsValid() && carries(s.port) != nothing {
+		list = append(list, netip.AddrPortFrom(ip, number))
+	}
+	for _, to := range s.instances() {
+		if to.Addr().Is6() == o.six {
+			list = append(list, to)
+		}
+	}
+	return list
+}
+
+// instances are the addresses and ports of the endpoints that clients may choose among.
+func (s offered) instances() (list []netip.AddrPort) {
+	for _, e := range s.endpoints {
+		at, _ := e.at(s.port)
+		if ip, err := netip.ParseAddr(at.Address); err == nil && s.Spec.Resolution == "STATIC" {
+			list = append(list, netip.AddrPortFrom(ip, uint16(at.Port)))
+		}
 	}
 	return list
 }
@@ -148,6 +171,30 @@ func (o *oracle) hosts() (list []string) {
 // lookups are hosts that have addresses in the family of the Envoy, with those: what a
 // sidecar answers that is asked for names. A host that another service has as a name is
 // left out, and so are wildcards.
+// reaches reports whether calls to an address reach a service at each of its ports, and at one at
+// least that needs an address.
+func (o *oracle) reaches(s offered, ip netip.Addr) (needs bool) {
+	for _, s.port = range s.Spec.Ports {
+		kind := carries(s.port)
+		if kind == nothing || s.port.Number == 15001 {
+			continue
+		}
+		c := call{to: netip.AddrPortFrom(ip, uint16(s.port.Number)), says: inLine}
+		switch kind {
+		case requests:
+			c.says, c.host = inHTTP, s.host
+		case handshakes:
+			c.says, c.host = inTLS, s.host
+		default:
+			needs = true
+		}
+		if got := o.atSidecar(c); !slices.Equal(got, s.reached(c)) && !slices.Equal(got, routedTo(s.reached(c))) {
+			return false
+		}
+	}
+	return needs
+}
+
 func (o *oracle) lookups() map[string][]string {
 	want := map[string][]string{}
 	all := byName(o.all)
@@ -164,7 +211,10 @@ func (o *oracle) lookups() map[string][]string {
 			}
 		}
 		slices.Sort(own)
-		if own = slices.Compact(own); len(own) > 0 {
+		if own = slices.Compact(own); len(own) == 0 && o.allots(s).IsValid() && o.reaches(s, o.allots(s)) {
+			own = []string{o.allots(s).String()}
+		}
+		if len(own) > 0 {
 			want[s.host] = own
 		}
 	}

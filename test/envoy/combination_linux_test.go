@@ -34,7 +34,7 @@ func TestEveryCombinationAnswers(t *testing.T) {
 	startEveryone(t)
 	random := &combinations{Rand: rand.New(rand.NewPCG(*seed, 29))}
 	m := newMesh(t)
-	allow, names := random.oneOf(2), random.oneOf(2)
+	allow, names, all := random.oneOf(2), random.oneOf(2), random.oneOf(4)
 	m.Subset = subset{name: "half", domain: "shop.svc.cluster.local", labels: map[string]string{inSubset: "yes"}}
 	m.Folder.remove(t, "stays")
 	var some []object
@@ -54,6 +54,10 @@ func TestEveryCombinationAnswers(t *testing.T) {
 	if names {
 		m.Envoy += ", dns: {}"
 	}
+	if all {
+		m.Envoy += ", unaddressed: all"
+	}
+	m.Logf("outbound allowed: %t, lookups: %t, unaddressed all: %t", allow, names, all)
 	if err := m.Serve("").Rejected(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +69,7 @@ func TestEveryCombinationAnswers(t *testing.T) {
 			sidecar.IP = "::1"
 		}
 		o := newOracle(m.Folder.objects(), allow, delta == six)
+		o.names, o.old = names, all
 		m.combined(sidecar, netns.Redirected, o.ofWorkload(), func(p *proxy.Proxy) {
 			m.mustHaveHosts(p, delta)
 			if names {

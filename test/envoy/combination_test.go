@@ -165,7 +165,7 @@ func (c *combinations) endpointsOf(s serviceSpec) (list []endpoint) {
 
 func (c *combinations) anyEndpoint(s serviceSpec) endpoint {
 	c.endpoints++
-	e := endpoint{Address: fmt.Sprintf("127.%d.%d.%d", 160+c.endpoints>>16, c.endpoints>>8&255, c.endpoints&255)}
+	e := endpoint{Address: fmt.Sprintf("10.%d.%d.%d", 160+c.endpoints>>16, c.endpoints>>8&255, c.endpoints&255)}
 	switch {
 	case s.Resolution == "STATIC" && c.oneOf(8):
 		e.Address = fmt.Sprintf("2001:db8:e::%x", c.endpoints)

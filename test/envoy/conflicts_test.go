@@ -61,22 +61,22 @@ func (o *oracle) missed(s offered) (c call, missed bool) {
 	}
 	for _, c := range s.ownCalls() {
 		got := o.atSidecar(c)
-		if !slices.Equal(got, s.reached(c)) && !slices.Equal(got, routedTo(s.reached(c))) {
+		if !slices.Equal(got, c.want) && !slices.Equal(got, routedTo(c.want)) {
 			return c, true
 		}
 	}
 	return call{}, false
 }
 
-// ownCalls are the calls of a service at its own addresses, or at one that nobody has, in
-// what it is spoken to in. No handshake can name a host of which a part of a label is a
+// ownCalls are the calls of a service at its own addresses, at those of its endpoints, or at one that
+// nobody has, in what it is spoken to in. No handshake can name a host of which a part of a label is a
 // wildcard.
 func (s offered) ownCalls() (calls []call) {
 	at, blocks := s.addresses()
 	for _, block := range blocks {
 		at = append(at, block.Addr().Next().Next())
 	}
-	kind := carries(s.port)
+	kind, chosen := carries(s.port), s.Spec.Resolution == "STATIC" && len(s.Spec.Addresses) == 0
 	if len(at) == 0 || kind == requests {
 		at = append(at, unclaimed(false))
 	}
@@ -90,8 +90,16 @@ func (s offered) ownCalls() (calls []call) {
 		if _, nameable := named(s.anyHost(), []offered{s}); kind == handshakes && nameable {
 			calls = append(calls, call{to: to, says: inTLS, host: s.anyHost()})
 		}
-		if kind == connections || kind == anything {
+		if (kind == connections || kind == anything) && !chosen {
 			calls = append(calls, call{to: to, says: inLine})
+		}
+	}
+	for i := range calls {
+		calls[i].want = s.reached(calls[i])
+	}
+	if chosen && (kind == connections || kind == anything) {
+		for _, to := range s.instances() {
+			calls = append(calls, call{to: to, says: inLine, want: []string{to.String()}})
 		}
 	}
 	return calls

@@ -21,12 +21,15 @@ func TestSidecarTakesConnectionsByName(t *testing.T) {
 	if separately(t) {
 		return
 	}
-	const vip, nowhere, asked = "127.0.9.9", "240.240.0.1", "127.0.0.53:53"
+	// A port of TCP does not say whom it is for, so the name of raw has an address of its own.
+	const vip, nowhere, given, asked = "127.0.9.9", "240.240.0.1", "241.199.65.82", "127.0.0.53:53"
 	setUp := []error{
 		netns.AddAddress(netip.MustParseAddr(nowhere)),
+		netns.AddAddress(netip.MustParseAddr(given)),
 		netns.RedirectDatagrams(53, 15053),
 		netns.Redirect(netip.MustParseAddr(vip), 15001, netip.MustParseAddr(source)),
 		netns.Redirect(netip.MustParseAddr(nowhere), 15001, netip.MustParseAddr(source)),
+		netns.Redirect(netip.MustParseAddr(given), 15001, netip.MustParseAddr(source)),
 	}
 	for _, err := range setUp {
 		if err != nil {
@@ -51,7 +54,7 @@ func TestSidecarTakesConnectionsByName(t *testing.T) {
 
 	resolver := resolverAt(asked)
 	for name, want := range map[string]string{
-		"web.example.com": vip, "api": nowhere, "api.shop": nowhere, "raw.example.com": nowhere, "outside.example.org": "192.0.2.77",
+		"web.example.com": vip, "api": nowhere, "api.shop": nowhere, "raw.example.com": given, "outside.example.org": "192.0.2.77",
 	} {
 		await(t, name, func() error { return resolves(t.Context(), resolver, name, want) })
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,8 @@ type everyone struct {
 // answering is its port.
 const answering = 19999
 
-func startEveryone(t *testing.T) {
+// startEveryone starts it, and returns its certificate in PEM.
+func startEveryone(t *testing.T) []byte {
 	t.Helper()
 	e := &everyone{t: t, identity: selfSigned(t)}
 	protocols := new(http.Protocols)
@@ -71,6 +73,7 @@ func startEveryone(t *testing.T) {
 		_ = server.Close()
 		e.running.Wait()
 	})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.identity.Certificates[0].Certificate[0]})
 }
 
 func (e *everyone) accept(l net.Listener, q *queue) {
@@ -181,7 +184,7 @@ func selfSigned(t *testing.T) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"*.example"}}
 	certificate, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 // together are the services, given from the oldest, that have one listener together.
 // Where something is read of connections, a server that speaks first would wait for
 // ever; and where one has connections, nothing is read. The older has the listener.
-func together(services []offered, byName, blocks bool) (list []offered) {
+func (o *oracle) together(services []offered, byName, blocks bool) (list []offered) {
 	var first, read bool
 	taken := map[netip.Prefix]bool{} // the zero prefix is for what nobody has
 	for _, s := range services {
@@ -22,7 +22,7 @@ func together(services []offered, byName, blocks bool) (list []offered) {
 		if kind == requests || kind == handshakes && byName {
 			continue
 		}
-		took := s.takes(taken, blocks)
+		took := (!blocks || len(s.Spec.Addresses) > 0 || o.hasRest(s)) && s.takes(taken, blocks)
 		first = first || took && s.speaksFirst()
 	}
 	return list

@@ -2,6 +2,7 @@ package envoy_test
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,6 +15,8 @@ type oracle struct {
 	allow bool // what belongs to no service goes where it was going
 	six   bool // the Envoy has IPv6 addresses alone
 	bare  bool // nothing is redirected to it: it is called at loopback
+	names bool // it answers lookups
+	old   bool // who has no address has the connections to addresses of nobody
 	ports map[uint32][]offered
 	all   []offered // the oldest first, then by host
 }
@@ -123,15 +126,25 @@ func (o *oracle) atSidecar(c call) []string {
 	if o.bare {
 		return o.byPort(c, services)
 	}
-	if alone := at(services, c.to.Addr()); len(alone) > 0 {
+	if alone := o.at(services, c.to.Addr()); len(alone) > 0 {
 		return o.byAddress(c, alone)
+	}
+	if o.isInstance(c.to) {
+		return []string{c.to.String()}
 	}
 	return o.byPort(c, services)
 }
 
 // at are the services that are called at an address of their own, unless its owner takes
 // requests. These are routed by the host that they name, and nothing else has the address.
-func at(services []offered, address netip.Addr) (list []offered) {
+func (o *oracle) at(services []offered, address netip.Addr) (list []offered) {
+	given := map[string]bool{}
+	for _, s := range byName(services) { // of one name in several spellings the owner has its address
+		if name := strings.ToLower(s.host); o.allots(s) == address && carries(s.port) != requests && carries(s.port) != nothing && !given[name] {
+			given[name] = true
+			list = append(list, s)
+		}
+	}
 	for _, s := range services {
 		if kind := carries(s.port); kind != nothing && s.at(address) {
 			list = append(list, s)
@@ -143,10 +156,54 @@ func at(services []offered, address netip.Addr) (list []offered) {
 	return only(list, handshakes, connections, anything)
 }
 
+// hasRest reports whether a service without addresses has the connections to those of nobody.
+func (o *oracle) hasRest(s offered) bool { return o.bare || o.old || s.Spec.Resolution == "NONE" }
+
+// isInstance reports whether an address and port are those of an endpoint at which Envoys listen:
+// the service has no address, and either nothing else lets a connection there pass, or its server
+// may speak first. Where the first service with the endpoint takes requests there is no listener.
+func (o *oracle) isInstance(to netip.AddrPort) bool {
+	if o.bare {
+		return false
+	}
+	var first *offered
+	for _, s := range o.all {
+		kind := carries(s.port)
+		if kind == nothing || s.Spec.Resolution != "STATIC" || len(s.Spec.Addresses) > 0 || kind != requests && (o.old || o.allow && !s.speaksFirst()) {
+			continue
+		}
+		here := slices.ContainsFunc(s.endpoints, func(e endpoint) bool {
+			at, _ := e.at(s.port)
+			ip, err := netip.ParseAddr(at.Address)
+			return err == nil && netip.AddrPortFrom(ip, uint16(at.Port)) == to
+		})
+		if here && (first == nil || s.namespace() == first.namespace() && len(s.host) < len(first.host)) {
+			first = &s
+		}
+	}
+	return first != nil && carries(first.port) != requests
+}
+
+// allots returns the address that a name is given: of 241.0.0.0/8 or 2001:2:0:f0f1::/64, by the
+// SHA-256 of the name in lower case.
+func (o *oracle) allots(s offered) (address netip.Addr) {
+	needs := slices.ContainsFunc(s.Spec.Ports, func(p port) bool { return carries(p) == connections || carries(p) == anything })
+	if !o.names || o.bare || !needs || s.Spec.Resolution != "STATIC" || len(s.Spec.Addresses) > 0 || strings.Contains(s.host, "*") {
+		return address
+	}
+	sum := sha256.Sum256([]byte(strings.ToLower(s.host)))
+	if !o.six {
+		return netip.AddrFrom4([4]byte{241, sum[5], sum[6], sum[7]})
+	}
+	of := netip.MustParseAddr("2001:2:0:f0f1::").As16()
+	copy(of[8:], sum[:8])
+	return netip.AddrFrom16(of)
+}
+
 // byAddress is who answers at such a listener.
 func (o *oracle) byAddress(c call, services []offered) []string {
 	several := len(only(services, handshakes)) > 1 // then they are kept apart by name
-	services = together(services, several, false)
+	services = o.together(services, several, false)
 	if c.says == inHTTP || c.says == inHTTP2 {
 		if first := only(services, anything); len(first) > 0 {
 			return routedTo(first[0].reached(c)) // whatever host they name
@@ -172,9 +229,12 @@ func (o *oracle) byPort(c call, services []offered) []string {
 		if !o.bare && kind != requests && len(single) > 0 && len(blocks) == 0 || kind == nothing {
 			continue
 		}
+		if kind == connections && len(single)+len(blocks) == 0 && !o.hasRest(s) {
+			continue
+		}
 		here = append(here, s)
 	}
-	here = together(here, true, !o.bare)
+	here = o.together(here, true, !o.bare)
 	for _, s := range only(here, connections, anything) {
 		_, blocks := s.addresses()
 		if o.bare { // a connection does not say which address it was meant for
@@ -198,7 +258,7 @@ func (o *oracle) byPort(c call, services []offered) []string {
 	here = slices.DeleteFunc(only(here, connections, anything), func(s offered) bool {
 		single, blocks := s.addresses()
 		all := slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Bits() == 0 })
-		return len(blocks)+len(single) > 0 && !all && !o.bare
+		return len(blocks)+len(single) > 0 && !all && !o.bare || len(blocks)+len(single) == 0 && !o.hasRest(s)
 	})
 	return o.first(c, here)
 }

@@ -31,7 +31,7 @@ func serve(t testing.TB, dir, entries, outbound string) (address string) {
 sources:
 %s
 outputs:
-  xds: {listen: "127.0.0.1:0", envoy: {outbound: %s}}
+  xds: {listen: "127.0.0.1:0", envoy: {outbound: %s, unaddressed: all}}
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
 `, sources.String(), outbound))

@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 )
@@ -21,6 +22,7 @@ type portLosses struct {
 	ctx   context.Context
 	index *catalog.PortServices
 	proxy node.Proxy
+	under *policy.Prepared
 	first map[lostThing]reach.Loss // the loss to the first owner in the order of ownership
 }
 
@@ -40,7 +42,7 @@ func (l portLosses) add(loss reach.Loss, address string) {
 		loss.Name = address
 	case l.proxy.Mode == node.None:
 		loss.Name = "loopback with INTERCEPTION_MODE NONE"
-	case loss.Kind == reach.LostConnections:
+	case loss.Kind == reach.LostConnections, loss.Kind == reach.TakesAll:
 		loss.Name = "addresses that no service has"
 	default:
 		loss.Name = "addresses without a listener of their own"
@@ -53,7 +55,7 @@ func (l portLosses) add(loss reach.Loss, address string) {
 
 // client returns a client of a namespace.
 func (l portLosses) client(namespace string) reach.Client {
-	return reach.Client{Viewer: catalog.Viewer{Namespace: namespace}, Proxy: l.proxy}
+	return reach.Client{Viewer: catalog.Viewer{Namespace: namespace}, Proxy: l.proxy, Settings: l.under}
 }
 
 // namespaces lists the namespaces that may see some services differently: noNamespace, the
@@ -75,22 +77,35 @@ func (l portLosses) namespaces(services []catalog.ServiceDefinition) []string {
 
 // atListeners lays out every listener of several services, once for each namespace.
 func (l portLosses) atListeners() {
-	shared, byAddress := []catalog.ServiceDefinition{}, map[string][]catalog.ServiceDefinition{}
+	shared, chosen, byAddress := []catalog.ServiceDefinition{}, []catalog.ServiceDefinition{}, map[string][]catalog.ServiceDefinition{}
 	for s := range l.index.All() {
 		port, ok := s.Port(l.index.Number)
 		if !ok || reach.TrafficOf(port) == reach.NotTCP || !reach.HasCluster(s, l.index.Number) {
 			continue
 		}
-		if reach.SharesListener(l.proxy, s, l.index) {
+		c := l.client(noNamespace)
+		switch {
+		case reach.Unlistened(c, s, port):
+			l.add(reach.Loss{Loser: s, Winner: s, Kind: reach.LostAddressed, Name: "its endpoints"}, "")
+		case reach.NeedsAddress(port) && reach.IsChosen(c, s, port) && !reach.ListensAtChosen(c, s, port):
+			chosen = append(chosen, s)
+		}
+		if reach.SharesListener(c, s, l.index) {
 			shared = append(shared, s)
 		}
-		if l.proxy.Mode != node.None && !reach.AtEndpoints(l.proxy, s, l.index) && !s.ForeignIn(l.proxy.Cluster) {
+		if l.proxy.Mode != node.None && !reach.Follows(l.proxy, s.Definition, port) && !s.ForeignIn(l.proxy.Cluster) {
 			for address := range s.OwnAddressesIn(l.proxy.Cluster) {
+				byAddress[address] = append(byAddress[address], s)
+			}
+			for address := range reach.Allotted(l.client(noNamespace), s) {
 				byAddress[address] = append(byAddress[address], s)
 			}
 		}
 	}
 	for address, services := range byAddress {
+		if len(services) < 2 {
+			continue
+		}
 		l.forEachNamespace(services, func(v reach.Client) {
 			for _, loss := range reach.CallableAt(v, l.index, address).Losses(v) {
 				l.add(loss, address)
@@ -105,14 +120,25 @@ func (l portLosses) atListeners() {
 	}
 	var lost []reach.Loss
 	seen := make([]catalog.ServiceDefinition, 0, len(shared))
-	l.forEachNamespace(shared, func(v reach.Client) {
+	concerned := shared
+	if len(shared) > 0 {
+		concerned = slices.Concat(shared, chosen)
+	}
+	l.forEachNamespace(concerned, func(v reach.Client) {
 		lost, seen = lost[:0], seen[:0]
 		for i, s := range shared {
 			if everywhere[i] || l.index.Means(v.Viewer, s) {
 				seen = append(seen, s)
 			}
 		}
-		reach.Arrange(v, seen, l.index.Number, true, &lost)
+		layout := reach.Arrange(v, seen, l.index.Number, true, &lost)
+		if rest, taken := layout.Rest(); taken {
+			for _, s := range chosen {
+				if l.index.Means(v.Viewer, s) {
+					lost = append(lost, reach.Loss{Loser: s, Winner: rest, Kind: reach.LostConnections, Name: "its instances"})
+				}
+			}
+		}
 		for _, loss := range lost {
 			// A service of another cluster has no right to an address in this one.
 			if loss.Kind != reach.LostConnections || !loss.Loser.ForeignIn(l.proxy.Cluster) {
@@ -120,6 +146,33 @@ func (l portLosses) atListeners() {
 			}
 		}
 	})
+}
+
+// atInstances finds the services of a crowded port that have no listeners at their instances, since
+// others come first.
+func (l portLosses) atInstances() {
+	c := l.client(noNamespace)
+	var first, none []catalog.ServiceDefinition
+	for s := range l.index.Visible(c.Viewer) {
+		port, _ := s.Port(l.index.Number)
+		share, crowded := l.index.Asked(s.Key)
+		switch {
+		case !crowded:
+			return
+		case share == 0 || !reach.ListensAtChosen(c, s, port):
+		case reach.IsAdmitted(c, l.index, s.Key):
+			first = append(first, s)
+		default:
+			none = append(none, s)
+		}
+	}
+	for _, s := range none {
+		winner := s // which is too large
+		if len(first) > 0 {
+			winner = slices.MinFunc(first, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner("", a, b) })
+		}
+		l.add(reach.Loss{Loser: s, Winner: winner, Kind: reach.LostInstances, Name: "an address"}, "")
+	}
 }
 
 // isSeenEverywhere reports whether a host resolves to a service in every view.
@@ -132,9 +185,9 @@ func (l portLosses) isSeenEverywhere(s catalog.ServiceDefinition) bool {
 	return s.ExportTo.Len() == 0 || slices.Contains(s.ExportTo.Slice(), "*")
 }
 
-// forEachNamespace calls a function for each namespace, if a listener has several services.
+// forEachNamespace calls a function for each namespace that may see some services differently.
 func (l portLosses) forEachNamespace(services []catalog.ServiceDefinition, look func(reach.Client)) {
-	if len(services) < 2 {
+	if len(services) == 0 {
 		return
 	}
 	for _, namespace := range l.namespaces(services) {

@@ -12,11 +12,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
-// Report returns a function that lists the conflicts of a service for sidecars and edges. Domain
-// is the DNS domain of the clusters. Once ctx has ended, the function may return only some of
+// Report returns a function that lists the conflicts of a service for sidecars and edges under
+// some settings. Once ctx has ended, the function may return only some of
 // the conflicts.
-func Report(ctx context.Context, now *catalog.Snapshot, domain string, edge []policy.EdgePort) func(*catalog.Service) []catalog.Conflict {
-	c := report{ctx: ctx, now: now, domain: domain, edge: edge, owners: map[workloadIn]map[uint32]catalog.InboundPort{}}
+func Report(ctx context.Context, now *catalog.Snapshot, under *policy.Prepared, edge []policy.EdgePort) func(*catalog.Service) []catalog.Conflict {
+	c := report{ctx: ctx, now: now, under: under, edge: edge, owners: map[workloadIn]map[uint32]catalog.InboundPort{}}
 	if len(edge) > 0 {
 		c.sameHosts = sameHosts(now)
 	}
@@ -38,12 +38,12 @@ func Loopback(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service)
 }
 
 // Losers yields the services that lose something to another service at the listeners or routes
-// of sidecars, with the first conflict of each port. Unredirected includes the conflicts of
+// of sidecars, with the conflicts of each port. Unredirected includes the conflicts of
 // [Loopback]. In contrast to [Report], it looks at no endpoint and no edge: it costs the losers,
 // and the ports with services that changed since anybody last asked. Once ctx has ended, it
 // may yield only some of the services.
-func Losers(ctx context.Context, now *catalog.Snapshot, domain string, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict] {
-	c := report{ctx: ctx, now: now, domain: domain}
+func Losers(ctx context.Context, now *catalog.Snapshot, under *policy.Prepared, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict] {
+	c := report{ctx: ctx, now: now, under: under}
 	return func(yield func(catalog.ServiceKey, catalog.Conflict) bool) {
 		for index := range now.Ports() {
 			proxies := c.redirected()
@@ -52,8 +52,10 @@ func Losers(ctx context.Context, now *catalog.Snapshot, domain string, unredirec
 			}
 			for _, p := range proxies {
 				for key, list := range c.at(index.Number, p) {
-					if !yield(key, list[0]) {
-						return
+					for _, conflict := range list {
+						if !yield(key, conflict) {
+							return
+						}
 					}
 				}
 			}
@@ -65,7 +67,7 @@ func Losers(ctx context.Context, now *catalog.Snapshot, domain string, unredirec
 type report struct {
 	ctx       context.Context
 	now       *catalog.Snapshot
-	domain    string
+	under     *policy.Prepared // nil for loopback, which does not depend on settings
 	edge      []policy.EdgePort
 	sameHosts map[string][]*catalog.Service
 	owners    map[workloadIn]map[uint32]catalog.InboundPort // of workloads that many services have
@@ -100,10 +102,10 @@ func (c report) outbound(s *catalog.Service, number uint32) (list []catalog.Conf
 // redirected returns a sidecar of each cluster.
 func (c report) redirected() (list []node.Proxy) {
 	for _, cluster := range c.now.AddressClusters() {
-		list = append(list, node.Proxy{Domain: c.domain, Cluster: cluster})
+		list = append(list, node.Proxy{Domain: c.under.OrIstio().Domain, Cluster: cluster})
 	}
 	if len(list) == 0 {
-		list = append(list, node.Proxy{Domain: c.domain})
+		list = append(list, node.Proxy{Domain: c.under.OrIstio().Domain})
 	}
 	return list
 }
@@ -112,7 +114,10 @@ func (c report) redirected() (list []node.Proxy) {
 type portConflicts map[catalog.ServiceKey][]catalog.Conflict
 
 // conflictsOf is the key of the conflicts at some sidecars in the cache of a port's index.
-type conflictsOf node.Proxy
+type conflictsOf struct {
+	proxy      node.Proxy
+	addressing string
+}
 
 // at returns the conflicts at a port of some sidecars.
 func (c report) at(number uint32, p node.Proxy) portConflicts {
@@ -120,11 +125,12 @@ func (c report) at(number uint32, p node.Proxy) portConflicts {
 	if index == nil || p.Reserved(number) {
 		return nil
 	}
-	made, _ := index.Derive(conflictsOf(p), func(derived.Change) (any, error) {
-		l := portLosses{ctx: c.ctx, index: index, proxy: p, first: map[lostThing]reach.Loss{}}
+	made, _ := index.Derive(conflictsOf{p, c.under.OrIstio().Addressing}, func(derived.Change) (any, error) {
+		l := portLosses{ctx: c.ctx, index: index, proxy: p, under: c.under, first: map[lostThing]reach.Loss{}}
 		l.atListeners()
 		if p.Mode != node.None {
 			l.domains()
+			l.atInstances()
 		}
 		return l.conflicts(), c.ctx.Err()
 	})

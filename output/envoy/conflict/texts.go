@@ -51,6 +51,9 @@ var lossTexts = [...]struct{ field, reason string }{
 	reach.LostToHandshakes: {"ports[%d].addresses", "connections to port %d of %s are routed by SNI, as %s of namespace %s needs it %s, so no requests go to %s; " + otherAddress},
 	reach.LostUnread:       {"ports[%d].protocol", "connections to port %d of %s are not inspected, since the server of %s of namespace %s may speak first %s, so none go to %s; " + otherPort},
 	reach.LostRead:         {"ports[%d].protocol", "connections to port %d of %s are inspected, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; " + otherPort},
+	reach.LostInstances:    {"ports[%d].addresses", "sidecars listen at 250 instances of port %d at most, over all services without %s, and %s of namespace %s comes first %s, so no connections to instances go through listeners of %s; give it an address, or its callers a Sidecar"},
+	reach.TakesAll:         {"ports[%d].unaddressed", "connections to port %d of %s go to %s of namespace %s %s, whoever they are for, since unaddressed is all; with none they go where they are addressed: give %s an address, let sidecars answer lookups (dns), or give this host alone unaddressed: all"},
+	reach.LostAddressed:    {"ports[%d].addresses", "connections to port %d of %s that name no host go through no listener for %s of namespace %s %s: they go where they are addressed, or end with outbound: registry; give %s an address, or name it in dns.allot.hosts"},
 	reach.LostInBlocks:     {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s in its blocks of addresses %s, and not to %s, since a listener matches at most 10,000 pairs of address block and host; " + otherPort},
 	reach.LostBlock:        {"ports[%d].addresses", "connections to port %d of %s are routed by SNI, as %s of namespace %s needs it %s, and not to %s, since a listener matches at most 10,000 pairs of address block and host; " + otherPort},
 	reach.LostRequests:     {"ports[%d].domain", "requests at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
@@ -61,7 +64,10 @@ var lossTexts = [...]struct{ field, reason string }{
 // namespace.
 func conflictOf(l reach.Loss, number uint32, names []string, own bool) catalog.Conflict {
 	where := "in every namespace that sees both"
-	if own {
+	switch {
+	case l.Winner.Key == l.Loser.Key:
+		where = "in every namespace that sees it"
+	case own:
 		where = "for workloads of that namespace"
 	}
 	text := lossTexts[l.Kind]

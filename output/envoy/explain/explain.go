@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +22,7 @@ import (
 type World struct {
 	Snapshot *catalog.Snapshot
 	Root     string // the namespace of scopes for workloads without a scope
-	Domain   string // in which names of services may be short
-	MTLS     *policy.MTLS
+	Settings *policy.Prepared
 	Read     Reader // for the client of the call
 }
 
@@ -96,16 +96,17 @@ func (f follower) follow() {
 
 // connect opens a connection to the address at which an application calls the host.
 func (f follower) connect() {
+	if f.isChosen() {
+		f.connectToInstance()
+		return
+	}
 	o := opening{port: f.call.Port, host: f.call.Host}
 	shared := f.proxy.Shared()
 	if f.proxy.Role == node.Edge {
 		shared = f.proxy.Everywhere()
 		o.address, o.kind = shared, f.kindAtEdge(names.Socket(shared, o.port))
 	} else {
-		if o.address = f.address(); o.address == "" {
-			f.noEndpoints()
-			return
-		}
+		o.address = f.address()
 		o.kind = openingOf(f.port())
 	}
 	to, ok := f.listener(o, shared)
@@ -114,6 +115,62 @@ func (f follower) connect() {
 		return
 	}
 	f.arrive(to)
+}
+
+// isChosen reports whether the application connects to an instance that it chooses.
+func (f follower) isChosen() bool {
+	s, port := f.trace.Service, f.port()
+	kind := reach.TrafficOf(port)
+	return f.proxy.Role == node.Sidecar && (s.Traffic.Headless || kind == reach.TCP) &&
+		reach.IsChosen(f.client(), s.ServiceDefinition, port) && len(slices.Collect(reach.Allotted(f.client(), s.ServiceDefinition))) == 0
+}
+
+// client returns the client of the call, as the rules of listeners know it.
+func (f follower) client() reach.Client {
+	return reach.Client{Viewer: f.viewer, Proxy: f.proxy, Settings: f.Settings}
+}
+
+// connectToInstance opens a connection to the first healthy instance. Without a listener there it
+// passes through, unless connections to no service end.
+func (f follower) connectToInstance() {
+	s, port := f.trace.Service, f.port()
+	for e := range s.Endpoints(port.Number).All() {
+		address, connectable := firstOf(e.Connectable(), f.proxy.Family)
+		if e.Health != model.Healthy || !connectable {
+			continue
+		}
+		f.trace.Address = address
+		f.trace.Pass("address", fmt.Sprintf("the service has no address of its own, so the application chooses an instance, such as %s port %d; neither shares nor balancing apply", address, e.Port))
+		to, ok := f.listener(opening{address: address, port: e.Port, kind: bytes}, f.proxy.Shared())
+		whole, subset := names.CutSubset(to.cluster)
+		switch {
+		case subset == names.Chosen:
+			f.trace.Pass("cluster", "cluster "+to.cluster)
+			f.serve(to.cluster, port.Number)
+		case ok && whole == names.Cluster(s.Key.Host, port.Number):
+			f.arrive(to)
+		case ok && to.cluster == names.Passthrough, !ok && !f.Settings.OrIstio().RegistryOnly:
+			f.trace.Pass("listener", "the proxy passes the connection on to the address that the application connects to")
+			f.trace.Reason, f.trace.Reaches = "calls go to the instance that the application connects to", true
+		case ok && to.cluster != names.BlackHole:
+			f.arrive(to)
+		default:
+			f.trace.End("listener", fmt.Sprintf("the Envoy has no listener at the instance, and outbound: registry ends connections to addresses of no service; an Envoy listens at %d instances of a port at most, over all services", catalog.MostInstances),
+				"give the service an address, or the workload a Sidecar resource that names what it calls")
+		}
+		return
+	}
+	f.noEndpoints()
+}
+
+// firstOf returns the first address of a family.
+func firstOf(addresses iter.Seq[string], of node.Family) (string, bool) {
+	for address := range addresses {
+		if of.Has(address) {
+			return address, true
+		}
+	}
+	return "", false
 }
 
 // openingOf returns how applications call a port. Where Envoy detects the protocol, they are
@@ -129,8 +186,7 @@ func openingOf(p model.Port) openingKind {
 	}
 }
 
-// address returns an address at which the application calls the host; empty if it has to
-// call an endpoint, and there is none.
+// address returns an address at which the application calls the host.
 func (f follower) address() string {
 	s, p := f.trace.Service, f.proxy
 	if p.Mode == node.None {
@@ -145,18 +201,13 @@ func (f follower) address() string {
 			return tell(address)
 		}
 	}
+	for address := range reach.Allotted(f.client(), s.ServiceDefinition) {
+		return tell(address)
+	}
 	for block := range s.BlocksIn(p.Cluster) {
 		if inside := block.Addr().Next().String(); block.Bits() > 0 && p.Family.Has(inside) {
 			return tell(inside)
 		}
-	}
-	if index := f.Snapshot.Port(f.call.Port); index != nil && reach.AtEndpoints(p, s.ServiceDefinition, index) {
-		for e := range s.Endpoints(f.call.Port).All() {
-			if e.Health == model.Healthy && p.Family.Has(e.Address) {
-				return tell(e.Address)
-			}
-		}
-		return ""
 	}
 	if p.Family == node.IPv6 {
 		return names.UnroutableIPv6

@@ -53,7 +53,7 @@ func isLabelled(e *endpointv3.LbEndpoint) bool {
 // secure says how calls to a cluster are secured, where workloads take mutual TLS. It returns
 // an addition to the reason.
 func (f follower) secure(at endpoints) (addition string) {
-	modes := f.MTLS.In(f.trace.Service.Key.Namespace)
+	modes := f.Settings.OrIstio().Mesh.In(f.trace.Service.Key.Namespace)
 	if modes == nil {
 		return ""
 	}

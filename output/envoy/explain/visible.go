@@ -38,7 +38,7 @@ func (f follower) resolve() bool {
 func (f follower) known() string {
 	called := f.call.Host
 	candidates := []string{called, names.Fold(called)}
-	for _, suffix := range []string{"." + f.call.Client.Namespace + ".svc." + f.Domain, ".svc." + f.Domain, "." + f.Domain} {
+	for _, suffix := range []string{"." + f.call.Client.Namespace + ".svc." + f.Settings.OrIstio().Domain, ".svc." + f.Settings.OrIstio().Domain, "." + f.Settings.OrIstio().Domain} {
 		candidates = append(candidates, names.Fold(called)+suffix)
 	}
 	for rest := names.Fold(called); strings.Contains(rest, "."); {

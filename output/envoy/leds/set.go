@@ -72,7 +72,7 @@ type ServicePort struct {
 }
 
 func (p ServicePort) compare(o ServicePort) int {
-	return cmp.Or(reach.CompareKeys(p.ServiceKey, o.ServiceKey), cmp.Compare(p.Port, o.Port))
+	return cmp.Or(catalog.ServiceKey.Compare(p.ServiceKey, o.ServiceKey), cmp.Compare(p.Port, o.Port))
 }
 
 // Of returns the collections of a service port; nil if it has none.
@@ -161,7 +161,7 @@ func (s *Maker) Step(now *catalog.Snapshot, c catalog.Change) (set *Set, changed
 			e.take(service.Key, catalog.ServiceChange{New: service})
 		}
 	} else {
-		for _, key := range slices.SortedFunc(maps.Keys(c.Services), reach.CompareKeys) {
+		for _, key := range slices.SortedFunc(maps.Keys(c.Services), catalog.ServiceKey.Compare) {
 			e.take(key, c.Services[key])
 		}
 	}

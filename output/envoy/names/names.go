@@ -23,6 +23,10 @@ func Subset(host string, port uint32, subset string) string {
 	return OutboundPrefix + strconv.FormatUint(uint64(port), 10) + "|" + subset + "|" + host
 }
 
+// Chosen is the subset in the name of the cluster of instances that clients choose themselves. No
+// subset of the settings has the name.
+const Chosen = "*"
+
 // CutSubset splits a name of [Subset] into the name for all endpoints and the subset.
 func CutSubset(name string) (whole, subset string) {
 	rest, outward := strings.CutPrefix(name, OutboundPrefix)

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,10 +16,31 @@ type DNS struct {
 	// is empty, the nameservers of the Envoy's machine are asked.
 	Upstream []string      `json:"upstream"`
 	TTL      time.Duration `json:"ttl"` // of answers
+	Allot    Allot         `json:"allot"`
+}
+
+// Allot decides which names without an address are given one, for their TCP ports.
+type Allot struct {
+	// Static is for services with endpoints that have addresses.
+	Static bool `json:"static"`
+	// Hosts are of services with endpoints that have names, HOST or *.SUFFIX. An answer for such a
+	// host takes its other ports from the nameservers.
+	Hosts []string `json:"hosts"`
+}
+
+// On reports whether some names are given an address.
+func (a Allot) On() bool { return a.Static || len(a.Hosts) > 0 }
+
+// Allots reports whether a host is one of Allot.Hosts.
+func (d *DNS) Allots(host string) bool {
+	return slices.ContainsFunc(d.Allot.Hosts, func(pattern string) bool {
+		h := HostPolicy{Host: pattern}
+		return h.matches(strings.ToLower(host))
+	})
 }
 
 // SetDefaults sets the defaults.
-func (d *DNS) SetDefaults() { *d = DNS{Port: 15053, TTL: LeastTTL} }
+func (d *DNS) SetDefaults() { *d = DNS{Port: 15053, TTL: LeastTTL, Allot: Allot{Static: true}} }
 
 // LeastTTL is the shortest time to live of an answer. Envoy accepts none below it.
 const LeastTTL = 30 * time.Second
@@ -39,6 +62,11 @@ func (d *DNS) validate(f *faults) {
 			f.add(at, "%q is not the address of a nameserver; give one, such as 10.0.0.2 or 10.0.0.2:53", text)
 		case server.Addr().IsLoopback() && int(server.Port()) == d.Port:
 			f.add(at, "%q is the address of the Envoy's own DNS listener; give the nameserver for all other names", text)
+		}
+	}
+	for i, host := range d.Allot.Hosts {
+		if name := strings.TrimPrefix(host, "*."); name == "" || strings.ContainsAny(name, "*/ :") || strings.HasPrefix(name, ".") {
+			f.add(fmt.Sprintf("dns.allot.hosts[%d]", i), "%q is neither a host, such as db.example.com, nor a wildcard, such as *.db.example.com", host)
 		}
 	}
 	if d.TTL < LeastTTL || d.TTL > mostTTL || d.TTL%time.Second != 0 {

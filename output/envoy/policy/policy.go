@@ -28,6 +28,9 @@ type Policy struct {
 	// those fail. It is on where there is outlier detection, which finds that out.
 	LocalityFailover *bool        `json:"localityFailover"`
 	TLS              *UpstreamTLS `json:"tls"`
+	// Unaddressed decides about connections to addresses of no service, for hosts without an
+	// address: see [Settings].
+	Unaddressed string `json:"unaddressed"`
 	// AccessLog and Tracing belong to listeners, which hosts share. So only the defaults
 	// have them.
 	AccessLog *AccessLog `json:"accessLog"`
@@ -51,6 +54,7 @@ func (p Policy) over(defaults *Policy) *Policy {
 		TCPKeepalive:     cmp.Or(p.TCPKeepalive, defaults.TCPKeepalive),
 		LocalityFailover: cmp.Or(p.LocalityFailover, defaults.LocalityFailover),
 		TLS:              cmp.Or(p.TLS, defaults.TLS),
+		Unaddressed:      cmp.Or(p.Unaddressed, defaults.Unaddressed),
 		AccessLog:        defaults.AccessLog,
 		Tracing:          defaults.Tracing,
 	}
@@ -75,6 +79,9 @@ func (h *HostPolicy) validate(f *faults, at string, first map[string]int) {
 		f.add(at+".tracing", "cannot be set for a host, since hosts share listeners; set it in defaults")
 	}
 	validateSubsets(f, at, h.Subsets)
+	if h.Unaddressed != "" && h.Unaddressed != NoUnaddressed && h.Unaddressed != AllUnaddressed {
+		f.add(at+".unaddressed", unaddressedText, h.Unaddressed)
+	}
 	own := h.Policy
 	own.AccessLog, own.Tracing = nil, nil
 	own.validate(f, at)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 // port of the edge always have the same pointers, so that subjects which hold them are equal.
 type Prepared struct {
 	RegistryOnly bool        // connections to destinations outside of the catalog end
+	unaddressed  bool        // hosts without an address take connections to addresses of no service
 	Edge         []*EdgePort // in the order of the settings
 	DNS          *DNS        // nil if sidecars do not answer lookups
 	Defaults     *Policy
@@ -22,6 +24,9 @@ type Prepared struct {
 	Gateway      bool      // some Envoy is a gateway to this network
 	Networks     *Networks // nil if no network has gateways
 	Mesh         *Mesh     // nil if no port takes mutual TLS
+	// Addressing is the settings by which a listener is of one service or of another. Conflicts of
+	// equal ones are equal.
+	Addressing string
 	// SecretNames are the names of the secrets with files that some host needs, in order.
 	SecretNames []string
 
@@ -39,10 +44,11 @@ type Prepared struct {
 // Prepare returns the prepared settings. Each call makes other pointers.
 func (s *Settings) Prepare() *Prepared {
 	p := &Prepared{
-		RegistryOnly: s.Outbound == RegistryOutbound, DNS: s.DNS, Defaults: &s.Defaults,
+		RegistryOnly: s.Outbound == RegistryOutbound, unaddressed: s.Unaddressed == AllUnaddressed, DNS: s.DNS, Defaults: &s.Defaults,
 		TrustDomain: s.TrustDomain, Domain: s.ClusterDomain, LargePort: s.VHDS.large(), Networks: networksOf(s.Networks), Mesh: s.MTLS.mesh(),
 		byName: map[string]int{}, bySuffix: map[string]int{}, subsets: map[*Policy][]*Selector{}, bySource: map[*Policy]*Policy{},
 	}
+	p.Addressing = s.Unaddressed + fmt.Sprint(s.DNS)
 	for i := range s.Edge.Ports {
 		p.Edge = append(p.Edge, &s.Edge.Ports[i])
 	}
@@ -52,6 +58,9 @@ func (s *Settings) Prepare() *Prepared {
 	for at, entry := range s.Hosts {
 		policy := entry.over(&s.Defaults)
 		p.subsets[policy] = selectorsOf(entry.Subsets)
+		if entry.Unaddressed != "" {
+			p.Addressing += " " + entry.Host + " " + entry.Unaddressed
+		}
 		p.note(policy, secrets)
 		p.policies = append(p.policies, policy)
 		names, name := p.byName, strings.ToLower(entry.Host)
@@ -132,6 +141,18 @@ func (s *Prepared) BySource(p *Policy) *Policy {
 	}
 	return p
 }
+
+// TakesUnaddressed reports whether a host without an address takes connections to addresses of no
+// service.
+func (s *Prepared) TakesUnaddressed(host string) bool {
+	if own := s.Of(host).Unaddressed; own != "" {
+		return own == AllUnaddressed
+	}
+	return s.unaddressed
+}
+
+// MayChoose reports whether connections to instances of a host that clients choose may be secured.
+func (s *Prepared) MayChoose(host string) bool { return s.Mesh != nil || s.Of(host).TLS.On() }
 
 // Subsets lists the subsets of a policy.
 func (s *Prepared) Subsets(p *Policy) []*Selector { return s.subsets[p] }

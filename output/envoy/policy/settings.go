@@ -13,8 +13,11 @@ type Settings struct {
 	// Outbound decides about connections to destinations outside of the catalog:
 	// [AllowOutbound] or [RegistryOutbound].
 	Outbound string `json:"outbound"`
-	Edge     Edge   `json:"edge"`
-	LEDS     LEDS   `json:"leds"`
+	// Unaddressed decides about connections to addresses of no service, at a TCP port of a service
+	// without an address: [NoUnaddressed] or [AllUnaddressed]. Hosts may have another value.
+	Unaddressed string `json:"unaddressed"`
+	Edge        Edge   `json:"edge"`
+	LEDS        LEDS   `json:"leds"`
 	// Networks are the networks with endpoints behind gateways.
 	Networks []Network `json:"networks"`
 	// DNS lets sidecars answer lookups; nil lets them answer none.
@@ -34,6 +37,12 @@ type Settings struct {
 const (
 	AllowOutbound    = "allow"    // they go where they were going
 	RegistryOutbound = "registry" // they end
+)
+
+// The values of [Settings].Unaddressed. See docs/design/0073.
+const (
+	NoUnaddressed  = "none" // they are to no service
+	AllUnaddressed = "all"  // they go to the first of the services
 )
 
 // LEDS decides which services send their endpoints one by one (locality endpoint discovery).
@@ -60,7 +69,7 @@ func (v VHDS) large() int {
 
 // New returns the default settings.
 func New() *Settings {
-	return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local", ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}, MTLS: MTLS{Mode: DisableMTLS}}
+	return &Settings{Outbound: AllowOutbound, Unaddressed: NoUnaddressed, TrustDomain: "cluster.local", ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}, MTLS: MTLS{Mode: DisableMTLS}}
 }
 
 // Domain is the domain in which services are NAME.NAMESPACE.svc.DOMAIN.
@@ -71,6 +80,12 @@ func (s *Settings) Validate() error {
 	var f faults
 	if s.Outbound != AllowOutbound && s.Outbound != RegistryOutbound {
 		f.add("outbound", "%q is none of %s, %s; with %[2]s workloads may call destinations of no service, with %[3]s not", s.Outbound, AllowOutbound, RegistryOutbound)
+	}
+	if s.Unaddressed != NoUnaddressed && s.Unaddressed != AllUnaddressed {
+		f.add("unaddressed", unaddressedText, s.Unaddressed)
+	}
+	if s.Defaults.Unaddressed != "" {
+		f.add("defaults.unaddressed", "%q cannot be set in defaults; set unaddressed beside outbound", s.Defaults.Unaddressed)
 	}
 	s.Edge.validate(&f)
 	validateNetworks(&f, s.Networks)
@@ -97,6 +112,9 @@ func (s *Settings) Validate() error {
 	}
 	return errors.Join(f...)
 }
+
+const unaddressedText = "%q is none of " + NoUnaddressed + ", " + AllUnaddressed + "; with " + AllUnaddressed +
+	" the first service without an address at a TCP port gets all connections to addresses of no service, with " + NoUnaddressed + " no service gets these"
 
 // NeedAuthority lists the fields that need certificates from Isthmus, and so an authority.
 func (s *Settings) NeedAuthority() (fields []string) {

@@ -25,18 +25,11 @@ func DecidesInbound(a, b catalog.InboundPort) bool {
 	return catalog.Address.Owner(a.Key.Namespace, a.ServiceDefinition, b.ServiceDefinition) < 0
 }
 
-// Follows reports whether connections to a service port go to the address that they were
-// made to. Requests have the host of the service in them, and go to any endpoint.
+// Follows reports whether the cluster of a service port leads connections to the address that
+// they were made to. Requests have the host of the service in them, and go to any endpoint.
 func Follows(p node.Proxy, s *catalog.Definition, port model.Port) bool {
 	kind := TrafficOf(port)
 	return p.Mode != node.None && s.HeadlessIn(p.Cluster) && kind != NotTCP && kind != HTTP
-}
-
-// AtEndpoints reports whether a service port is reached only at the addresses of its endpoints.
-// If those are too many, the listener that all services share leads there.
-func AtEndpoints(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortServices) bool {
-	port, _ := s.Port(index.Number)
-	return Follows(p, s.Definition, port) && !index.IsLarge(s.Key)
 }
 
 // GoesToOriginal reports whether the cluster of a service port has no endpoints, but leads

@@ -22,9 +22,8 @@ type Layout struct {
 	Other   string // the cluster of all other connections; empty for none of its own
 	// Affinity is that of the service of Other.
 	Affinity model.Affinity
-	cluster  string // the Kubernetes cluster of the clients
-	loopback bool   // connections do not carry their original destination
-	viewer   string // the namespace of the workloads
+	client   Client
+	number   uint32
 	// quiet means that no listener filter reads from a connection, since the server speaks
 	// first.
 	quiet bool
@@ -60,8 +59,8 @@ func LayoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, 
 
 // Arrange is [LayoutOf], and adds the conflicts that services lose to a list.
 func Arrange(c Client, services []catalog.ServiceDefinition, number uint32, shared bool, lost *[]Loss) Layout {
-	l := Layout{cluster: c.Proxy.Cluster, loopback: c.Proxy.Mode == node.None, viewer: c.Namespace, lost: lost}
-	services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(l.viewer, a, b) })
+	l := Layout{client: c, number: number, lost: lost}
+	services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(c.Namespace, a, b) })
 	byHost := shared || handshakes(services, number) > 1
 	for _, s := range services {
 		l.take(s, number, shared, byHost)
@@ -106,7 +105,7 @@ func (l *Layout) lose(s, winner catalog.ServiceDefinition, kind LossKind, name s
 // than addresses, by which services come.
 func (l *Layout) takeHandshakes(s catalog.ServiceDefinition, c Chain) {
 	was, taken := l.owners.names[c.Match]
-	if taken && catalog.Name.Owner(l.viewer, was, s) < 0 {
+	if taken && catalog.Name.Owner(l.client.Namespace, was, s) < 0 {
 		l.lose(s, was, LostHandshakes, c.Match)
 		return
 	}
@@ -164,22 +163,25 @@ func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
 func (l *Layout) takeConnections(s catalog.ServiceDefinition, number uint32, shared bool) (took bool) {
 	cluster := names.Cluster(s.Key.Host, number)
 	rest := true
-	if shared && !l.loopback {
-		all := false
-		for block := range s.BlocksIn(l.cluster) {
+	if shared && l.client.Proxy.Mode != node.None {
+		all, blocks := false, false
+		for block := range s.BlocksIn(l.client.Proxy.Cluster) {
+			blocks = true
 			if block.Bits() == 0 {
 				all = true
 				continue
 			}
-			rest = false
 			took = l.takeBlock(s, Chain{Match: block.String(), Cluster: cluster, Affinity: s.Traffic.Affinity}) || took
 		}
-		rest = rest || all
+		rest = all || !blocks && takesRest(l.client, s)
 	}
 	switch {
 	case !rest:
 	case l.Other == "":
 		l.Other, l.Affinity, l.owners.other, took = cluster, s.Traffic.Affinity, s, true
+		if port, _ := s.Port(number); shared && takesAll(l.client, s, port) {
+			l.lose(s, s, TakesAll, "")
+		}
 	default:
 		l.lose(s, l.owners.other, LostConnections, "")
 	}
@@ -215,6 +217,16 @@ func (l *Layout) takeRequests(s catalog.ServiceDefinition, number uint32, shared
 	case l.Routes == "":
 		l.Routes = names.Listener(s.Key.Host, number)
 	}
+}
+
+// Rest returns the service with the connections to addresses that no service has. They go on to these
+// addresses if there is none.
+func (l Layout) Rest() (s catalog.ServiceDefinition, ok bool) {
+	if s = l.owners.other; l.Other == "" {
+		return s, false
+	}
+	port, _ := s.Port(l.number)
+	return s, s.Resolution != model.ResolutionNone || cmp.Or(port.TargetPort, l.number) != l.number
 }
 
 // Clusters yields those that a layout leads to, of which one may be for connections that
@@ -255,6 +267,9 @@ const (
 	LostInBlocks                     // handshakes that name its host, in blocks of addresses
 	LostBlock                        // a block, since there are too many hosts in handshakes
 	LostRequests                     // those that name a domain
+	LostInstances                    // listeners at instances
+	TakesAll                         // nothing: it has connections that are for nobody
+	LostAddressed                    // connections to the addresses of its endpoints, which are names
 	LostAtEdge                       // calls from outside
 )
 
@@ -266,34 +281,39 @@ func (k LossKind) Asked(name string) catalog.Asked {
 	return catalog.Address
 }
 
-// Destinations returns the clusters of an address. Connections that name no service go to the
-// service with the smallest block that contains the address.
-func (l Layout) Destinations(address netip.Addr) Destinations {
-	at, smallest := Destinations{Requests: l.Routes != "", BySNI: map[string]string{}, Other: l.Other}, -1
-	for _, c := range l.ByBlock {
+// Destinations find the clusters to which a listener leads connections.
+type Destinations struct {
+	Layout
+	bySNI map[string]Chain
+}
+
+// Destinations returns those of the layout.
+func (l Layout) Destinations() Destinations {
+	d := Destinations{l, map[string]Chain{}}
+	for _, c := range l.BySNI {
+		d.bySNI[c.Match] = c
+	}
+	return d
+}
+
+// At returns the cluster of a connection to an address. One that names no service in a handshake
+// goes to that with the smallest block that contains the address.
+func (d Destinations) At(address netip.Addr, sni string) string {
+	cluster, smallest := d.Other, -1
+	for _, c := range d.ByBlock {
 		block := netip.MustParsePrefix(c.Match)
 		if block.Contains(address) && block.Bits() > smallest {
-			smallest, at.Other = block.Bits(), c.Cluster
+			smallest, cluster = block.Bits(), c.Cluster
 		}
 	}
-	for _, c := range l.BySNI {
-		if smallest < 0 || !c.Crowded {
-			at.BySNI[c.Match] = c.Cluster
-		}
+	if c, ok := d.bySNI[sni]; ok && (smallest < 0 || !c.Crowded) {
+		return c.Cluster
 	}
-	return at
+	return cluster
 }
 
 // IsAddress reports whether an authority is an address.
 func IsAddress(authority string) bool {
 	_, err := netip.ParseAddr(strings.Trim(authority, "[]"))
 	return err == nil
-}
-
-// Destinations are the clusters to which a shared listener routes connections to the address
-// that lookups are answered with for services without an address.
-type Destinations struct {
-	Requests bool              // go to the host that they name
-	BySNI    map[string]string // clusters, by host
-	Other    string            // the cluster of all other connections
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // A service port is reached through the listener of an address and a port. Both
@@ -13,13 +14,13 @@ import (
 // reached.
 
 // ListensAt yields the addresses on which Envoys listen for a port of a service, but for
-// those of its endpoints.
-func ListensAt(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
+// those of its instances.
+func ListensAt(c Client, s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		port, _ := s.Port(index.Number)
-		kind := TrafficOf(port)
+		kind, p := TrafficOf(port), c.Proxy
 		switch {
-		case kind == NotTCP, p.Reserved(port.Number), AtEndpoints(p, s, index):
+		case kind == NotTCP, p.Reserved(port.Number), Follows(p, s.Definition, port):
 			return
 		case p.Mode == node.None, kind == HTTP:
 			if p.Opens(port.Number) {
@@ -27,7 +28,7 @@ func ListensAt(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortSer
 			}
 			return
 		}
-		shares := true
+		shares := kind != TCP || takesRest(c, s)
 		for address := range s.OwnAddressesIn(p.Cluster) {
 			shares = false
 			if p.Family.Has(address) && !yield(address) {
@@ -38,6 +39,11 @@ func ListensAt(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortSer
 			shares = true
 			break
 		}
+		for address := range Allotted(c, s) {
+			if !yield(address) {
+				return
+			}
+		}
 		if shares && p.Opens(port.Number) {
 			yield(p.Shared())
 		}
@@ -46,9 +52,9 @@ func ListensAt(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortSer
 
 // SharesListener reports whether a service is reached through the listener that services of
 // a port share.
-func SharesListener(p node.Proxy, s catalog.ServiceDefinition, index *catalog.PortServices) bool {
-	for at := range ListensAt(p, s, index) {
-		if at == p.Shared() {
+func SharesListener(c Client, s catalog.ServiceDefinition, index *catalog.PortServices) bool {
+	for at := range ListensAt(c, s, index) {
+		if at == c.Proxy.Shared() {
 			return true
 		}
 	}
@@ -58,7 +64,8 @@ func SharesListener(p node.Proxy, s catalog.ServiceDefinition, index *catalog.Po
 // Client is a workload that calls services through its Envoy.
 type Client struct {
 	catalog.Viewer
-	Proxy node.Proxy
+	Proxy    node.Proxy
+	Settings *policy.Prepared // nil for the default
 }
 
 // Members yields the services that a viewer reaches through a listener: by host through the
@@ -69,7 +76,7 @@ func Members(c Client, index *catalog.PortServices, address string) iter.Seq[cat
 	}
 	return func(yield func(catalog.ServiceDefinition) bool) {
 		for s := range index.Visible(c.Viewer) {
-			if HasCluster(s, index.Number) && SharesListener(c.Proxy, s, index) && !yield(s) {
+			if HasCluster(s, index.Number) && SharesListener(c, s, index) && !yield(s) {
 				return
 			}
 		}
@@ -88,8 +95,8 @@ func CallableAt(c Client, index *catalog.PortServices, address string) AtAddress
 		return AtAddress{}
 	}
 	all := AtAddress{port: index.Number}
-	for _, s := range index.CalledAt(c.Viewer, c.Proxy.Cluster, address) {
-		if port, _ := s.Port(index.Number); TrafficOf(port) != NotTCP && HasCluster(s, index.Number) && !AtEndpoints(c.Proxy, s, index) {
+	for _, s := range append(index.CalledAt(c.Viewer, c.Proxy.Cluster, address), allottedAt(c, index, address)...) {
+		if port, _ := s.Port(index.Number); TrafficOf(port) != NotTCP && HasCluster(s, index.Number) && !Follows(c.Proxy, s.Definition, port) {
 			all.list = append(all.list, s)
 		}
 	}

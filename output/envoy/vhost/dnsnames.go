@@ -9,7 +9,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
-	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 )
 
@@ -31,7 +30,7 @@ type LookupHost struct {
 
 // LookupsOf are the names of all services of a snapshot.
 func LookupsOf(s *catalog.Snapshot, domain string) *Lookups {
-	n := naming{domain: domain, candidates: immutable.New[Candidate, *Host](Candidate.compare).Edit(), hosts: immutable.New[catalog.ServiceKey, *LookupHost](reach.CompareKeys).Edit()}
+	n := naming{domain: domain, candidates: immutable.New[Candidate, *Host](Candidate.compare).Edit(), hosts: immutable.New[catalog.ServiceKey, *LookupHost](catalog.ServiceKey.Compare).Edit()}
 	for service := range s.Services() {
 		n.enter(service.ServiceDefinition)
 	}

@@ -47,7 +47,7 @@ type apartKey struct {
 }
 
 func (k apartKey) compare(o apartKey) int {
-	return cmp.Or(strings.Compare(k.home, o.home), reach.CompareKeys(k.ServiceKey, o.ServiceKey))
+	return cmp.Or(strings.Compare(k.home, o.home), catalog.ServiceKey.Compare(k.ServiceKey, o.ServiceKey))
 }
 
 // apartOf returns the key of a host; ok is false if all namespaces see the same of it.
@@ -77,7 +77,7 @@ func Of(index *catalog.PortServices, key Key) *Port {
 
 // NewPort makes the virtual hosts of a port.
 func NewPort(index *catalog.PortServices, in Key) *Port {
-	hosts := immutable.New[catalog.ServiceKey, *Host](reach.CompareKeys)
+	hosts := immutable.New[catalog.ServiceKey, *Host](catalog.ServiceKey.Compare)
 	none := &Port{
 		In: in, Candidates: immutable.New[Candidate, *Host](Candidate.compare),
 		hosts: &hosts, apart: immutable.New[apartKey, *Host](apartKey.compare), totals: &totals{},
@@ -136,7 +136,9 @@ func (b *building) enter(host string) {
 		return len(services) > 1 || !public
 	}
 	for _, h := range was { // all go before any comes, whose candidates may equal theirs
-		at, found := slices.BinarySearchFunc(services, h.Key, func(s catalog.ServiceDefinition, key catalog.ServiceKey) int { return reach.CompareKeys(s.Key, key) })
+		at, found := slices.BinarySearchFunc(services, h.Key, func(s catalog.ServiceDefinition, key catalog.ServiceKey) int {
+			return catalog.ServiceKey.Compare(s.Key, key)
+		})
 		if !found || services[at].Definition != h.Definition || selective(h.ServiceDefinition) != h.selective {
 			b.drop(h)
 		}

@@ -20,8 +20,11 @@ const (
 
 // Everywhere are the addresses that [Answer] has answered, beside low ports of loopback.
 var (
-	EverywhereIPv4 = netip.MustParsePrefix("127.128.0.0/9")
-	EverywhereIPv6 = netip.MustParsePrefix("2001:db8::/32")
+	EverywhereLocal = netip.MustParsePrefix("127.128.0.0/9")
+	EverywhereIPv4  = netip.MustParsePrefix("10.128.0.0/9") // for what may not be loopback
+	EverywhereIPv6  = netip.MustParsePrefix("2001:db8::/32")
+	// allotted are what sidecars answer lookups with. Nobody answers there.
+	allotted = []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8"), netip.MustParsePrefix("2001:2::/48")}
 )
 
 // HighPorts are those that programs of tests listen on.
@@ -31,28 +34,35 @@ const HighPorts = 20000
 // namespace's documentation, and at low ports of loopback itself. Connections with the
 // mark [Redirected] arrive at the port of a sidecar instead.
 func Answer(answering, sidecar uint16) error {
-	if err := routeIPv6(EverywhereIPv6); err != nil {
-		return fmt.Errorf("having %s be reached: %w", EverywhereIPv6, err)
+	for _, block := range append([]netip.Prefix{EverywhereIPv4, EverywhereIPv6}, allotted...) {
+		if err := routeHere(block); err != nil {
+			return fmt.Errorf("having %s be reached: %w", block, err)
+		}
 	}
 	connection, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("speaking with the firewall of the namespace: %w", err)
 	}
-	for family, everywhere := range map[nftables.TableFamily]netip.Prefix{nftables.TableFamilyIPv4: EverywhereIPv4, nftables.TableFamilyIPv6: EverywhereIPv6} {
+	for family, everywhere := range map[nftables.TableFamily][]netip.Prefix{
+		nftables.TableFamilyIPv4: {EverywhereLocal, EverywhereIPv4}, nftables.TableFamilyIPv6: {EverywhereIPv6},
+	} {
 		table := connection.AddTable(&nftables.Table{Family: family, Name: "answer"})
 		chain := connection.AddChain(&nftables.Chain{
 			Name: "output", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
 		})
 		loopback := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 32)
-		if everywhere.Addr().Is6() {
+		if family == nftables.TableFamilyIPv6 {
 			loopback = netip.PrefixFrom(netip.IPv6Loopback(), 128)
 		}
-		for _, rule := range [][]expr.Any{
+		rules := [][]expr.Any{
 			append(marked(Direct), &expr.Verdict{Kind: expr.VerdictAccept}),
 			append(marked(Redirected), redirectHere(sidecar)...),
-			append(within(everywhere), redirectHere(answering)...),
 			append(append(within(loopback), below(HighPorts)...), redirectHere(answering)...),
-		} {
+		}
+		for _, block := range everywhere {
+			rules = append(rules, append(within(block), redirectHere(answering)...))
+		}
+		for _, rule := range rules {
 			connection.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(tcp(), rule...)})
 		}
 	}

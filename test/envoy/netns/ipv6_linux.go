@@ -9,13 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeIPv6 has all addresses of a block be those of loopback, as all of 127.0.0.0/8 are.
-func routeIPv6(block netip.Prefix) error {
+// routeHere has all addresses of a block be those of loopback, as all of 127.0.0.0/8 are.
+func routeHere(block netip.Prefix) error {
 	loopback, err := net.InterfaceByName("lo")
 	if err != nil {
 		return err
 	}
-	body := []byte{unix.AF_INET6, byte(block.Bits()), 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_UNIVERSE, unix.RTN_LOCAL, 0, 0, 0, 0}
+	family, scope := byte(unix.AF_INET), byte(unix.RT_SCOPE_HOST)
+	if block.Addr().Is6() {
+		family, scope = unix.AF_INET6, unix.RT_SCOPE_UNIVERSE
+	}
+	body := []byte{family, byte(block.Bits()), 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, scope, unix.RTN_LOCAL, 0, 0, 0, 0}
 	body = appendAttribute(body, unix.RTA_DST, block.Addr().AsSlice())
 	body = appendAttribute(body, unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(loopback.Index)))
 	return order(unix.RTM_NEWROUTE, body)

@@ -37,7 +37,8 @@ func Run(arguments []string, env ...string) (status int, err error) {
 	return again.ProcessState.ExitCode(), nil
 }
 
-// AddAddress gives loopback one more address, so that there is a way to it.
+// AddAddress gives loopback one more address, so that there is a way to it. Those of IPv4 differ in their
+// last byte.
 func AddAddress(address netip.Addr) error {
 	if address.Is6() {
 		return addIPv6(address)
@@ -47,7 +48,7 @@ func AddAddress(address netip.Addr) error {
 		return err
 	}
 	defer unix.Close(socket)
-	alias, err := unix.NewIfreq("lo:1")
+	alias, err := unix.NewIfreq(fmt.Sprint("lo:", address.As4()[3]))
 	if err != nil {
 		return err
 	}

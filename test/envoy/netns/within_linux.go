@@ -17,7 +17,7 @@ func RedirectWithin(block netip.Prefix, port uint16, unlessFrom netip.Addr) erro
 	family, from := nftables.TableFamilyIPv4, uint32(source)
 	if block.Addr().Is6() {
 		family, from = nftables.TableFamilyIPv6, 8
-		if err := routeIPv6(block); err != nil {
+		if err := routeHere(block); err != nil {
 			return fmt.Errorf("having %s be reached: %w", block, err)
 		}
 	}

@@ -69,7 +69,7 @@ func mustLead(t *testing.T, w *World, c world.Client, want map[string]string) {
 	}
 }
 
-// Each address of an endpoint has a listener, which leads to the service and not to those
+// Each pod has a listener, at its own address and port, which leads to the service and not to those
 // of its pods, nor to another one of that port. There is none for all other addresses.
 func TestPodsOfHeadlessServicesHaveListeners(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestPodsOfHeadlessServicesHaveListeners(t *testing.T) {
 	)...)
 	zk, db := "outbound|5432||zk.example", "outbound|5432||db.example"
 	mustLead(t, w, sidecarAt("10.9.9.9"), map[string]string{
-		"10.0.0.1_5432": zk, "10.0.0.2_5432": zk, "10.0.0.3_5432": "db.example:5432 " + db,
+		"10.0.0.1_5432": zk, "10.0.0.2_5432": zk, "10.0.0.3_5432": db,
 	})
 	mustLead(t, w, sidecarAt("fd00::9"), map[string]string{"fd00::2_5432": zk})
 	mustLead(t, worldOf([]string{"first"}, headless("web.example", requested, "10.0.0.1")...), sidecarAt("10.9.9.9"),
@@ -122,7 +122,7 @@ func TestClustersOfHeadlessServicesFollowConnections(t *testing.T) {
 		"TCP of a client of gRPC": {database, world.Client{Kind: reach.KindGRPC, Namespace: "a"}, clusterv3.Cluster_EDS},
 		"TCP with a target port":  {model.Port{Number: 5432, Name: "tcp", Protocol: "TCP", TargetPort: 6000}, sidecarAt("10.9.9.9"), clusterv3.Cluster_ORIGINAL_DST},
 	} {
-		for _, n := range []int{0, 2, catalog.LargeHeadless + 1} { // which does not matter
+		for _, n := range []int{0, 2, catalog.MostInstances + 1} { // which does not matter
 			w := worldOf([]string{"first"}, headless("zk.example", test.port, manyAddresses(n)...)...)
 			m := &clusterv3.Cluster{}
 			if !readInto(t, w, ClusterType, test.client, "outbound|5432||zk.example", m) {
@@ -131,8 +131,8 @@ func TestClustersOfHeadlessServicesFollowConnections(t *testing.T) {
 			if m.GetType() != test.want {
 				t.Errorf("%s, with %d endpoints: the cluster is %s", name, n, m.GetType())
 			}
-			if at := m.GetOriginalDstLbConfig().GetUpstreamPortOverride().GetValue(); at != test.port.TargetPort {
-				t.Errorf("%s: connections go to port %d, not %d", name, at, test.port.TargetPort)
+			if at := m.GetOriginalDstLbConfig().GetUpstreamPortOverride(); at != nil {
+				t.Errorf("%s: connections go to port %d, and not where they were made to", name, at.GetValue())
 			}
 		}
 	}
@@ -174,49 +174,37 @@ func TestAPodChangesItsOwnListener(t *testing.T) {
 	}
 }
 
-// A service of too many endpoints has one listener for all addresses. Whatever differs when
-// it crosses the number is among the changes.
-func TestLargeHeadlessServicesShareAListener(t *testing.T) {
+// An Envoy listens at so many instances of a port at most: at those of the services that come first
+// and fit. Whatever differs when a service is crowded out is among the changes.
+func TestCrowdedPortsHaveTheListenersOfTheFirst(t *testing.T) {
 	t.Parallel()
 	builder := catalog.NewBuilder([]string{"first"})
-	builder.Apply(1, slices.Concat(headless("zk.example", database, manyAddresses(catalog.LargeHeadless)...), headless("db.example", database, "10.0.0.4")))
-	small := leading(t, NewWorld(builder.Snapshot(), true, "root"), sidecarAt("10.9.9.9"))
-	if len(small) != catalog.LargeHeadless+1 {
-		t.Fatalf("there are %d listeners", len(small))
+	builder.Apply(1, slices.Concat(
+		headless("zk.example", database, manyAddresses(200)...), headless("db.example", database, "10.9.0.1", "10.9.0.3"), headless("a.example", database, manyAddresses(40)...),
+	))
+	client := sidecarAt("10.9.9.9")
+	before := leading(t, NewWorld(builder.Snapshot(), true, "root"), client)
+	if len(before) != 202 { // 40 are instances of two services
+		t.Fatalf("there are %d listeners", len(before))
 	}
-	more := headless("zk.example", database, "10.0.0.5")[1]
-	change := builder.Apply(2, []model.Event{more})
-	large := leading(t, NewWorld(builder.Snapshot(), true, "root"), sidecarAt("10.9.9.9"))
-	want := map[string]string{"0.0.0.0_5432": "outbound|5432||zk.example", "10.0.0.4_5432": "outbound|5432||db.example"}
-	if diff := gocmp.Diff(want, large); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	more := headless("db.example", database, at("10.8.0.", 1, 9)...)[1:]
+	change := builder.Apply(2, more)
+	after := leading(t, NewWorld(builder.Snapshot(), true, "root"), client)
+	if len(after) != 40+2+9 {
+		t.Errorf("there are %d listeners at a crowded port, want those of a.example and db.example", len(after))
 	}
-	mustName(t, Changes(builder.Snapshot(), change), small, large)
-	up, _ := more.(model.Upsert)
+	mustName(t, Changes(builder.Snapshot(), change), before, after)
+	up, _ := more[0].(model.Upsert)
 	back := builder.Apply(3, []model.Event{model.Delete{Record: up.Record}})
-	mustName(t, Changes(builder.Snapshot(), back), large, small)
+	mustName(t, Changes(builder.Snapshot(), back), after, before)
 }
 
-// A host that shares a port with a headless service is looked up where it is called, which
-// depends on how many endpoints the other one has.
-func TestAnswersFollowTheSizeOfOthers(t *testing.T) {
-	t.Parallel()
-	builder, step := catalog.NewBuilder([]string{"first", "s"}), answeringSettings().Begin(nil)
-	more := headless("zk.example", database, "10.0.0.5")[1].(model.Upsert)
-	for revision, test := range []struct {
-		events []model.Event
-		want   bool
-	}{
-		{append(headless("zk.example", database, manyAddresses(catalog.LargeHeadless)...), edgeService("vm.example", -time.Minute, model.ResolutionStatic, database)), true},
-		{[]model.Event{more}, false},
-		{[]model.Event{model.Delete{Record: more.Record}}, true},
-	} {
-		change := builder.Apply(uint64(revision)+1, test.events)
-		got, _ := answersTo(t, step(builder.Snapshot(), change, true, "root").World, sidecarAt("10.9.9.9"))
-		if (got["vm.example"] != nil) != test.want {
-			t.Errorf("step %d: vm.example is at %v", revision, got["vm.example"])
-		}
+// at lists addresses with a prefix.
+func at(prefix string, from, n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprint(prefix, from+i))
 	}
+	return list
 }
 
 // mustName has the changes be those in which listeners differ, and more if need be.
@@ -245,7 +233,7 @@ func TestLookupsOfHeadlessServicesAreLeftToNameservers(t *testing.T) {
 	other := requested
 	other.Number = 80
 	change := builder.Apply(1, slices.Concat(
-		headless("zk.example", database, "10.0.0.1"), headless("all.example", model.Port{Number: 9000, Name: "tcp", Protocol: "TCP"}, manyAddresses(catalog.LargeHeadless+1)...),
+		headless("zk.example", database, "10.0.0.1"), headless("all.example", model.Port{Number: 9000, Name: "tcp", Protocol: "TCP"}, manyAddresses(catalog.MostInstances+1)...),
 		headless("web.example", other, "10.0.0.2"),
 	))
 	got, _ := answersTo(t, step(builder.Snapshot(), change, true, "root").World, sidecarAt("10.9.9.9"))
