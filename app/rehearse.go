@@ -27,7 +27,7 @@ type Rehearsal struct {
 	// Unmet lists the splits that do not divide calls as they ask, with the reason. It is of
 	// use if all sources were read.
 	Unmet []string
-	// Services are what the sources list, as far as they were read.
+	// Services is the catalog of the sources that were read.
 	Services *catalog.Snapshot
 	output.Plan
 }

@@ -210,8 +210,8 @@ func (d *difference) compareListeners(now, wanted map[string]string) {
 	}
 }
 
-// compareUnaddressed notes ports of services without an address that no longer have the connections
-// that are for nobody.
+// compareUnaddressed notes ports of services without an address that lose the connections to
+// addresses of no service.
 func (d *difference) compareUnaddressed(services []admin.Service, wanted *config.Config) {
 	for _, o := range wanted.Outputs {
 		settings, ok := o.Settings.(*xds.Config)

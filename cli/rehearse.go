@@ -38,7 +38,7 @@ type rehearsal struct {
 	Counts   counts            `json:"counts"` // of the actions
 	Rights   output.Rights     `json:"rights"` // in the API server
 
-	unmet []string // what the services do not let the configuration do, if all sources were read
+	unmet []string // effects of the configuration that its services prevent, if all sources were read
 }
 
 // rehearsed is a source that was read once.
@@ -98,8 +98,8 @@ func rehearse(c *cobra.Command, loaded *config.Config, outputs []config.Output, 
 	return r, nil
 }
 
-// unaddressed lists the ports of services without an address at which Envoys listen at none, or have
-// connections that are for nobody.
+// unaddressed lists the conflicts over ports of services that need an address: Envoys have no listener
+// for the port, or lead connections to addresses of no service to it.
 func unaddressed(ctx context.Context, outputs []config.Output, services *catalog.Snapshot) (list []string) {
 	for _, o := range outputs {
 		settings, ok := o.Settings.(*xds.Config)

@@ -48,8 +48,8 @@ counts the kinds that have no effect here. It has no side effects and uses no ne
 
 If all sources are files, or with --connect, the splits are compared with the services: a
 host that no source lists, a backend that is left out with the reason, or a backend without
-a healthy endpoint is a warning. So is a port of a service without an address at which
-Envoys would listen at none, or have connections that are for nobody.
+a healthy endpoint is a warning. So is a port of a service that needs an address: Envoys
+have no listener for it, or lead connections to addresses of no service to it.
 
 Files and folders of manifests are checked by themselves, without a configuration. A
 folder is checked as a file source would read it, and '-' is the standard input.
@@ -179,7 +179,7 @@ func validateSources(c *cobra.Command, v validation, loaded *config.Config, outp
 	return nil
 }
 
-// printUnmet prints what the services do not let the configuration do.
+// printUnmet prints the effects of the configuration that its services prevent.
 func printUnmet(c *cobra.Command, v validation, loaded *config.Config, whole bool) {
 	for _, warning := range v.unmet {
 		term.Say(c.ErrOrStderr(), "%s: warning: %s\n", v.File, warning)

@@ -297,7 +297,7 @@ func instanceRow(e admin.EndpointClaim) []string {
 	return []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, term.OrDash(e.Locality), record, term.OrDash(changed(e.LastChanged))}
 }
 
-// over names what a conflict is about, and who wins if it is with another record.
+// over returns the field of a conflict, with its owner and loser if these are two records.
 func over(c admin.Conflict) string {
 	if c.Kept == c.Lost {
 		return c.Field
