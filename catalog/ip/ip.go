@@ -7,6 +7,7 @@ import (
 )
 
 // Canonical returns the canonical form of an IP address, and the same string if it is in that form.
+// As in the kernel, an IPv4-mapped IPv6 address is IPv4.
 func Canonical(written string) (string, bool) {
 	ip, err := netip.ParseAddr(written)
 	switch {
@@ -15,8 +16,9 @@ func Canonical(written string) (string, bool) {
 	case ip.Is4(): // an IPv4 address parses in no other form
 		return written, true
 	}
-	if form := ip.Unmap().String(); form != written {
-		return form, true
+	var room [48]byte
+	if form := ip.Unmap().AppendTo(room[:0]); string(form) != written {
+		return string(form), true
 	}
 	return written, true
 }
@@ -25,10 +27,9 @@ func Canonical(written string) (string, bool) {
 // than one address.
 func Single(text string) (address string, ok bool) {
 	if block, err := netip.ParsePrefix(text); err == nil {
-		return block.Addr().String(), block.IsSingleIP()
+		return block.Addr().Unmap().String(), block.IsSingleIP()
 	}
-	ip, err := netip.ParseAddr(text)
-	return ip.String(), err == nil && ip.Zone() == ""
+	return Canonical(text)
 }
 
 // Singles yields the single addresses among texts.
@@ -46,11 +47,20 @@ func Singles(texts iter.Seq[string]) iter.Seq[string] {
 func Blocks(texts iter.Seq[string]) iter.Seq[netip.Prefix] {
 	return func(yield func(netip.Prefix) bool) {
 		for text := range texts {
-			if block, err := netip.ParsePrefix(text); err == nil && !block.IsSingleIP() && !yield(block.Masked()) {
+			if block, err := netip.ParsePrefix(text); err == nil && !block.IsSingleIP() && !yield(unmapped(block).Masked()) {
 				return
 			}
 		}
 	}
+}
+
+// unmapped returns a block of IPv4-mapped IPv6 addresses as a block of IPv4.
+func unmapped(block netip.Prefix) netip.Prefix {
+	const mapped = 96 // bits before the IPv4 address
+	if block.Addr().Is4In6() && block.Bits() >= mapped {
+		return netip.PrefixFrom(block.Addr().Unmap(), block.Bits()-mapped)
+	}
+	return block
 }
 
 // Connectable reports whether other machines can connect to an address in canonical form.

@@ -72,7 +72,7 @@ func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoad
 		place := &endpointv3.Endpoint{Address: addressOf(address, e.Port)}
 		for text := range e.Also.All() {
 			if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" && e.Port != 0 {
-				place.AdditionalAddresses = append(place.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: addressOf(ip.String(), e.Port)})
+				place.AdditionalAddresses = append(place.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: addressOf(ip.Unmap().String(), e.Port)})
 			}
 		}
 		g.LbEndpoints = append(g.LbEndpoints, &endpointv3.LbEndpoint{

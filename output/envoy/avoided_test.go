@@ -96,7 +96,7 @@ func TestAnEdgeIsNotLedToItself(t *testing.T) {
 		{"local.com", EndpointType, []string{"10.0.0.1:80"}, []string{"/s", "10.0.0.1:80", "10.0.0.2:80", "127.0.0.1:80"}},
 		{"allowed.com", EndpointType, []string{"127.0.0.1:80"}, []string{"127.0.0.1:80"}},
 		{"both.com", EndpointType, nil, []string{"127.0.0.1:80"}},
-		{"loop.com", EndpointType, []string{"10.0.0.9:80"}, []string{"10.0.0.9:80", "10.0.0.9:8080", "::ffff:10.0.0.9:15000"}},
+		{"loop.com", EndpointType, []string{"10.0.0.9:80"}, []string{"10.0.0.9:15000", "10.0.0.9:80", "10.0.0.9:8080"}},
 		{"dns.com", ClusterType, nil, []string{"localhost:80"}},
 		{"itself.com", ClusterType, nil, []string{"10.0.0.9:8081"}},
 	} {

@@ -89,8 +89,11 @@ func (c cluster) Encode() world.Encoded {
 		m.Resolver = wire.Resolver{Family: wireFamily(c.resolver.Family), Outdated: c.resolver.Outdated}
 		d := &lb.Draft{Of: c.subset, From: c.from, Order: c.order, Avoids: c.avoids, Resolves: true}
 		d.Name = m.Name
-		d.Fill(c.endpoints, reach.NameAddress)
+		d.Fill(c.endpoints, reach.NameAddressFor(c.resolver.Family))
 		m.Names = &d.Assignment
+		if len(d.Endpoints) == 0 { // LOGICAL_DNS takes exactly one name
+			m.Discovery = wire.StrictDNS
+		}
 	}
 	return encode(m.Name, wire.ClusterURL, m.Message())
 }

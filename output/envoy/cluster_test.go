@@ -22,6 +22,7 @@ func TestOnlyClustersOfNamesDependOnTheResolver(t *testing.T) {
 		"says nothing":  {},
 		"IPv4":          {Addresses: []string{"10.1.0.1"}},
 		"IPv6":          {Addresses: []string{"2001:db8::1"}},
+		"both":          {Addresses: []string{"10.1.0.1", "2001:db8::1"}},
 		"outdated IPv4": {Addresses: []string{"10.1.0.1"}},
 	}
 	views, slots := map[world.View]bool{}, map[any]bool{}

@@ -22,7 +22,6 @@ import (
 // share their resources.
 type inbound struct {
 	taken bool // false for Envoys without redirected inbound connections
-	both  bool // with redirection: the workload has addresses of both families
 	// others is the mode of mutual TLS of all ports but the listed ones, with redirection.
 	others policy.Mutual
 	ports  inboundPorts
@@ -117,7 +116,7 @@ func redirected(w *state, c world.Client, p node.Proxy) inbound {
 			ports[number] = carried{reach.TCP, mode}
 		}
 	}
-	return inbound{taken: true, both: p.Family == node.DualStack, ports: writePorts(ports), others: mutual.Of(0)}
+	return inbound{taken: true, ports: writePorts(ports), others: mutual.Of(0)}
 }
 
 // mutualAt returns the modes of mutual TLS of a client's workload. A client that proves no
@@ -284,7 +283,7 @@ func findInboundCluster(v View, name string) (world.Subject, bool) {
 		return nil, false
 	}
 	if name == names.InboundPassthrough {
-		return inboundCluster{0, workloadFamily(v)}, true
+		return inboundCluster{0, v.resolver.Family}, true
 	}
 	digits, inward := strings.CutPrefix(name, "inbound|")
 	digits, named := strings.CutSuffix(digits, "||")
@@ -294,18 +293,10 @@ func findInboundCluster(v View, name string) (world.Subject, bool) {
 	}
 	for number := range v.inbound.ports.all() {
 		if number == wanted {
-			return inboundCluster{number, workloadFamily(v)}, true
+			return inboundCluster{number, v.resolver.Family}, true
 		}
 	}
 	return nil, false
-}
-
-// workloadFamily is the family of the addresses of an Envoy's own workload.
-func workloadFamily(v View) node.Family {
-	if v.inbound.both {
-		return node.DualStack
-	}
-	return v.resolver.Family
 }
 
 // inboundCluster is the cluster of a port of an Envoy's own workload, or with port 0 of any. It

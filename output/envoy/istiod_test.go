@@ -131,6 +131,17 @@ var differences = []difference{
 // ofDNSCluster is besides what Envoys since [names.DNSCluster] are given.
 var ofDNSCluster = difference{"settings of DNS", "as fields of the cluster they are deprecated: Envoy warns of each", asDNSCluster}
 
+// ofBothFamilies is besides what Envoys of workloads with addresses of both families are given.
+var ofBothFamilies = difference{"family of names", "istiod's depends on a switch of its own, ISTIO_DUAL_STACK, without which names with IPv6 alone are not found", preferringIPv4}
+
+func preferringIPv4(c object) bool {
+	if c["dnsLookupFamily"] != "V4_ONLY" {
+		return false
+	}
+	c["dnsLookupFamily"] = "V4_PREFERRED"
+	return true
+}
+
 func without(field string) func(object) bool {
 	return func(c object) bool {
 		_, found := c[field]
@@ -228,6 +239,9 @@ func TestClustersAreIstiods(t *testing.T) {
 				}
 				want := objects(t, f.Data)
 				for _, c := range want {
+					if strings.Contains(who, ",") {
+						used[ofBothFamilies.what] = ofBothFamilies.adopt(c) || used[ofBothFamilies.what]
+					}
 					for _, d := range expected {
 						used[d.what] = d.adopt(c) || used[d.what]
 					}
@@ -241,7 +255,7 @@ func TestClustersAreIstiods(t *testing.T) {
 				}
 			}
 		}
-		for _, d := range expected {
+		for _, d := range append([]difference{ofBothFamilies}, expected...) {
 			if !used[d.what] {
 				t.Errorf("%s: istiod has nothing of that kind, so it is no difference any more", d.what)
 			}

@@ -28,7 +28,7 @@ func TestAddressFamilyIsTheProxys(t *testing.T) {
 		{"some", "10.0.0.1", "V4_ONLY"},
 		{"some", "2001:db8::1", "V6_ONLY"},
 		{"some", "2001:db8::1,fe80::1%eth0", "V6_ONLY"},
-		{"some", "2001:db8::1,10.0.0.1", "V4_ONLY"},
+		{"some", "2001:db8::1,10.0.0.1", "V4_PREFERRED"},
 		{istios, "", "V4_ONLY"},
 		{istios, "2001:db8::1", "V6_ONLY"},
 		{istios, "2001:db8::1,not an address", "V4_ONLY"},

@@ -9,36 +9,50 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
-// TestNamesResolveToAddressesOfTheProxysFamily has Envoys of either family of
-// addresses resolve a name that has both.
+// TestNamesResolveToAddressesOfTheProxysFamily has Envoys of each family, and of both, resolve a
+// name that has addresses of both, and IP addresses that a registry gave instead of a name. An
+// explanation says of each host whether the Envoy reaches it.
 func TestNamesResolveToAddressesOfTheProxysFamily(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
-	m.Folder.write(t, "names", service{Spec: serviceSpec{
-		Hosts: []string{"names.example.com"}, Resolution: "DNS", Ports: []port{{Number: 80, Name: "main"}},
-		Endpoints: []endpoint{{Address: "localhost"}},
-	}})
+	for host, address := range map[string]string{"names.example.com": "localhost", "four.example.com": "127.0.0.1", "six.example.com": "::1", "mapped.example.com": "::ffff:127.0.0.1"} {
+		m.Folder.write(t, host, service{Name: host, Spec: serviceSpec{
+			Hosts: []string{host}, Resolution: "DNS", Ports: []port{{Number: 80, Name: "main"}}, Endpoints: []endpoint{{Address: address}},
+		}})
+	}
 	i := m.Serve("")
 	for workload, test := range map[string]struct {
-		own, want string
+		own  string
+		want map[string]string
 	}{
-		"ipv4": {"10.0.0.1", "127.0.0.1"},
-		"ipv6": {"2001:db8::1", "::1"},
+		"ipv4": {"10.0.0.1", map[string]string{"names": "127.0.0.1", "four": "127.0.0.1", "mapped": "127.0.0.1"}},
+		"ipv6": {"2001:db8::1", map[string]string{"names": "::1", "six": "::1"}},
+		"both": {"2001:db8::1,10.0.0.1", map[string]string{"names": "127.0.0.1", "four": "127.0.0.1", "mapped": "127.0.0.1", "six": "::1"}},
 	} {
 		p, err := proxy.Start(t.Context(), proxy.Config{
 			Program: programs.envoy, Isthmus: programs.isthmus, Dir: m.Dir, Workload: workload, Namespace: shop, IP: test.own,
-			Delta: true, ControlPlanes: []netip.AddrPort{i.XDS},
+			Delta: true, Listeners: true, ControlPlanes: []netip.AddrPort{i.XDS},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(p.Stop)
-		await(t, "the name to be resolved", func() error {
-			got, err := p.ResolvedTo(t.Context(), clusterName("names.example.com", 80))
-			if err == nil && !slices.Equal(got, []string{test.want}) {
-				err = fmt.Errorf("an Envoy at %s resolves localhost to %v, not %s", test.own, got, test.want)
+		for _, name := range []string{"names", "four", "six", "mapped"} {
+			host := name + ".example.com"
+			var want []string
+			if address, ok := test.want[name]; ok {
+				want = []string{address}
 			}
-			return err
-		})
+			await(t, "the name to be resolved", func() error {
+				got, err := p.ResolvedTo(t.Context(), clusterName(host, 80))
+				if err == nil && !slices.Equal(got, want) {
+					err = fmt.Errorf("an Envoy at %s resolves %s to %v, not %v", test.own, host, got, want)
+				}
+				return err
+			})
+			if e := m.explained(m.idOf(workload), host, 80); (e.State == "reached") != (want != nil) {
+				t.Errorf("an Envoy at %s resolves %s to %v, and the explanation is %s: %s", test.own, host, want, e.State, e.Reason)
+			}
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/lb"
-	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
@@ -45,12 +44,13 @@ func (s *Spread) all() []*Collection {
 // MemberAddress returns the address of an endpoint, if it can be a member. Envoy crashes on
 // members without an IP address and a port. An address in two forms would be two members.
 func MemberAddress(e catalog.Endpoint) (at netip.AddrPort, ok bool) {
-	ip, err := netip.ParseAddr(e.Address)
-	if err != nil || ip.Zone() != "" || ip.Is4In6() || e.Port == 0 || e.Port > names.HighestPort {
+	address, left := reach.IPAddress(e)
+	own, err := netip.ParseAddr(address)
+	if left != "" || err != nil {
 		return at, false
 	}
-	fits := reach.Canonical(ip, e.Address) == e.Address && lb.PlainText(e.Locality) == e.Locality
-	return netip.AddrPortFrom(ip, uint16(e.Port)), fits
+	fits := address == e.Address && lb.PlainText(e.Locality) == e.Locality
+	return netip.AddrPortFrom(own, uint16(e.Port)), fits
 }
 
 // build puts the endpoints of a service port into new collections.

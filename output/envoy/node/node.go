@@ -40,7 +40,7 @@ func (p Proxy) Reserved(number uint32) bool {
 // Has reports whether Envoys with addresses of a family connect to an address.
 func (f Family) Has(address string) bool {
 	ip, err := netip.ParseAddr(address)
-	return err == nil && (f == unknownFamily || f == DualStack || ip.Unmap().Is4() == (f == IPv4))
+	return err == nil && (f == AnyFamily || f == DualStack || ip.Unmap().Is4() == (f == IPv4))
 }
 
 // Proxy is how the Envoys of a view stand in the path of workloads. The zero value is
@@ -83,7 +83,7 @@ const (
 
 // ProxyOf returns the Envoy of a client; zero for one outside of the path of workloads.
 func ProxyOf(c world.Client) Proxy {
-	p := Proxy{Family: familyOf(c.Addresses)}
+	p := Proxy{Family: FamilyOf(c.Addresses)}
 	switch c.Proxy.Role {
 	case "sidecar":
 		p.Role = Sidecar
@@ -169,12 +169,13 @@ type Resolver struct {
 	Outdated bool // they do not have [names.DNSCluster]
 }
 
-// Family is which addresses are asked for.
+// Family is the family of a workload's addresses. Its Envoy resolves names to that family, and to
+// IPv4 where it has both and the name has IPv4.
 type Family uint8
 
 // The families of addresses.
 const (
-	unknownFamily Family = iota // the Envoy declares no addresses
+	AnyFamily Family = iota // the Envoy declares no addresses
 	IPv4
 	IPv6
 	DualStack
@@ -182,32 +183,23 @@ const (
 
 // ResolverOf returns how the Envoy of a client resolves names.
 func ResolverOf(c world.Client) Resolver {
-	return Resolver{Family: familyOf(c.Addresses).resolved(), Outdated: !slices.Contains(c.Extensions, names.DNSCluster)}
+	return Resolver{Family: FamilyOf(c.Addresses), Outdated: !slices.Contains(c.Extensions, names.DNSCluster)}
 }
 
-// familyOf is the family of a workload's addresses. A text that is no address counts as IPv4.
-func familyOf(addresses []string) Family {
-	of := unknownFamily
+// FamilyOf is the family of a workload's addresses. A text that is no address counts as IPv4.
+func FamilyOf(addresses []string) Family {
+	of := AnyFamily
 	for _, text := range addresses {
 		is := IPv6
 		if ip, err := netip.ParseAddr(text); err != nil || ip.Unmap().Is4() {
 			is = IPv4
 		}
-		if of != unknownFamily && of != is {
+		if of != AnyFamily && of != is {
 			return DualStack
 		}
 		of = is
 	}
 	return of
-}
-
-// resolved is the family that names are resolved to. As with istiod it is IPv4 for a workload
-// of both, as long as Istio's dual stack is not switched on.
-func (f Family) resolved() Family {
-	if f == DualStack {
-		return IPv4
-	}
-	return f
 }
 
 // HostsFromMajor and HostsFromMinor are the first release that takes single hosts over ADS, as

@@ -8,8 +8,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 )
 
 const (
@@ -27,6 +29,7 @@ const (
 	socketByName = "it is a unix socket, and the service's resolution is DNS"
 	badName      = "its name is empty or not valid UTF-8"
 	badPort      = "its port is not between 1 and 65535"
+	otherFamily  = "it is an IP address of a family that the workload does not have"
 )
 
 // IPAddress returns an endpoint's address as a load assignment carries it: an
@@ -39,44 +42,32 @@ func IPAddress(e catalog.Endpoint) (address, left string) {
 		}
 		return path, ""
 	}
-	ip, err := netip.ParseAddr(e.Address)
+	address, ok := ip.Canonical(e.Address)
 	switch {
-	case err != nil:
-		return "", notAnAddress
-	case ip.Zone() != "":
+	case !ok && strings.Contains(e.Address, "%"):
 		return "", zonedAddress
+	case !ok:
+		return "", notAnAddress
 	case e.Port == 0 || e.Port > names.HighestPort:
 		return "", badPort
 	}
-	return Canonical(ip, e.Address), ""
+	return address, ""
 }
 
 // FurtherAddresses are those that clients can use of the other addresses of an endpoint,
 // each once.
 func FurtherAddresses(e catalog.Endpoint) (list []netip.Addr) {
 	for text := range e.Also.All() {
-		ip, err := netip.ParseAddr(text)
-		if err == nil && ip.Zone() == "" && !slices.Contains(list, ip) {
-			list = append(list, ip)
+		at, err := netip.ParseAddr(text)
+		if at = at.Unmap(); err == nil && at.Zone() == "" && !slices.Contains(list, at) {
+			list = append(list, at)
 		}
 	}
 	return list
 }
 
-// Canonical returns the one form of an address, without making a new string
-// of one that is in it already. IPv4 is read in no other form.
-func Canonical(ip netip.Addr, written string) string {
-	if ip.Is4() {
-		return written
-	}
-	var room [48]byte
-	if form := ip.AppendTo(room[:0]); string(form) != written {
-		return string(form)
-	}
-	return written
-}
-
-// NameAddress is the same for services with DNS names as endpoints.
+// NameAddress is the same for services with DNS names as endpoints. A registry may give an IP address
+// instead of a name.
 func NameAddress(e catalog.Endpoint) (address, left string) {
 	switch {
 	case isSocket(e):
@@ -86,7 +77,27 @@ func NameAddress(e catalog.Endpoint) (address, left string) {
 	case e.Port == 0 || e.Port > names.HighestPort:
 		return "", badPort
 	}
+	if form, ok := ip.Canonical(e.Address); ok {
+		return form, ""
+	}
 	return e.Address, ""
+}
+
+// NameAddressFor is the same for Envoys of a family. They do not resolve an IP address of another
+// family.
+func NameAddressFor(f node.Family) func(catalog.Endpoint) (address, left string) {
+	return func(e catalog.Endpoint) (address, left string) {
+		if IsOfAnother(f, e) {
+			return "", otherFamily
+		}
+		return NameAddress(e)
+	}
+}
+
+// IsOfAnother reports whether an endpoint has an IP address, and one of another family.
+func IsOfAnother(f node.Family, e catalog.Endpoint) bool {
+	form, ok := ip.Canonical(e.Address)
+	return ok && !f.Has(form)
 }
 
 // Unserved yields the endpoints of a service that no client is given although
