@@ -42,7 +42,19 @@ const answering = 19999
 // startEveryone starts it, and returns its certificate in PEM.
 func startEveryone(t *testing.T) []byte {
 	t.Helper()
+	return startEveryoneAs(t, nil)
+}
+
+// startEveryoneAs starts it with a certificate for mutual TLS of a mesh, which asks for the client's.
+func startEveryoneAs(t *testing.T, inMesh *tls.Certificate) []byte {
+	t.Helper()
 	e := &everyone{t: t, identity: selfSigned(t)}
+	e.identity.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if inMesh == nil || !strings.HasPrefix(hello.ServerName, "outbound_.") {
+			return nil, nil
+		}
+		return &tls.Config{Certificates: []tls.Certificate{*inMesh}, ClientAuth: tls.RequireAnyClientCert}, nil
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)

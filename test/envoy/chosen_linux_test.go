@@ -1,0 +1,185 @@
+package envoy_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
+	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+)
+
+// highway is a service without an address, at the port that all such services have.
+func highway(host, label string, instances ...string) service {
+	s := service{Name: host, Spec: serviceSpec{
+		Hosts: []string{host}, Location: "MESH_INTERNAL", Resolution: "STATIC", Ports: []port{{Number: 7070, Name: "highway", Protocol: "TCP"}},
+	}}
+	for _, address := range instances {
+		e := endpoint{Address: address, Account: "api"}
+		if label != "" {
+			e.Labels = map[string]string{"security.istio.io/tlsMode": label}
+		}
+		s.Spec.Endpoints = append(s.Spec.Endpoints, e)
+	}
+	return s
+}
+
+// TestChosenInstancesAreCalledByMutualTLS has a workload with a certificate of the mesh call
+// instances that it chooses itself. Those with a sidecar are called by mutual TLS, those without one
+// as they are, and so are addresses of no service.
+func TestChosenInstancesAreCalledByMutualTLS(t *testing.T) {
+	t.Parallel()
+	if separately(t) {
+		return
+	}
+	if err := netns.Answer(answering, 15001); err != nil {
+		t.Fatal(err)
+	}
+	m := newMesh(t)
+	pairs := filepath.Join(m.Dir, "pairs")
+	if err := os.Mkdir(pairs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ca, trusted := newIssuer(t, m.Dir), authority.New(t, "authority")
+	control, web := newIdentity(t, filepath.Join(m.Dir, "control"), isthmusIdentity), newIdentity(t, filepath.Join(m.Dir, "web"), proxyIdentity)
+	for _, side := range []*identity{control, web} {
+		side.issue(trusted)
+		side.replace(trusted)
+	}
+	web.must(os.Symlink(filepath.Join(web.path, "now"), filepath.Join(pairs, "web")))
+	issued := trusted.Issue("api", "spiffe://mesh.example/ns/"+shop+"/sa/api")
+	api, err := tls.X509KeyPair(issued.Cert, issued.Key)
+	web.must(err)
+	startEveryoneAs(t, &api)
+
+	m.Identity = fmt.Sprintf("trustDomain: mesh.example, authority: {dir: %q}, files: {dir: %q}", ca.dir, pairs)
+	m.Envoy = "trustDomain: mesh.example, mtls: {mode: PERMISSIVE}"
+	m.Folder.write(t, "services", highway("cart.example", "istio", "10.200.0.1"), highway("orders.example", "istio", "10.200.0.2", "10.200.0.22"), highway("stock.example", "", "10.200.0.3"))
+	m.Serve(fmt.Sprintf("certFile: %q, keyFile: %q", control.file("tls.crt"), control.file("tls.key")))
+	token := filepath.Join(m.Dir, "web.token")
+	web.must(os.WriteFile(token, ca.run("token", "--namespace", shop, "--account", "web"), 0o600))
+	p := m.connectWith(proxy.Config{Workload: "web", Delta: true, Redirected: true, Flags: []string{"--ca", control.file("ca.crt"), "--token-file", token}})
+	handshakes := func() (n uint64) {
+		stats, err := p.Stats(t.Context(), `^cluster\.outbound\|7070\|\*\|.*ssl\.handshake$`)
+		web.must(err)
+		for _, of := range stats {
+			n += of
+		}
+		return n
+	}
+	for _, c := range []struct {
+		to      string
+		secured bool
+	}{
+		{"10.200.0.1", true}, {"10.200.0.2", true}, {"10.200.0.22", true}, {"10.200.0.3", false}, {"10.202.0.1", false},
+	} {
+		before := handshakes()
+		m.mustBeAnswered(call{to: netip.MustParseAddrPort(c.to + ":7070"), says: inLine}, c.to+":7070")
+		if n := handshakes() - before; (n > 20) != c.secured || !c.secured && n > 0 {
+			t.Errorf("21 connections to %s, or more, made %d handshakes", c.to, n)
+		}
+	}
+	m.MustBeSettled()
+}
+
+// TestWhoIsDialledAnswersWhileServicesChange calls instances without pause while others come and go,
+// their port becomes crowded and is crowded no longer, and their service gains an address and loses
+// it. Who answers is who is dialled.
+func TestWhoIsDialledAnswersWhileServicesChange(t *testing.T) {
+	t.Parallel()
+	if separately(t) {
+		return
+	}
+	if err := netns.Answer(answering, 15001); err != nil {
+		t.Fatal(err)
+	}
+	startEveryone(t)
+	crowd := func(n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprintf("10.210.%d.%d", i/200, 1+i%200))
+		}
+		return list
+	}
+	for name, registry := range map[string]bool{"default": false, "registry": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newMesh(t)
+			m.Envoy = "dns: {}"
+			if registry {
+				m.Envoy += ", outbound: registry"
+			}
+			write := func(s service) { m.Folder.write(m, s.Name, s) }
+			cart, orders := highway("cart.example", "", "10.200.0.1"), highway("orders.example", "", "10.200.0.2", "2001:db8:200::2")
+			write(cart)
+			write(orders)
+			m.Serve("")
+			p := m.connectWith(proxy.Config{Workload: "client", Delta: true, Redirected: true, IP: "127.0.0.1,::1"})
+			all := []string{"10.200.0.1:7070", "10.200.0.2:7070", "[2001:db8:200::2]:7070"}
+			for _, to := range all {
+				m.mustBeAnswered(call{to: netip.MustParseAddrPort(to), says: inLine}, to)
+			}
+			nobodys := func(to string) string { // who answers at an address of no service
+				if registry {
+					return closed
+				}
+				return to
+			}
+			nobody, newcomer := "10.202.0.1:7070", call{to: netip.MustParseAddrPort("10.210.0.1:7070"), says: inLine}
+			end := make(chan struct{})
+			var calling sync.WaitGroup
+			for _, to := range append(all, nobody) {
+				calling.Go(func() {
+					for calls := 1; ; calls++ {
+						select {
+						case <-end:
+							t.Logf("%d calls to %s", calls, to)
+							return
+						default:
+						}
+						want := to
+						if to == nobody {
+							want = nobodys(to)
+						}
+						if got := (call{to: netip.MustParseAddrPort(to), says: inLine}).made(t.Context(), netns.Redirected); got != want {
+							t.Errorf("call %d to %s is answered by %s", calls, to, got)
+							return
+						}
+						time.Sleep(2 * time.Millisecond) // the Envoy has changes to take, too
+					}
+				})
+			}
+			for round := range 2 {
+				write(highway("others.example", "", crowd(20)...))
+				m.mustBeAnswered(newcomer, newcomer.to.String())
+				write(highway("cart.example", "", append(crowd(1), "10.200.0.1")...))
+				m.AwaitActive("an instance that two services have")
+				write(highway("others.example", "", crowd(300)...))
+				m.AwaitActive("more instances than Envoys listen at")
+				m.Folder.remove(t, "others.example")
+				write(cart)
+				m.mustBeAnswered(newcomer, nobodys(newcomer.to.String()))
+				addressed := highway("stock.example", "", "10.200.0.3")
+				write(addressed)
+				m.AwaitActive("a service without an address")
+				addressed.Spec.Addresses = []string{fmt.Sprintf("10.220.0.%d", 1+round)}
+				write(addressed)
+				m.mustBeAnswered(call{to: netip.MustParseAddrPort(addressed.Spec.Addresses[0] + ":7070"), says: inLine}, "10.200.0.3:7070")
+				m.Folder.remove(t, "stock.example")
+				m.AwaitActive("the service is gone")
+			}
+			close(end)
+			calling.Wait()
+			m.MustBeSettled()
+			if listeners, err := p.Listeners(t.Context()); err != nil || registry != strings.Contains(fmt.Sprint(listeners), "10.200.0.2_7070") {
+				t.Errorf("the Envoy listens at %v (%v)", listeners, err)
+			}
+			p.Stop() // the next one has its port
+		})
+	}
+}
