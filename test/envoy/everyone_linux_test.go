@@ -16,7 +16,6 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -134,28 +134,8 @@ func meantFor(c net.Conn) (string, error) {
 	if !ok {
 		return abstract, nil
 	}
-	raw, err := t.SyscallConn()
-	if err != nil {
-		return "", err
-	}
-	const originalDestination = 80 // of both families
-	var at netip.AddrPort
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		if local := t.LocalAddr().(*net.TCPAddr); local.IP.To4() != nil {
-			found, err := unix.GetsockoptIPv6Mreq(int(fd), unix.SOL_IP, originalDestination)
-			if failed = err; err == nil { // family, port and address
-				a := found.Multiaddr
-				at = netip.AddrPortFrom(netip.AddrFrom4([4]byte(a[4:8])), uint16(a[2])<<8|uint16(a[3]))
-			}
-			return
-		}
-		found, err := unix.GetsockoptIPv6MTUInfo(int(fd), unix.SOL_IPV6, originalDestination)
-		if failed = err; err == nil {
-			at = netip.AddrPortFrom(netip.AddrFrom16(found.Addr.Addr), found.Addr.Port<<8|found.Addr.Port>>8)
-		}
-	})
-	return at.String(), errors.Join(err, failed)
+	at, err := netns.OriginalDestination(t)
+	return at.String(), err
 }
 
 // peeked is a connection of which something has been read already.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/product"
@@ -20,6 +22,9 @@ const atOnce = "6"
 
 // checks is how often a property is checked, unless the command line says.
 const checks = "25"
+
+// inNamespace is set where a test runs by itself in a network namespace.
+const inNamespace = "ISTHMUS_ISTIO_NAMESPACE"
 
 // programs are built before the first test.
 var programs *cluster.Programs
@@ -41,6 +46,11 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
+	}
+	if os.Getenv(inNamespace) != "" {
+		if err := netns.RaiseLoopback(); err != nil {
+			panic(err)
+		}
 	}
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "rapid.checks" })
@@ -105,7 +115,7 @@ func startCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), starts)
 	defer cancel()
-	folder, err := os.MkdirTemp(filepath.Dir(program), t.Name()+"-") //nolint:usetesting // it is kept if the test fails
+	folder, err := os.MkdirTemp(filepath.Dir(program), strings.ReplaceAll(t.Name(), "/", "-")+"-") //nolint:usetesting // it is kept if the test fails
 	if err != nil {
 		t.Fatal(err)
 	}

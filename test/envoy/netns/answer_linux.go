@@ -23,8 +23,8 @@ var (
 	EverywhereLocal = netip.MustParsePrefix("127.128.0.0/9")
 	EverywhereIPv4  = netip.MustParsePrefix("10.128.0.0/9") // for what may not be loopback
 	EverywhereIPv6  = netip.MustParsePrefix("2001:db8::/32")
-	// allotted are what sidecars answer lookups with. Nobody answers there.
-	allotted = []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8"), netip.MustParsePrefix("2001:2::/48")}
+	// allotted are what sidecars answer lookups with: of Isthmus, and of istiod. Nobody answers there.
+	allotted = []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8"), netip.MustParsePrefix("240.240.0.0/16"), netip.MustParsePrefix("2001:2::/48")}
 )
 
 // HighPorts are those that programs of tests listen on.

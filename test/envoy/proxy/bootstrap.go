@@ -31,19 +31,20 @@ type Config struct {
 	Delta         bool             // else state of the world
 	Workers       int              // threads that take connections; 1 if it is 0
 	ControlPlanes []netip.AddrPort // one of them is connected to
-	Istiod        bool             // the control plane is istiod, whose listeners are bound on loopback
+	Istiod        bool             // the control plane is istiod, whose listeners are bound on loopback unless connections are redirected
 	ClustersOnly  bool             // clusters and endpoints come over ADS, and nothing else does
 	Listeners     bool             // listeners and routes come from Isthmus, too, and are bound on loopback
 	Redirected    bool             // it is a sidecar to whose ports connections are redirected; in a network namespace of the test's own
 	Labels        map[string]string
-	Flags         []string      // more of them for the command that prints the bootstrap
-	OnDemand      bool          // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
-	Unserved      string        // for how long it also waits for what Isthmus does not have: a runtime layer and secrets; empty if it asks for none
-	Waits         []Waiting     // listeners of its own; with some, also a cluster that waits without end for the endpoints of a service that there is not
-	Without       []string      // extensions of Envoy, as CATEGORY/NAME: it rejects what needs one
-	As            *process.User // who runs it, if that is not the user of the tests
-	Drain         time.Duration // for how long it drains connections; Envoy's own time if it is 0
-	Secrets       string        // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
+	Metadata      map[string]string // more of its node's, which istiod reads
+	Flags         []string          // more of them for the command that prints the bootstrap
+	OnDemand      bool              // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
+	Unserved      string            // for how long it also waits for what Isthmus does not have: a runtime layer and secrets; empty if it asks for none
+	Waits         []Waiting         // listeners of its own; with some, also a cluster that waits without end for the endpoints of a service that there is not
+	Without       []string          // extensions of Envoy, as CATEGORY/NAME: it rejects what needs one
+	As            *process.User     // who runs it, if that is not the user of the tests
+	Drain         time.Duration     // for how long it drains connections; Envoy's own time if it is 0
+	Secrets       string            // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
 }
 
 // Waiting is a listener of an Envoy's bootstrap that takes a route configuration over
@@ -57,12 +58,12 @@ type Waiting struct {
 // where its command has no flag.
 func (c Config) writeBootstrap(ctx context.Context, path string) error {
 	text, err := Print(ctx, c.Isthmus, c.arguments()...)
-	if err != nil || !c.ClustersOnly && !c.OnDemand && c.Secrets == "" {
+	if err != nil || !c.ClustersOnly && !c.OnDemand && c.Secrets == "" && c.Metadata == nil {
 		return errors.Join(err, os.WriteFile(path, text, 0o600))
 	}
 	var b struct {
 		Admin   any            `json:"admin"`
-		Node    any            `json:"node"`
+		Node    map[string]any `json:"node"`
 		Dynamic map[string]any `json:"dynamic_resources"`
 		Runtime any            `json:"layered_runtime"`
 		Static  struct {
@@ -71,6 +72,9 @@ func (c Config) writeBootstrap(ctx context.Context, path string) error {
 	}
 	if err := json.Unmarshal(text, &b); err != nil {
 		return err
+	}
+	for key, value := range c.Metadata {
+		b.Node["metadata"].(map[string]any)[key] = value
 	}
 	if c.OnDemand {
 		delete(b.Dynamic, "cds_config")
@@ -106,14 +110,15 @@ func (c Config) arguments() []string {
 		arguments = append(arguments, "--network", c.Network)
 	}
 	arguments = append(arguments, c.Flags...)
+	keepalive := "2s"
 	if c.Istiod { // which ends a connection on which pings come more often than every 15 s
-		return append(arguments, "--interception", "NONE", "--keepalive", "60s")
+		keepalive = "60s"
 	}
-	arguments = append(arguments, "--keepalive", "2s")
+	arguments = append(arguments, "--keepalive", keepalive)
 	switch {
 	case c.Redirected:
 		return arguments
-	case c.Listeners:
+	case c.Listeners, c.Istiod:
 		return append(arguments, "--interception", "NONE")
 	}
 	return append(arguments, "--type", "router") // which has no listeners but its own

@@ -17,7 +17,9 @@ type Sidecar struct {
 	Delta     bool     // else state of the world
 	Flags     []string // more of them for the command that prints the bootstrap
 
-	ClustersOnly bool // it has a listener of its bootstrap alone
+	Metadata     map[string]string // more of its node's
+	Redirected   bool              // connections are redirected to it
+	ClustersOnly bool              // it has a listener of its bootstrap alone
 }
 
 // StartEnvoy starts a released Envoy that takes clusters, endpoints, listeners
@@ -40,7 +42,7 @@ func (c *Cluster) StartEnvoyOf(ctx context.Context, from string, s Sidecar) (*pr
 	}
 	p, err := proxy.Start(ctx, proxy.Config{
 		Program: c.programs.envoy, Isthmus: c.programs.Isthmus, Dir: dir, Workload: s.Workload, Namespace: s.Namespace, Labels: s.Labels,
-		Delta: s.Delta, Flags: s.Flags, Istiod: true, ClustersOnly: s.ClustersOnly, ControlPlanes: []netip.AddrPort{address},
+		Delta: s.Delta, Flags: s.Flags, Istiod: true, Redirected: s.Redirected, Metadata: s.Metadata, ClustersOnly: s.ClustersOnly, ControlPlanes: []netip.AddrPort{address},
 	})
 	if err == nil {
 		c.mu.Lock()
