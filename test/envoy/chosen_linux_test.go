@@ -2,10 +2,13 @@ package envoy_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,10 +185,108 @@ func TestWhoIsDialledAnswersWhileServicesChange(t *testing.T) {
 			close(end)
 			calling.Wait()
 			m.MustBeSettled()
-			if listeners, err := p.Listeners(t.Context()); err != nil || registry != strings.Contains(fmt.Sprint(listeners), "10.200.0.2_7070") {
-				t.Errorf("the Envoy listens at %v (%v)", listeners, err)
+			if listeners, err := p.Listeners(t.Context()); err != nil || registry != (listeners["10.200.0.2_7070"].Version != "") {
+				t.Errorf("the Envoy listens at %v (%v)", slices.Sorted(maps.Keys(listeners)), err)
 			}
 			p.Stop() // the next one has its port
 		})
 	}
+}
+
+// scope is a Sidecar resource for all workloads of the namespace.
+type scope []string
+
+func (s scope) manifest() any {
+	return manifest("Sidecar", "scope", "", map[string]any{"egress": []any{map[string]any{"hosts": []string(s)}}})
+}
+
+// TestOneInstanceMoreCostsOneListener has sidecars take 1,000 services without addresses of 10
+// instances each, all at one port. One instance that comes, and goes, costs at most its own listener,
+// however many there are.
+func TestOneInstanceMoreCostsOneListener(t *testing.T) {
+	t.Parallel()
+	if separately(t) {
+		return
+	}
+	for name, c := range map[string]struct {
+		envoy     string
+		scoped    int // services that the workload sees; 0 is all
+		listeners int // at instances
+	}{
+		"default, unscoped":  {"", 0, 0},
+		"registry, unscoped": {"outbound: registry", 0, 250},
+		"registry, scoped":   {"outbound: registry", 20, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMesh(t)
+			m.Envoy = c.envoy
+			made := func(n, instances int) service {
+				s := highway(fmt.Sprintf("s-%04d.example", n), "")
+				for i := range instances {
+					s.Spec.Endpoints = append(s.Spec.Endpoints, endpoint{Address: fmt.Sprintf("10.%d.%d.%d", 100+n/250, n%250, 1+i)})
+				}
+				return s
+			}
+			for n := range 1000 {
+				m.Folder.write(t, fmt.Sprintf("s-%04d", n), made(n, 10))
+			}
+			if c.scoped > 0 {
+				var hosts scope
+				for n := range c.scoped {
+					hosts = append(hosts, fmt.Sprintf("./s-%04d.example", n))
+				}
+				m.Folder.write(t, "scope", hosts)
+			}
+			m.Serve("")
+			p := m.connectWith(proxy.Config{Delta: true, Redirected: true})
+			settled := func(what string, instances, listeners int) map[string]uint64 {
+				await(t, what, func() error {
+					all, err := p.Listeners(t.Context())
+					has, failed := p.Endpoints(t.Context(), clusterName("s-0003.example", 7070))
+					at := 0
+					for name, l := range all {
+						if strings.HasPrefix(name, "10.") && l.Version != "" {
+							at++
+						}
+					}
+					if at != listeners || len(has) != instances {
+						err = fmt.Errorf("%d listeners at instances, and %d of the service, not %d and %d", at, len(has), listeners, instances)
+					}
+					return errors.Join(err, failed)
+				})
+				return m.statsOf(p)
+			}
+			one := min(c.listeners, 1)
+			before := settled("the services", 10, c.listeners)
+			m.Folder.write(t, "s-0003", made(3, 9))
+			gone := settled("an instance that leaves", 9, c.listeners-one)
+			m.Folder.write(t, "s-0003", made(3, 10))
+			come := settled("an instance that comes", 10, c.listeners)
+			if come["added"]-before["added"] != uint64(one) || come["removed"]-before["removed"] != uint64(one) {
+				t.Errorf("listeners of one instance that leaves and comes: before %v, gone %v, come %v", before, gone, come)
+			}
+			if come["modified"] != before["modified"] || gone["bytes"]-before["bytes"] > 10_000 || come["bytes"]-gone["bytes"] > 10_000 {
+				t.Errorf("one instance costs more than its own: before %v, gone %v, come %v", before, gone, come)
+			}
+			figures.add(t, "%d listeners at instances, %.1f MB in use, %d bytes for one that leaves, %d for one that comes", c.listeners, float64(before["allocated"])/1e6, gone["bytes"]-before["bytes"], come["bytes"]-gone["bytes"])
+			if err := p.Rejected(t.Context()); err != nil {
+				t.Error(err)
+			}
+			p.Stop() // the next one has its port
+		})
+	}
+}
+
+// statsOf are an Envoy's memory, the bytes that it received and what became of its listeners.
+func (m *mesh) statsOf(p *proxy.Proxy) map[string]uint64 {
+	m.Helper()
+	all, err := p.Stats(m.Context(), `^(server\.memory_allocated|cluster\.xds\.upstream_cx_rx_bytes_total|listener_manager\.listener_(added|modified|removed))$`)
+	if err != nil || len(all) != 5 {
+		m.Fatal(all, err)
+	}
+	short := map[string]uint64{"allocated": all["server.memory_allocated"], "bytes": all["cluster.xds.upstream_cx_rx_bytes_total"]}
+	for _, of := range []string{"added", "modified", "removed"} {
+		short[of] = all["listener_manager.listener_"+of]
+	}
+	return short
 }
