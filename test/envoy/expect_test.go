@@ -3,6 +3,7 @@ package envoy_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -100,9 +101,27 @@ func (e endpoint) at(p port) (proxy.Endpoint, bool) {
 		at.Address, at.Port = path, 0
 	}
 	if ip, err := netip.ParseAddr(at.Address); err == nil {
-		at.Address = ip.String()
+		at.Address = ip.Unmap().String()
 	}
 	return at, e.Address != ""
+}
+
+// resolvedAt leaves IPv6 addresses out of the clusters of names of an Envoy with IPv4 alone.
+func (v view) resolvedAt(own string) view {
+	if strings.Contains(own, ":") {
+		return v
+	}
+	part := maps.Clone(v)
+	for name, c := range v {
+		if c.Type == "STRICT_DNS" || c.Type == "LOGICAL_DNS" {
+			c.Endpoints = slices.DeleteFunc(slices.Clone(c.Endpoints), func(e proxy.Endpoint) bool { return strings.Contains(e.Address, ":") })
+			if len(c.Endpoints) == 0 {
+				c.Type = "STRICT_DNS"
+			}
+			part[name] = c
+		}
+	}
+	return part
 }
 
 // of is the part of a view that hosts have in it.

@@ -26,7 +26,7 @@ func TestNamesResolveToAddressesOfTheProxysFamily(t *testing.T) {
 		want map[string]string
 	}{
 		"ipv4": {"10.0.0.1", map[string]string{"names": "127.0.0.1", "four": "127.0.0.1", "mapped": "127.0.0.1"}},
-		"ipv6": {"2001:db8::1", map[string]string{"names": "::1", "six": "::1"}},
+		"ipv6": {"2001:db8::1", map[string]string{"names": "::1", "six": "::1", "four": "127.0.0.1", "mapped": "127.0.0.1"}},
 		"both": {"2001:db8::1,10.0.0.1", map[string]string{"names": "127.0.0.1", "four": "127.0.0.1", "mapped": "127.0.0.1", "six": "::1"}},
 	} {
 		p, err := proxy.Start(t.Context(), proxy.Config{

@@ -98,7 +98,7 @@ func (m *mesh) Differs(p *proxy.Proxy) error {
 	if !p.Redirected && !p.Config.Listeners { // a sidecar has no route to a subset
 		maps.Copy(want, m.Subset.expected(m.Folder.objects()))
 	}
-	if err := want.differs(ofServices(got)); err != nil {
+	if err := want.resolvedAt(p.Config.IP).differs(ofServices(got)); err != nil {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return nil

@@ -257,7 +257,7 @@ func (f follower) lose(verdict string) {
 
 // serve counts the endpoints behind the cluster.
 func (f follower) serve(cluster string, port uint32) {
-	at, ok := f.cluster(cluster, node.FamilyOf(f.call.Client.Addresses))
+	at, ok := f.cluster(cluster)
 	if at.single {
 		at.n = f.trace.Service.Endpoints(port).Counts().Healthy
 	}
@@ -291,22 +291,13 @@ func (f follower) noEndpoints() {
 	s := f.trace.Service
 	counts := s.Endpoints(f.port().Number).Counts()
 	look := "isthmus services " + s.Key.Host
-	for id, reason := range reach.Unserved(s) {
+	for id, reason := range reach.UnservedTo(s, node.FamilyOf(f.call.Client.Addresses)) {
 		if id.ServicePort == f.port().Number {
 			f.trace.End("endpoints", fmt.Sprintf("no endpoint is served; of %s: %s", id.Address, reason), "correct the endpoint in its registry; "+look+" lists all")
 			return
 		}
 	}
-	var other []string // of another family than the workload
-	for e := range s.Endpoints(f.port().Number).All() {
-		if e.Health == model.Healthy && reach.IsOfAnother(node.FamilyOf(f.call.Client.Addresses), e) {
-			other = append(other, e.Address)
-		}
-	}
 	switch {
-	case len(other) > 0:
-		f.trace.End("endpoints", fmt.Sprintf("of %s, the workload can connect to none: it has addresses of another family, %s", textOf(other), strings.Join(f.call.Client.Addresses, ", ")),
-			"register addresses of that family, or give the workload one of both")
 	case counts.Total == 0:
 		f.trace.End("endpoints", "the service has no endpoints on this port", "register instances, or check the selector of "+recordText(s.Records[0]))
 	case counts.Healthy == 0:

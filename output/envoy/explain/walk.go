@@ -2,12 +2,9 @@ package explain
 
 import (
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -20,7 +17,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
-	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
@@ -193,8 +189,8 @@ type endpoints struct {
 	port     uint32 // of the first endpoint
 }
 
-// cluster reads a cluster and its load assignment, for a client of a family. ok is false if there is no cluster.
-func (w walk) cluster(name string, of node.Family) (at endpoints, ok bool) {
+// cluster reads a cluster and its load assignment. ok is false if there is no cluster.
+func (w walk) cluster(name string) (at endpoints, ok bool) {
 	var c clusterv3.Cluster
 	if !w.take(wire.ClusterURL, name, &c) {
 		return at, false
@@ -209,33 +205,19 @@ func (w walk) cluster(name string, of node.Family) (at endpoints, ok bool) {
 			assignment = own
 		}
 		w.take(wire.EndpointURL, assignment, &all)
-		at = counted(&all, of)
+		at = counted(&all)
 	default:
-		at = counted(c.GetLoadAssignment(), of)
+		at = counted(c.GetLoadAssignment())
 		at.byName = true
 	}
 	at.sockets = socketsOf(&c)
 	return at, true
 }
 
-// isConnectable reports whether clients of a family can connect to an endpoint: at one of its
-// addresses, its name or its socket.
-func isConnectable(e *endpointv3.Endpoint, of node.Family) bool {
-	has := func(a *corev3.Address) bool {
-		text := a.GetSocketAddress().GetAddress()
-		_, err := netip.ParseAddr(text)
-		return err != nil || of.Has(text)
-	}
-	return has(e.GetAddress()) || slices.ContainsFunc(e.GetAdditionalAddresses(), func(a *endpointv3.Endpoint_AdditionalAddress) bool { return has(a.GetAddress()) })
-}
-
-// counted counts the endpoints that take calls of clients of a family.
-func counted(all *endpointv3.ClusterLoadAssignment, of node.Family) (at endpoints) {
+// counted counts the endpoints that take calls.
+func counted(all *endpointv3.ClusterLoadAssignment) (at endpoints) {
 	for _, group := range all.GetEndpoints() {
 		for _, e := range group.GetLbEndpoints() {
-			if !isConnectable(e.GetEndpoint(), of) {
-				continue
-			}
 			if at.n++; at.n == 1 {
 				at.port = e.GetEndpoint().GetAddress().GetSocketAddress().GetPortValue()
 			}

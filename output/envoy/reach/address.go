@@ -29,7 +29,7 @@ const (
 	socketByName = "it is a unix socket, and the service's resolution is DNS"
 	badName      = "its name is empty or not valid UTF-8"
 	badPort      = "its port is not between 1 and 65535"
-	otherFamily  = "it is an IP address of a family that the workload does not have"
+	ipv6Alone    = "it is an IPv6 address, and the workload has IPv4 addresses alone"
 )
 
 // IPAddress returns an endpoint's address as a load assignment carries it: an
@@ -83,31 +83,30 @@ func NameAddress(e catalog.Endpoint) (address, left string) {
 	return e.Address, ""
 }
 
-// NameAddressFor is the same for Envoys of a family. They do not resolve an IP address of another
-// family.
+// NameAddressFor is the same for Envoys of a family. Those with IPv4 alone (V4_ONLY) do not use an IPv6
+// address; those with IPv6 alone do use an IPv4 address.
 func NameAddressFor(f node.Family) func(catalog.Endpoint) (address, left string) {
 	return func(e catalog.Endpoint) (address, left string) {
-		if IsOfAnother(f, e) {
-			return "", otherFamily
+		if form, ok := ip.Canonical(e.Address); ok && f == node.IPv4 && !f.Has(form) {
+			return "", ipv6Alone
 		}
 		return NameAddress(e)
 	}
 }
 
-// IsOfAnother reports whether an endpoint has an IP address, and one of another family.
-func IsOfAnother(f node.Family, e catalog.Endpoint) bool {
-	form, ok := ip.Canonical(e.Address)
-	return ok && !f.Has(form)
-}
-
 // Unserved yields the endpoints of a service that no client is given although
 // they are healthy, and why, by port and address.
 func Unserved(s *catalog.Service) iter.Seq2[catalog.EndpointID, string] {
+	return UnservedTo(s, node.AnyFamily)
+}
+
+// UnservedTo is the same for the Envoys of a family.
+func UnservedTo(s *catalog.Service, of node.Family) iter.Seq2[catalog.EndpointID, string] {
 	address := IPAddress
 	switch s.Resolution {
 	case model.ResolutionStatic:
 	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
-		address = NameAddress
+		address = NameAddressFor(of)
 	default:
 		return func(func(catalog.EndpointID, string) bool) {} // no endpoint is served, and NotOffered says so
 	}
