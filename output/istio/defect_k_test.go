@@ -3,6 +3,7 @@ package istio
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/isthmus-mesh/isthmus/output/istio/object"
 	"github.com/isthmus-mesh/isthmus/output/istio/write"
@@ -65,22 +66,24 @@ func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
 // end, but shown.
 func TestDefectKConflictingWriterIsNotFought(t *testing.T) {
 	t.Parallel()
-	api, r := newAPI(t), newRegistry("sc")
-	r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "b.example"))
-	r.listed("sc")
-	w := start(t, api, r, nil)
-	wants(t, api, "a.example", "10.0.0.1")
-	settled(t, w)
-	for range write.ConflictAfter {
-		api.Delete(entries + "a.example")
-		wants(t, api, "a.example", "10.0.0.1")
+	synctest.Test(t, func(t *testing.T) { // five times within 30 s is what counts
+		api, r := piped(t), newRegistry("sc")
+		r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "b.example"))
+		r.listed("sc")
+		w := startAt(t, api.Config(), r, nil)
+		wants(t, api.Server, "a.example", "10.0.0.1")
 		settled(t, w)
-	}
-	api.Delete(entries + "a.example")
-	fails(t, w, "ServiceEntry shop/a.example", "another writer keeps changing it", "managedFields")
-	if got := addresses(api, "a.example"); got != "no object" {
-		t.Errorf("it was restored once more: %s", got)
-	}
-	r.say(shop.Instance("sc", "b.example", "10.0.0.2"))
-	wants(t, api, "b.example", "10.0.0.2")
+		for range write.ConflictAfter {
+			api.Delete(entries + "a.example")
+			wants(t, api.Server, "a.example", "10.0.0.1")
+			settled(t, w)
+		}
+		api.Delete(entries + "a.example")
+		fails(t, w, "ServiceEntry shop/a.example", "another writer keeps changing it", "managedFields")
+		if got := addresses(api.Server, "a.example"); got != "no object" {
+			t.Errorf("it was restored once more: %s", got)
+		}
+		r.say(shop.Instance("sc", "b.example", "10.0.0.2"))
+		wants(t, api.Server, "b.example", "10.0.0.2")
+	})
 }
