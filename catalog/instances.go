@@ -14,8 +14,8 @@ import (
 // MostInstances bounds the instances of a port that Envoys listen at: see [crowd.Most].
 const MostInstances = crowd.Most
 
-// Chosen reports whether clients choose an instance of the service by its address: the service
-// has no address of its own. Clients of clusters in which it has one are excepted.
+// Chosen reports whether clients choose an instance of the service by its address, because the
+// service has no address of its own. In a cluster in which it has an address they do not.
 func (d *Definition) Chosen() bool { return d.ChosenIn("") }
 
 // ChosenIn reports the same for the clients of a cluster.
@@ -57,9 +57,9 @@ func crowdsBy(changed map[ServiceKey]ServiceChange) map[uint32]crowd.Step {
 // HasInstances reports whether clients choose among the endpoints of some port.
 func (s *Snapshot) HasInstances() bool { return s.crowds.Len() > 0 }
 
-// Crowded returns the ports at which a change may alter which services an Envoy has listeners for
-// at the instances: those with more than [MostInstances] before the change or after it, and with
-// services that ask for other shares of these. s is the snapshot after the change.
+// Crowded returns the ports at which a change may alter for which services an Envoy listens at
+// instances: ports with more than [MostInstances] instances, before or after the change, and a
+// service that asks for another share of the listeners. s is the snapshot after the change.
 func (s *Snapshot) Crowded(c Change) (ports []uint32) {
 	for number, step := range crowdsBy(c.Services) {
 		if s.crowds.Moved(number, step) {
@@ -77,9 +77,8 @@ func (p *PortServices) Asked(key ServiceKey) (share int, crowded bool) {
 	return share, p.asked.Len() > 0
 }
 
-// InstancesAt yields the ports of services without addresses that have an endpoint at an address
-// and port, the address in its canonical form, healthy or not. They come in no order, and one may
-// come twice.
+// InstancesAt yields the ports of services without addresses that have an endpoint, healthy or not,
+// at an address, in canonical form, and port. The order is arbitrary, and a port may come twice.
 func (s *Snapshot) InstancesAt(address string, number uint32) iter.Seq2[InboundPort, Endpoint] {
 	return func(yield func(InboundPort, Endpoint) bool) {
 		if form, ok := ip.Canonical(address); !ok || form != address || !ip.Connectable(address) {

@@ -1,7 +1,7 @@
-// Package crowd bounds the instances of a port that Envoys listen at. A STATIC service without an
-// address is called at its instances: clients choose one, and connect to its address and port. An
-// Envoy that listens there has a listener for each, so there is a bound, over all services of a
-// port. The values are immutable.
+// Package crowd bounds the instances of a port at which an Envoy listens. Clients of a STATIC service
+// without an address choose an instance, and connect to its address and port. An Envoy that listens
+// there has a listener for each instance, so there is a bound, over all services of a port. The
+// values are immutable.
 package crowd
 
 import (
@@ -17,7 +17,8 @@ const Most = 250
 // smallest that is enough, so that what it asks for rarely changes with its endpoints.
 var shares = [...]int{2, 10, 50, Most}
 
-// Share returns the part of [Most] that some endpoints ask for. More than all of it is 1 more.
+// Share returns the part of [Most] that a service with so many endpoints asks for; [Most] + 1 if it
+// has more endpoints than [Most].
 func Share(endpoints int) int {
 	for _, share := range shares {
 		if endpoints <= share {

@@ -12,12 +12,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 )
 
-// Sidecars that answer lookups give a name an address of its own, where nothing else tells
-// connections to it from others: where the service has no address, and a port that is not called by
-// host. The address follows from the name alone. Of two names with one address and a port in common
-// the first in the order of ownership has it, and lookups of the other are not answered.
+// Sidecars that answer lookups give a name an address if the service has no address, and a port
+// whose connections do not name the host. The address is a hash of the name. Of two names with one
+// address and a port in common, the first in the order of ownership gets the address; lookups of the
+// other name are not answered.
 
-// allots reports whether a service of a name without an address gets one.
+// allots reports whether the name of a service without an address gets one.
 func allots(c Client, s catalog.ServiceDefinition) bool {
 	d := c.Settings.OrIstio().DNS
 	if d == nil || c.Proxy.Mode == node.None || s.Traffic.Headless || s.Traffic.ClusterLocal || hasAddress(c, s) {

@@ -17,22 +17,22 @@ import (
 // connect to its address and port. Such a connection gets there without a listener. An Envoy
 // listens at an instance only where that changes something.
 
-// takesRest reports whether a service without addresses has the connections to all addresses
-// that no service has: it says that it has no endpoints of its own, or the settings say so.
+// takesRest reports whether a service without addresses takes the connections to all addresses
+// that no service has: its resolution is NONE, or the settings give it these connections.
 func takesRest(c Client, s catalog.ServiceDefinition) bool {
 	return c.Proxy.Mode == node.None || s.Resolution == model.ResolutionNone || c.Settings.OrIstio().TakesUnaddressed(s.Key.Host)
 }
 
-// takesAll reports whether a service port has the connections to all addresses that no service has
-// because the settings give these to every host.
+// takesAll reports whether a service port takes the connections to all addresses that no service
+// has because the settings give these connections to every host.
 func takesAll(c Client, s catalog.ServiceDefinition, port model.Port) bool {
 	settings := c.Settings.OrIstio()
 	return c.Proxy.Mode != node.None && s.Resolution != model.ResolutionNone && NeedsAddress(port) && !hasAddress(c, s) &&
 		settings.Of(s.Key.Host).Unaddressed == "" && settings.TakesUnaddressed(s.Key.Host)
 }
 
-// Unlistened reports whether no listener has the connections to a service port, since they do not say
-// whose they are: their endpoints are names, so they cannot be called at their instances.
+// Unlistened reports whether no listener takes the connections to a service port that name no host:
+// the service's endpoints are names, so connections to their addresses look like any others.
 func Unlistened(c Client, s catalog.ServiceDefinition, port model.Port) bool {
 	named := s.Resolution == model.ResolutionDNS || s.Resolution == model.ResolutionDNSRoundRobin
 	if c.Proxy.Mode == node.None || !named || !NeedsAddress(port) || hasAddress(c, s) || takesRest(c, s) {
@@ -50,15 +50,15 @@ func hasAddress(c Client, s catalog.ServiceDefinition) bool {
 	return list.Len() > 0
 }
 
-// IsChosen reports whether clients choose an instance of a service port.
+// IsChosen reports whether clients of a service port choose an instance by its address.
 func IsChosen(c Client, s catalog.ServiceDefinition, port model.Port) bool {
 	kind := TrafficOf(port)
 	return c.Proxy.Mode != node.None && kind != NotTCP && kind != HTTP && s.ChosenIn(c.Proxy.Cluster) &&
 		(s.Traffic.Headless || !c.Settings.OrIstio().TakesUnaddressed(s.Key.Host))
 }
 
-// HasChosenCluster reports whether connections to some instances of a service port are secured
-// by the Envoy. The cluster of those is not that of the port, which chooses an endpoint.
+// HasChosenCluster reports whether the Envoy secures connections to instances of a service port.
+// They have a cluster of their own, since the port's cluster chooses an endpoint.
 func HasChosenCluster(c Client, s catalog.ServiceDefinition, port model.Port) bool {
 	settings := c.Settings.OrIstio()
 	return !s.Traffic.Headless && IsChosen(Client{c.Viewer, node.Proxy{Role: c.Proxy.Role, Mode: c.Proxy.Mode}, c.Settings}, s, port) &&
@@ -98,9 +98,9 @@ type Chosen struct {
 	Cluster string
 }
 
-// ChosenAt returns the listener at an address and port that are those of an instance. If several
-// services have it, all lead to the same place. There is none where the first of them takes
-// requests, since these name their host, or where a service has the address as its own.
+// ChosenAt returns the listener at the address and port of an instance. Several services may have
+// the instance; all lead to the same place. There is no listener where the first of these services
+// takes requests, which name their host, or where a service has the address as its own.
 func ChosenAt(c Client, now *catalog.Snapshot, address string, number uint32) (found Chosen, ok bool) {
 	p := c.Proxy
 	if p.Reserved(number) || !p.Family.Has(address) || now.Port(number).TakenIn(p.Cluster, address, c.Viewer) {
@@ -130,8 +130,8 @@ func compareChosen(namespace string, a, b catalog.InboundPort) int {
 		asked.Owner(namespace, a.ServiceDefinition, b.ServiceDefinition), cmp.Compare(a.Port.Number, b.Port.Number))
 }
 
-// IsAdmitted reports whether an Envoy listens at instances of a service. At a crowded port these
-// are the services that come first in the order of ownership, as far as [catalog.MostInstances]
+// IsAdmitted reports whether an Envoy listens at instances of a service. At a crowded port it does
+// for the first services in the order of ownership, as far as [catalog.MostInstances] listeners
 // are enough for all of their endpoints.
 func IsAdmitted(c Client, index *catalog.PortServices, key catalog.ServiceKey) bool {
 	if _, crowded := index.Asked(key); !crowded {

@@ -33,8 +33,8 @@ func ChosenListeners(c Client, now *catalog.Snapshot, index *catalog.PortService
 	return slices.Compact(list)
 }
 
-// ChangedInstances yields the names of the listeners that a change of endpoints may bring or take
-// away, or whose cluster may be another: those of endpoints that come, go, or have other labels.
+// ChangedInstances yields the names of the listeners that a change of endpoints may add, remove or
+// lead to another cluster: the listeners of endpoints that come, go, or get other labels.
 func ChangedInstances(settings *policy.Prepared, now *catalog.Snapshot, c catalog.ServiceChange) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !c.New.Chosen() {
@@ -59,8 +59,9 @@ func ChangedInstances(settings *policy.Prepared, now *catalog.Snapshot, c catalo
 	}
 }
 
-// Instances yields the names of the listeners that the definition of a service may bring or take
-// away. Requests have none, but may keep another service from one.
+// Instances yields the names of the listeners that a change of a service's definition may add or
+// remove. A port of requests has no listener at an instance, but decides whether another service
+// has one there.
 func Instances(settings *policy.Prepared, now *catalog.Snapshot, s *catalog.Service) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, port := range s.Ports {
@@ -79,7 +80,7 @@ func Instances(settings *policy.Prepared, now *catalog.Snapshot, s *catalog.Serv
 }
 
 // CrowdedInstances yields the services of a crowded port that may have listeners at instances, with
-// the names of these: other services may have them than before.
+// the names of the listeners: after a change other services may have listeners than before.
 func CrowdedInstances(settings *policy.Prepared, now *catalog.Snapshot, number uint32) iter.Seq2[catalog.ServiceKey, iter.Seq[string]] {
 	return func(yield func(catalog.ServiceKey, iter.Seq[string]) bool) {
 		for of := range now.Port(number).All() {
