@@ -136,7 +136,8 @@ func (c unaddressed) run(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return answeredBy(t.Context(), at+want[strings.Index(want, ":"):], want)
+				_, port, _ := strings.Cut(want, ":")
+				return answeredBy(t.Context(), at+":"+port, want)
 			})
 		}
 	}
