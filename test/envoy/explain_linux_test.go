@@ -196,7 +196,7 @@ func (m *mesh) asExplained(c proxy.Config, s offered, number uint32, e explanati
 		to.says, to.host = inLine, ""
 	case requests, anything, nothing:
 	}
-	ip, mark := unclaimed(c.IP != ""), netns.Redirected
+	ip, port, mark := unclaimed(c.IP != ""), uint16(number), netns.Redirected
 	switch {
 	case c.Workload == "edge":
 		ip, mark = netip.MustParseAddr("127.0.0.1"), netns.Direct
@@ -205,8 +205,13 @@ func (m *mesh) asExplained(c proxy.Config, s offered, number uint32, e explanati
 		ip, mark, to.bare = netip.MustParseAddr("127.0.0.1"), netns.Direct, true
 	case e.Address != "":
 		ip = netip.MustParseAddr(e.Address)
+		for _, instance := range s.instances() { // one that the application chooses has a port of its own
+			if instance.Addr() == ip {
+				port = instance.Port()
+			}
+		}
 	}
-	to.to = netip.AddrPortFrom(ip, uint16(number))
+	to.to = netip.AddrPortFrom(ip, port)
 	for _, p := range s.Spec.Ports {
 		if c.Workload == "edge" && s.Spec.Resolution == "NONE" || c.Workload != "edge" && p.Number != number {
 			continue

@@ -24,7 +24,7 @@ const lawSlack = 2 * time.Second
 func (p *play) consider() {
 	for _, m := range p.present {
 		g := &m.going
-		if !m.leaving || slices.ContainsFunc(g.waits, func(name string) bool { return !p.primed(name) || !p.mirrors[name].renewed }) {
+		if !m.leaving || slices.ContainsFunc(g.waits, p.awaited) {
 			continue
 		}
 		missed := len(g.waits) > 0 && p.missed(m)
@@ -36,6 +36,9 @@ func (p *play) consider() {
 		g.may = g.may || g.must || over >= 0
 	}
 }
+
+// awaited reports whether a source has not been listed since the process began.
+func (p *play) awaited(name string) bool { return !p.primed(name) || !p.mirrors[name].renewed }
 
 // missed reports whether the sources that came as another left lack too much of it.
 func (p *play) missed(m *seat) bool {

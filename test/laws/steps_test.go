@@ -158,7 +158,8 @@ func (p *play) edit(s step) {
 func (p *play) release(name string) {
 	p.settle()
 	m := p.seat(name)
-	held := m != nil && m.leaving && !m.since.IsZero()
+	// After a restart it waits for its successors again, and is not held before these are listed.
+	held := m != nil && m.leaving && !m.since.IsZero() && !slices.ContainsFunc(m.waits, p.awaited)
 	for _, s := range p.process.Inside().Sources() {
 		if s.Status().Name != name {
 			continue
