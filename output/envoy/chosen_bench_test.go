@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkOneInstanceMore is a service without an address that has one instance more, and one less,
-// among so many of 9 instances each, all at one port: the step, and what it changes as one sidecar
-// finds it. It is to grow with the services only where a service asks for more listeners of a crowded
+// among so many of 9 instances each, all at one port: the step, and the look-up of the changed
+// resources for one sidecar. It is to grow with the services only where a service asks for more listeners of a crowded
 // port, which its 11th instance does.
 func BenchmarkOneInstanceMore(b *testing.B) {
 	for _, outbound := range []string{policy.New().Outbound, policy.RegistryOutbound} {

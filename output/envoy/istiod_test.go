@@ -131,7 +131,7 @@ var differences = []difference{
 // ofDNSCluster is besides what Envoys since [names.DNSCluster] are given.
 var ofDNSCluster = difference{"settings of DNS", "as fields of the cluster they are deprecated: Envoy warns of each", asDNSCluster}
 
-// ofBothFamilies is besides what Envoys of workloads with addresses of both families are given.
+// ofBothFamilies is a further difference, in the clusters of Envoys with addresses of both families.
 var ofBothFamilies = difference{"family of names", "istiod's depends on a switch of its own, ISTIO_DUAL_STACK, without which names with IPv6 alone are not found", preferringIPv4}
 
 func preferringIPv4(c object) bool {

@@ -66,7 +66,7 @@ func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
 // end, but shown.
 func TestDefectKConflictingWriterIsNotFought(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // five times within 30 s is what counts
+	synctest.Test(t, func(t *testing.T) { // five restorations within 30 s are a conflict
 		api, r := piped(t), newRegistry("sc")
 		r.say(shop.Service("sc", "a.example"), shop.Instance("sc", "a.example", "10.0.0.1"), shop.Service("sc", "b.example"))
 		r.listed("sc")

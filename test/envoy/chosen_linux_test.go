@@ -35,8 +35,8 @@ func highway(host, label string, instances ...string) service {
 }
 
 // TestChosenInstancesAreCalledByMutualTLS has a workload with a certificate of the mesh call
-// instances that it chooses itself. Those with a sidecar are called by mutual TLS, those without one
-// as they are, and so are addresses of no service.
+// instances that it chooses itself. Instances with a sidecar are called by mutual TLS; instances
+// without one, and addresses of no service, are called in plaintext.
 func TestChosenInstancesAreCalledByMutualTLS(t *testing.T) {
 	t.Parallel()
 	if separately(t) {
@@ -92,9 +92,9 @@ func TestChosenInstancesAreCalledByMutualTLS(t *testing.T) {
 	m.MustBeSettled()
 }
 
-// TestWhoIsDialledAnswersWhileServicesChange calls instances without pause while others come and go,
-// their port becomes crowded and is crowded no longer, and their service gains an address and loses
-// it. Who answers is who is dialled.
+// TestWhoIsDialledAnswersWhileServicesChange calls instances without pause while other instances come
+// and go, their port becomes crowded and is crowded no longer, and a service gains an address, which
+// may be written as an IPv4-mapped one. The machine that is dialled answers.
 func TestWhoIsDialledAnswersWhileServicesChange(t *testing.T) {
 	t.Parallel()
 	if separately(t) {
@@ -127,7 +127,7 @@ func TestWhoIsDialledAnswersWhileServicesChange(t *testing.T) {
 			for _, to := range all {
 				m.mustBeAnswered(call{to: netip.MustParseAddrPort(to), says: inLine}, to)
 			}
-			nobodys := func(to string) string { // who answers at an address of no service
+			nobodys := func(to string) string { // the outcome of a call to an address of no service
 				if registry {
 					return closed
 				}
@@ -138,14 +138,17 @@ func TestWhoIsDialledAnswersWhileServicesChange(t *testing.T) {
 			newcomer := call{to: netip.MustParseAddrPort("10.210.0.1:7070"), says: inLine}
 			end := make(chan struct{})
 			var calling sync.WaitGroup
+			const pace = 2 * time.Millisecond // the Envoy has changes to take, too
 			for _, to := range append(all, nobody) {
 				calling.Go(func() {
+					again := time.NewTicker(pace)
+					defer again.Stop()
 					for calls := 1; ; calls++ {
-						select {
+						select { // the end, or the next call
 						case <-end:
 							t.Logf("%d calls to %s", calls, to)
 							return
-						default:
+						case <-again.C:
 						}
 						want := to
 						if to == nobody {
@@ -155,7 +158,6 @@ func TestWhoIsDialledAnswersWhileServicesChange(t *testing.T) {
 							t.Errorf("call %d to %s is answered by %s", calls, to, got)
 							return
 						}
-						time.Sleep(2 * time.Millisecond) // the Envoy has changes to take, too
 					}
 				})
 			}
@@ -176,9 +178,9 @@ func TestWhoIsDialledAnswersWhileServicesChange(t *testing.T) {
 				addressed := highway("stock.example", "", "10.200.0.3")
 				write(addressed)
 				m.AwaitActive("a service without an address")
-				addressed.Spec.Addresses = []string{fmt.Sprintf("10.220.0.%d", 1+round)}
+				addressed.Spec.Addresses = []string{[]string{"", "::ffff:"}[round] + "10.220.0.1"}
 				write(addressed)
-				m.mustBeAnswered(call{to: netip.MustParseAddrPort(addressed.Spec.Addresses[0] + ":7070"), says: inLine}, "10.200.0.3:7070")
+				m.mustBeAnswered(call{to: netip.MustParseAddrPort("10.220.0.1:7070"), says: inLine}, "10.200.0.3:7070")
 				m.Folder.remove(t, "stock.example")
 				m.AwaitActive("the service is gone")
 			}
@@ -277,7 +279,8 @@ func TestOneInstanceMoreCostsOneListener(t *testing.T) {
 	}
 }
 
-// statsOf are an Envoy's memory, the bytes that it received and what became of its listeners.
+// statsOf returns an Envoy's memory, the bytes that it received, and the numbers of listeners that it
+// added, modified and removed.
 func (m *mesh) statsOf(p *proxy.Proxy) map[string]uint64 {
 	m.Helper()
 	all, err := p.Stats(m.Context(), `^(server\.memory_allocated|cluster\.xds\.upstream_cx_rx_bytes_total|listener_manager\.listener_(added|modified|removed))$`)

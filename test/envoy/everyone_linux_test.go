@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -189,12 +188,7 @@ func selfSigned(t *testing.T) *tls.Config {
 func (c call) made(ctx context.Context, mark int) string {
 	ctx, cancel := context.WithTimeout(ctx, until.Patience)
 	defer cancel()
-	dialer := net.Dialer{LocalAddr: c.from(), Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		if failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, mark) }); failed != nil {
-			return failed
-		}
-		return err
-	}}
+	dialer := net.Dialer{LocalAddr: c.from(), Control: netns.Marked(mark)}
 	connection, err := dialer.DialContext(ctx, "tcp", c.to.String())
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED):

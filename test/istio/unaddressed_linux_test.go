@@ -13,11 +13,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -26,8 +24,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-// threeServices have no addresses, and the same port, as a Service Center has them; machines have an
-// address each. A database is beside them, and another one that is a name.
+// threeServices are three services without addresses at the same ports, as a Service Center lists
+// them, a database without an address, and a database with resolution DNS.
 const threeServices = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -92,7 +90,7 @@ func TestWhoIsDialledBehindIstiod(t *testing.T) {
 // unaddressed is how an istiod takes the services.
 type unaddressed struct {
 	objects  bool // of Kubernetes, else MCP-over-xDS
-	allots   bool // it gives ServiceEntries without addresses some
+	allots   bool // istiod gives addresses to ServiceEntries without addresses
 	captures bool // the proxy answers lookups
 }
 
@@ -143,11 +141,11 @@ func (c unaddressed) run(t *testing.T) {
 	}
 	for port, by := range map[string][]string{"7070": {instances["cart.example"], instances["orders.example"], instances["stock.example"]}, "3306": {instances["db.example"]}, "5432": {instances["outside.example"]}} {
 		for _, to := range append([]string{"10.202.0.1:" + port}, by...) {
-			who := by // of the services of the port, the first that istiod has
+			servers := by // the first service of the port that istiod has
 			if own {
-				who = []string{to}
+				servers = []string{to}
 			}
-			await(t, "a connection to "+to, func() error { return answeredBy(t.Context(), to, who...) })
+			await(t, "a connection to "+to, func() error { return answeredBy(t.Context(), to, servers...) })
 		}
 	}
 	if first := dialled(t.Context(), "10.202.0.1:7070"); !own {
@@ -175,10 +173,10 @@ func (a *api) allotted(ctx context.Context, host string) (string, error) {
 	return "", cmp.Or(err, fmt.Errorf("%s has none", host))
 }
 
-// answeredBy checks who answers a connection of the workload.
-func answeredBy(ctx context.Context, to string, who ...string) error {
-	if got := dialled(ctx, to); !slices.Contains(who, got) {
-		return fmt.Errorf("%s is answered by %s, not by one of %v", to, got, who)
+// answeredBy checks that one of some servers answers a connection of the workload.
+func answeredBy(ctx context.Context, to string, servers ...string) error {
+	if got := dialled(ctx, to); !slices.Contains(servers, got) {
+		return fmt.Errorf("%s is answered by %s, not by one of %v", to, got, servers)
 	}
 	return nil
 }
@@ -213,12 +211,10 @@ func answerLines(t *testing.T, at string) {
 	})
 }
 
-// dialled returns who answers a connection of the workload to an address and port, or "nobody".
+// dialled returns the server that answers a connection of the workload to an address and port, or
+// "nobody".
 func dialled(ctx context.Context, to string) string {
-	d := net.Dialer{Timeout: until.Patience, Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, netns.Redirected) })
-		return errors.Join(err, failed)
-	}}
+	d := net.Dialer{Timeout: until.Patience, Control: netns.Marked(netns.Redirected)}
 	c, err := d.DialContext(ctx, "tcp", to)
 	if err != nil {
 		return err.Error()

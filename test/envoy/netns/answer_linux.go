@@ -2,9 +2,11 @@ package netns
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"syscall"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -23,9 +25,17 @@ var (
 	EverywhereLocal = netip.MustParsePrefix("127.128.0.0/9")
 	EverywhereIPv4  = netip.MustParsePrefix("10.128.0.0/9") // for what may not be loopback
 	EverywhereIPv6  = netip.MustParsePrefix("2001:db8::/32")
-	// allotted are what sidecars answer lookups with: of Isthmus, and of istiod. Nobody answers there.
+	// allotted are what sidecars answer lookups with: of Isthmus, and of istiod. No server answers there.
 	allotted = []netip.Prefix{netip.MustParsePrefix("241.0.0.0/8"), netip.MustParsePrefix("240.240.0.0/16"), netip.MustParsePrefix("2001:2::/48")}
 )
+
+// Marked has a [net.Dialer] mark its connections.
+func Marked(mark int) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) (err error) {
+		failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, mark) })
+		return errors.Join(err, failed)
+	}
+}
 
 // HighPorts are those that programs of tests listen on.
 const HighPorts = 20000
