@@ -29,9 +29,10 @@ type Machine struct {
 
 // thisMachine returns the machine of the process.
 func thisMachine() Machine {
+	file := new(config.Followed)
 	return Machine{
 		OptionalWait: OptionalWait,
 		Memory:       func(c store.Config) Records { return store.NewMemory(c) },
-		Listen:       new(net.ListenConfig).Listen, Load: config.Load, Watch: config.Watch,
+		Listen:       new(net.ListenConfig).Listen, Load: file.Load, Watch: file.Watch,
 	}
 }

@@ -6,7 +6,7 @@
 // is the table of all kinds of sources and outputs.
 //
 // Place in the path: the application loads a [Config] at the start and after each change,
-// which [Watch] reports. A load reads files and environment variables, opens no connection
+// which [Followed] reports. A load reads files and environment variables, opens no connection
 // and has no side effects.
 //
 // Concurrency: all functions may be called from any goroutine. A [Config] does not change

@@ -68,6 +68,11 @@ func Check(path string) (*Config, error) {
 
 func (k Kinds) load(path string, check func(*Config) []Problem) (*Config, error) {
 	text, err := bounded.File(path)
+	return k.loadText(path, text, err, check)
+}
+
+// loadText is load of what was read at the path.
+func (k Kinds) loadText(path string, text []byte, err error, check func(*Config) []Problem) (*Config, error) {
 	if err != nil {
 		return nil, &Error{path, []Problem{{Reason: fmt.Sprintf("cannot be read: %v; give the file's name with --config", cause(err))}}}
 	}

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/bounded"
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 )
 
@@ -16,23 +17,60 @@ var debounce = dirwatch.Debounce{Quiet: 200 * time.Millisecond, Most: 2 * time.S
 // rereadEvery is the interval of reads without an event: events may be lost.
 const rereadEvery = 30 * time.Second
 
+// Followed is a configuration file that is loaded again when it changes. It remembers what was
+// loaded last, by whoever did: a file that is changed and changed back meanwhile differs from that,
+// although the watch saw no difference.
+type Followed struct {
+	mu     sync.Mutex
+	text   []byte // as last loaded
+	reason string // why it could not be read
+}
+
+// Load is the function [Load], and remembers the text.
+func (f *Followed) Load(path string) (*Config, error) {
+	text, err := f.remember(path)
+	return Known().loadText(path, text, err, (*Config).check)
+}
+
+func (f *Followed) remember(path string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, err := bounded.File(path)
+	f.text, f.reason = text, reasonOf(err)
+	return text, err
+}
+
+// differs reports whether a load would read something else than the last one.
+func (f *Followed) differs(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, err := bounded.File(path)
+	return reasonOf(err) != f.reason || !bytes.Equal(text, f.text)
+}
+
+func reasonOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // Watch calls changed at once, and then whenever the content of the file at path, or the
-// reason why it cannot be read, has changed. It returns when ctx ends. It detects any way of
-// writing the file, also through links: see package dirwatch.
-func Watch(ctx context.Context, path string, log *slog.Logger, changed func()) {
-	w := &watcher{path: path, Watcher: dirwatch.New(log.With("file", path))}
+// reason why it cannot be read, is not that of the last load. It returns when ctx ends. It
+// detects any way of writing the file, also through links: see package dirwatch.
+func (f *Followed) Watch(ctx context.Context, path string, log *slog.Logger, changed func()) {
+	w := &watcher{file: f, path: path, Watcher: dirwatch.New(log.With("file", path))}
 	defer w.Close()
-	w.reread()
+	w.watchFolders()
 	changed()
 	w.follow(ctx, changed)
 }
 
-// watcher holds the last read content of a file. It belongs to the goroutine of [Watch].
+// watcher belongs to the goroutine of [Followed.Watch].
 type watcher struct {
 	*dirwatch.Watcher
-	path   string
-	text   []byte // as last read
-	reason string // why it could not be read
+	file *Followed
+	path string
 }
 
 // follow reads the file after events and at intervals. Cases: ctx ends; an event in a
@@ -59,25 +97,12 @@ func (w *watcher) follow(ctx context.Context, changed func()) {
 		case <-timer.C:
 			first = time.Time{}
 			timer.Reset(rereadEvery)
-			if w.reread() {
+			w.watchFolders() // first: a change after the read is an event
+			if w.file.differs(w.path) {
 				changed()
 			}
 		}
 	}
-}
-
-// reread reads the file and reports whether it has changed. The folders are watched first,
-// so no change is lost: a later change is an event, and the read sees an earlier one.
-func (w *watcher) reread() bool {
-	w.watchFolders()
-	text, err := os.ReadFile(w.path)
-	reason := ""
-	if err != nil {
-		reason = err.Error()
-	}
-	same := reason == w.reason && bytes.Equal(text, w.text)
-	w.text, w.reason = text, reason
-	return !same
 }
 
 // watchFolders watches the folders of the file and of the links to it. If a part of the path

@@ -17,6 +17,7 @@ import (
 type watched struct {
 	t       *testing.T
 	dir     string
+	file    config.Followed
 	changed chan struct{}
 }
 
@@ -28,12 +29,18 @@ func watch(t *testing.T, prepare func(w *watched)) *watched {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		config.Watch(ctx, w.at("isthmus.yaml"), slog.New(slog.DiscardHandler), func() { w.changed <- struct{}{} })
+		w.file.Watch(ctx, w.at("isthmus.yaml"), slog.New(slog.DiscardHandler), func() {
+			w.load()
+			w.changed <- struct{}{}
+		})
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	w.await("the first look")
 	return w
 }
+
+// load reads the file, which is no valid configuration.
+func (w *watched) load() { _, _ = w.file.Load(w.at("isthmus.yaml")) }
 
 func (w *watched) at(name string) string { return filepath.Join(w.dir, name) }
 
@@ -100,6 +107,16 @@ func TestWatchReportsNothingElse(t *testing.T) {
 	if extra := len(w.changed); extra > 0 {
 		t.Errorf("it was logged %d times more", extra)
 	}
+}
+
+// A file may be loaded without an event, and what it says then may be gone before the event.
+func TestWatchNoticesAChangeBackAfterALoad(t *testing.T) {
+	t.Parallel()
+	w := watch(t, func(w *watched) { w.write("isthmus.yaml", "a") })
+	w.overwrite("isthmus.yaml", "b")
+	w.load()
+	w.overwrite("isthmus.yaml", "a")
+	w.await("the change back")
 }
 
 // Kubernetes mounts a ConfigMap as links, and swaps the one in the middle.
