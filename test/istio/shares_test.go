@@ -118,12 +118,20 @@ func startDivided(t *testing.T) *divided {
 	return s
 }
 
-// newDivided starts the backends, and writes the folders of the registries.
+// newDivided starts the backends, and writes the folders of the registries. The Envoy of the
+// namespace has its services alone: one that starts amid the clusters of other tests, which come
+// and go, may never have all of them at a time, and then does not get ready.
 func newDivided(t *testing.T, a *api, name string) *divided {
 	t.Helper()
 	s := &divided{sidecars: &sidecars{api: a}, namespace: a.NewNamespace(name), caller: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: sharers}}}
 	s.host = "reviews." + s.namespace + ".example"
 	t.Cleanup(s.caller.CloseIdleConnections)
+	s.Apply(cluster.Sidecars, `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: own, namespace: `+s.namespace+`}
+spec: {egress: [{hosts: ["./*"]}]}
+`)
 	for i, registry := range []struct {
 		name, zone       string
 		backends, weight int
