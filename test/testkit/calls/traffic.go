@@ -3,7 +3,9 @@ package calls
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,9 +15,8 @@ type Traffic struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	// Owned by the calling goroutine until done.
-	calls    int
-	failures []error
+	calls    atomic.Int64 // that have ended
+	failures []error      // owned by the calling goroutine until done
 }
 
 // KeepCalling calls all the time until the traffic is stopped, at the latest at
@@ -36,9 +37,22 @@ func (f *Traffic) run(ctx context.Context) {
 		if _, err := f.client.Call(ctx); err != nil && ctx.Err() == nil {
 			f.failures = append(f.failures, err)
 		}
-		f.calls++
+		f.calls.Add(1)
 		<-pace.C
 	}
+}
+
+// AwaitNext waits until a call has ended that began after now, so that all before it have ended.
+func (f *Traffic) AwaitNext() {
+	f.client.t.Helper()
+	const another = 2 // the first that ends may have begun before
+	want := f.calls.Load() + another
+	f.client.Await(f.client.t, "a call from beginning to end", func() error {
+		if got := f.calls.Load(); got < want {
+			return fmt.Errorf("%d calls have ended, and not %d", got, want)
+		}
+		return nil
+	})
 }
 
 // Stop stops the traffic, whatever has become of the calls.
@@ -62,6 +76,6 @@ func (f *Traffic) MustNotHaveFailedBut(known func(error) bool) {
 		f.failures = slices.DeleteFunc(f.failures, known)
 	}
 	if len(f.failures) > 0 {
-		t.Errorf("%d of %d calls to %s failed: %v", len(f.failures), f.calls, f.client.Name, errors.Join(f.failures[:min(3, len(f.failures))]...))
+		t.Errorf("%d of %d calls to %s failed: %v", len(f.failures), f.calls.Load(), f.client.Name, errors.Join(f.failures[:min(3, len(f.failures))]...))
 	}
 }
