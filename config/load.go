@@ -56,23 +56,18 @@ func (e *Error) line(p Problem) string {
 func Load(path string) (*Config, error) { return Known().Load(path) }
 
 // Load is [Load] for other kinds than the [Known] ones.
-func (k Kinds) Load(path string) (*Config, error) { return k.load(path, (*Config).check) }
+func (k Kinds) Load(path string) (*Config, error) { return k.load(path, bounded.File, (*Config).check) }
 
 // Check is [Load], and also checks that the inputs of all sources exist, and all certificates for
 // Envoys are usable. A running program waits for them; a person wants to know.
 func Check(path string) (*Config, error) {
-	return Known().load(path, func(c *Config) []Problem {
+	return Known().load(path, bounded.File, func(c *Config) []Problem {
 		return slices.Concat(c.checkSources(), c.check(), checkCertificates(&c.Identity))
 	})
 }
 
-func (k Kinds) load(path string, check func(*Config) []Problem) (*Config, error) {
-	text, err := bounded.File(path)
-	return k.loadText(path, text, err, check)
-}
-
-// loadText is load of what was read at the path.
-func (k Kinds) loadText(path string, text []byte, err error, check func(*Config) []Problem) (*Config, error) {
+func (k Kinds) load(path string, read func(string) ([]byte, error), check func(*Config) []Problem) (*Config, error) {
+	text, err := read(path)
 	if err != nil {
 		return nil, &Error{path, []Problem{{Reason: fmt.Sprintf("cannot be read: %v; give the file's name with --config", cause(err))}}}
 	}

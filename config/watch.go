@@ -28,11 +28,11 @@ type Followed struct {
 
 // Load is the function [Load], and remembers the text.
 func (f *Followed) Load(path string) (*Config, error) {
-	text, err := f.remember(path)
-	return Known().loadText(path, text, err, (*Config).check)
+	return Known().load(path, f.read, (*Config).check)
 }
 
-func (f *Followed) remember(path string) ([]byte, error) {
+// read reads the file, and remembers it.
+func (f *Followed) read(path string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	text, err := bounded.File(path)
