@@ -22,7 +22,7 @@ type Machine struct {
 	OptionalWait time.Duration
 	// Listen binds a listener for clients or operators.
 	Listen func(ctx context.Context, network, address string) (net.Listener, error)
-	// Load reads the configuration file. Watch reports changes of the file, until ctx ends.
+	// Load reads the configuration file. Watch reports, until ctx ends, that it is not as last loaded.
 	Load  func(path string) (*config.Config, error)
 	Watch func(ctx context.Context, path string, log *slog.Logger, changed func())
 }
