@@ -63,7 +63,7 @@ log: {level: debug}
 
 func freeAddress(t testing.TB) netip.AddrPort {
 	t.Helper()
-	address, err := process.FreeAddress(t.Context())
+	address, err := process.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

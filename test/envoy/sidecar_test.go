@@ -58,7 +58,7 @@ func TestSidecarCallsServices(t *testing.T) {
 
 func freePort(t *testing.T) uint32 {
 	t.Helper()
-	address, err := process.FreeAddress(t.Context())
+	address, err := process.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/isthmus-mesh/isthmus v0.0.0-00010101000000-000000000000
+	github.com/isthmus-mesh/isthmus/test/rig v0.0.0-00010101000000-000000000000
 	google.golang.org/grpc v1.85.0
 )
 
@@ -30,3 +31,5 @@ require (
 )
 
 replace github.com/isthmus-mesh/isthmus => ../..
+
+replace github.com/isthmus-mesh/isthmus/test/rig => ../rig

@@ -3,15 +3,12 @@ package grpc_test
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
+	rig "github.com/isthmus-mesh/isthmus/test/rig/process"
 	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 )
 
@@ -143,36 +140,13 @@ func (i *isthmus) must(err error) {
 	}
 }
 
-// Ports for Isthmus are taken from where no system takes them for outgoing
-// connections: while it is down its clients try again and again to connect, and
-// one that happened to do so from that very port would be connected to itself.
-const lowest, highest = 20000, 29999
-
-// next is where the search goes on. No port is handed out twice before all others were:
-// who was given one may be slow to listen there.
-var next = func() *atomic.Uint32 {
-	var n atomic.Uint32
-	n.Store(rand.Uint32N(highest - lowest + 1))
-	return &n
-}()
-
-// freeAddress finds an address of 127.0.0.1 on which nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	var config net.ListenConfig
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+int(next.Add(1)%(highest-lowest+1))))
-		listener, err := config.Listen(t.Context(), "tcp", address)
-		if err != nil {
-			continue // somebody listens there
-		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return address
+	address, err := rig.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port found on 127.0.0.1")
-	return ""
+	return address
 }
 
 // startBackends starts backends on free ports.

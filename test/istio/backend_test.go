@@ -24,7 +24,7 @@ func startBackend(t *testing.T, name, address string) *calls.Backend {
 // own: a Service Center knows no ports but those of the instances.
 func freePort(t *testing.T) string {
 	t.Helper()
-	port, err := cluster.FreePort(t.Context())
+	port, err := cluster.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,11 +169,21 @@ func percent(text string) float64 {
 // startRegistry starts the old registry, again if it was closed.
 func (m *move) startRegistry() {
 	m.t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(m.t.Context(), "tcp", center)
-	m.must(err)
+	listener := m.listen(center)
 	m.registry = m.registered.Replica()
 	m.registry.Serve(listener)
 	m.t.Cleanup(m.registry.Close)
+}
+
+// listen listens at an address, where a listener may have been closed just now: a process
+// that is being started has a copy of it, until it runs a program of its own.
+func (m *move) listen(address string) (l net.Listener) {
+	m.t.Helper()
+	await(m.t, "the address to be free", func() (err error) {
+		l, err = (&net.ListenConfig{}).Listen(m.t.Context(), "tcp", address)
+		return err
+	})
+	return l
 }
 
 func (m *move) registryDies() { m.registry.Close() }
@@ -281,8 +291,7 @@ func (m *move) startInstances(addresses []string) (stop func()) {
 	var servers []*http.Server
 	for _, address := range addresses {
 		m.must(netns.AddAddress(netip.MustParseAddrPort(address).Addr()))
-		listener, err := (&net.ListenConfig{}).Listen(m.t.Context(), "tcp", address)
-		m.must(err)
+		listener := m.listen(address)
 		server := &http.Server{Handler: answers(address), ReadHeaderTimeout: until.Patience, Protocols: new(http.Protocols)}
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetUnencryptedHTTP2(true)

@@ -83,7 +83,7 @@ func newRestarts(t *testing.T) *restarts {
 		address := fmt.Sprintf("10.77.4.%d", n+1)
 		listen(t, address, address+":8080")
 	}
-	at, err := process.FreeAddress(t.Context()) // to which Envoys return
+	at, err := process.FreeAddress() // to which Envoys return
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func (i *isthmus) source(state string) (s sourceStatus) {
 // freeAddress is one on loopback where nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := process.FreeAddress(t.Context())
+	address, err := process.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

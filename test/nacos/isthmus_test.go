@@ -33,7 +33,7 @@ func newIsthmus(name, source string) (*isthmus, error) {
 	}
 	i := &isthmus{name: name, config: filepath.Join(dir, "isthmus.yaml")}
 	for _, address := range []*string{&i.xds, &i.admin} {
-		if *address, err = process.FreeAddress(context.Background()); err != nil {
+		if *address, err = process.FreeAddress(); err != nil {
 			return nil, err
 		}
 	}

@@ -37,6 +37,7 @@ var chosen = []struct {
 	{"mcp", nil, []string{"IsthmusDialsASource", "IncrementsAreResumed"}},
 	{"verdicts", []string{"-rapid.seed=1"}, nil},
 	{"simulation", []string{"-rapid.seed=1"}, nil},
+	{"rig", nil, nil},
 }
 
 // stories are the jobs of the stories of modules that match a pattern.

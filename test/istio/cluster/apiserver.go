@@ -37,7 +37,7 @@ const auditLog = "audit.log"
 
 // startAPIServer starts a kube-apiserver that keeps everything in an etcd.
 func startAPIServer(ctx context.Context, dir, program, etcd string) (*APIServer, error) {
-	addresses, err := freeAddresses(ctx, 1)
+	addresses, err := freeAddresses(1)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // startEtcd starts an etcd and returns its URL.
 func startEtcd(ctx context.Context, dir, program string) (*Process, string, error) {
-	addresses, err := freeAddresses(ctx, 2)
+	addresses, err := freeAddresses(2)
 	if err != nil {
 		return nil, "", err
 	}

@@ -45,7 +45,7 @@ func (c *Cluster) StartIstiodWith(ctx context.Context, mesh string, env ...strin
 
 // StartIstiodAs is StartIstiod with a setting.
 func (c *Cluster) StartIstiodAs(ctx context.Context, s Setting) (*Istiod, error) {
-	addresses, err := freeAddresses(ctx, 4)
+	addresses, err := freeAddresses(4)
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,14 @@
 package cluster
 
 import (
-	"context"
 	"net"
 
 	"github.com/isthmus-mesh/isthmus/test/rig/process"
 )
 
 // FreePort finds a port on which nobody listens.
-func FreePort(ctx context.Context) (string, error) {
-	address, err := process.FreeAddress(ctx)
+func FreePort() (string, error) {
+	address, err := process.FreeAddress()
 	if err != nil {
 		return "", err
 	}
@@ -18,11 +17,11 @@ func FreePort(ctx context.Context) (string, error) {
 }
 
 // freeAddresses finds addresses of 127.0.0.1 on which nobody listens.
-func freeAddresses(ctx context.Context, count int) ([]string, error) {
+func freeAddresses(count int) ([]string, error) {
 	found := make([]string, count)
 	for i := range found {
 		var err error
-		if found[i], err = process.FreeAddress(ctx); err != nil {
+		if found[i], err = process.FreeAddress(); err != nil {
 			return nil, err
 		}
 	}

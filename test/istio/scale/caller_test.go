@@ -41,7 +41,7 @@ func startBackend(tb testing.TB) (port int64) {
 // freePort is one on which nobody listens, as objects have it.
 func freePort(tb testing.TB) int64 {
 	tb.Helper()
-	text, err := cluster.FreePort(tb.Context())
+	text, err := cluster.FreePort()
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func evenRegistry(tb testing.TB, s size) *registry {
 	tb.Helper()
 	r := emptyRegistry(tb)
 	for _, at := range []*string{&r.rest, &r.grpc} {
-		port, err := cluster.FreePort(tb.Context())
+		port, err := cluster.FreePort()
 		if err != nil {
 			tb.Fatal(err)
 		}

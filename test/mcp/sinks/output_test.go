@@ -65,7 +65,7 @@ func run(m *testing.M) (code int, err error) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := process.FreeAddress(t.Context())
+	address, err := process.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

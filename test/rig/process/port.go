@@ -1,12 +1,12 @@
 package process
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 )
 
 // Ports are taken from where no system takes them for outgoing connections, so
@@ -22,16 +22,26 @@ var next = func() *atomic.Uint32 {
 }()
 
 // FreeAddress finds an address of 127.0.0.1 on which nobody listens.
-func FreeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
+func FreeAddress() (string, error) {
 	for range 100 {
 		port := lowest + int(next.Add(1)%(highest-lowest+1))
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		listener, err := config.Listen(ctx, "tcp", address)
-		if err != nil {
-			continue // somebody listens there
+		if isFree(port) {
+			return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
 		}
-		return address, listener.Close()
 	}
 	return "", errors.New("no free port found on 127.0.0.1")
+}
+
+// isFree binds a port of 127.0.0.1 and lets go of it. No process is forked meanwhile: it
+// would have a copy of the socket until it runs a program of its own, and the port would
+// still be taken when the caller listens there.
+func isFree(port int) bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return false
+	}
+	defer syscall.Close(socket)
+	return syscall.Bind(socket, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}) == nil
 }
