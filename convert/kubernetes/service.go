@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,7 +83,8 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 		read.Spec.Location, read.Spec.Resolution = model.MeshExternal, model.ResolutionDNS
 		read.Spec.Addresses, read.Spec.Cluster = model.List[string]{}, ""
 		read.Spec.Traffic, read.Spec.WorkloadSelector = model.Traffic{}, model.Labels{}
-		if _, err := netip.ParseAddr(read.External); err == nil {
+		if ip, ok := parseAddress(read.External); ok {
+			read.External = ip.String()
 			read.Spec.Resolution = model.ResolutionStatic
 		}
 		ports := slices.Collect(read.Spec.Ports.All())
@@ -104,7 +104,7 @@ func clusterIPs(s *corev1.ServiceSpec) (list []string) {
 		all = []string{s.ClusterIP}
 	}
 	for _, text := range all {
-		if ip, err := netip.ParseAddr(text); err == nil {
+		if ip, ok := parseAddress(text); ok {
 			list = append(list, ip.String())
 		}
 	}

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"cmp"
 	"iter"
-	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,8 +75,8 @@ func readEndpoint(e *discoveryv1.Endpoint) (read sliceEndpoint, ok bool) {
 	if len(e.Addresses) == 0 {
 		return read, false
 	}
-	ip, err := netip.ParseAddr(e.Addresses[0])
-	if err != nil {
+	ip, ok := parseAddress(e.Addresses[0])
+	if !ok {
 		return read, false
 	}
 	read = sliceEndpoint{
