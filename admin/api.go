@@ -89,7 +89,7 @@ func (a api) service(w http.ResponseWriter, r *http.Request) {
 	host, now := r.PathValue("host"), time.Now()
 	list, outputs, snapshot := []Service{}, a.parts.served(), a.parts.Snapshot()
 	conflicts := conflictsIn(r.Context(), snapshot, outputs)
-	for _, service := range named(snapshot, host) {
+	for service := range snapshot.ByHost(model.Name(host)) {
 		unserved, held := unservedOf(service, outputs), snapshot.Holds(speakers(service)...)
 		shape := serviceShape(service, outputs, unserved, conflicts)
 		shape.LastChanged, shape.LastChangedAge = service.Changed, age(now, service.Changed)
@@ -108,22 +108,6 @@ func unknownService(w http.ResponseWriter, host string) {
 	fail(w, http.StatusNotFound, "no service %q; 'isthmus services' lists all, and 'isthmus sources' shows rejected objects", host)
 }
 
-// named lists the services of a host. As in DNS, case and a final dot do not matter, but a
-// service with exactly that name goes before others.
-func named(snapshot *catalog.Snapshot, host string) []*catalog.Service {
-	if exact := slices.Collect(snapshot.ByHost(host)); len(exact) > 0 {
-		return exact
-	}
-	var list []*catalog.Service
-	host = strings.TrimSuffix(host, ".")
-	for service := range snapshot.Services() {
-		if strings.EqualFold(strings.TrimSuffix(service.Key.Host, "."), host) {
-			list = append(list, service)
-		}
-	}
-	return list
-}
-
 func serviceShape(service *catalog.Service, outputs []served, unserved unserved, conflicts conflicts) Service {
 	healthy, total := service.Counts()
 	out := Service{
@@ -132,6 +116,9 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 		Revision: service.Revision, Stale: stale(service), Conflicts: conflicts.of(service),
 	}
 	out.Addresses = service.Addresses.Slice()
+	if written := service.Written(); written != out.Host {
+		out.Written = written
+	}
 	if to := service.ExportTo.Slice(); !slices.Contains(to, "*") {
 		out.ExportTo = to
 	}
@@ -199,7 +186,7 @@ func instances(service *catalog.Service, unserved unserved, held model.Holds, no
 			_, shape.Held = held.Of(e.Record, e.Owner())
 			if first {
 				counts = len(list)
-				shape.Unserved = unserved[catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}]
+				shape.Unserved = unserved[e.ID(port.Number)]
 				if isLeftOut(service, port.Number, e) {
 					shape.Unserved = "no backend of the split with a share has it"
 				}

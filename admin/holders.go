@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
@@ -21,7 +22,7 @@ import (
 
 // holders lists the clients that have resources of a host's services, or ask for them.
 func (h holdings) holders(w http.ResponseWriter, r *http.Request) {
-	services := named(h.parts.Snapshot(), r.PathValue("host"))
+	services := slices.Collect(h.parts.Snapshot().ByHost(model.Name(r.PathValue("host"))))
 	if len(services) == 0 {
 		unknownService(w, r.PathValue("host"))
 		return

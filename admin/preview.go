@@ -62,7 +62,7 @@ func (p previewer) serve(w http.ResponseWriter, r *http.Request) {
 	snapshot, outputs := p.parts.Snapshot(), p.parts.served()
 	replyList(w, p.parts.Log, func(yield func(SplitPreview) bool) {
 		for i, s := range asked {
-			one := preview(snapshot, outputs, catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}, wanted[i])
+			one := preview(snapshot, outputs, catalog.KeyOf(s.Namespace, s.Host), wanted[i])
 			if r.Context().Err() != nil || !yield(one) {
 				return
 			}

@@ -66,6 +66,7 @@ type Notice struct {
 // Service is a service as GET /api/v1/services shows it.
 type Service struct {
 	Host       string   `json:"host"`
+	Written    string   `json:"written,omitempty"` // the host as its registry writes it, if that is not Host
 	Namespace  string   `json:"namespace"`
 	Resolution string   `json:"resolution"`
 	Ports      []Port   `json:"ports"`

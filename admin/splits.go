@@ -115,7 +115,7 @@ func isLeftOut(service *catalog.Service, port uint32, e catalog.Endpoint) bool {
 // splits adds the splits that do not divide calls as they ask.
 func (c Config) splits(f *findings, snapshot *catalog.Snapshot, outputs []served) {
 	for _, s := range c.Splits {
-		unmetSplit(f, snapshot, outputs, catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}, "split of "+s.Host)
+		unmetSplit(f, snapshot, outputs, catalog.KeyOf(s.Namespace, s.Host), "split of "+s.Host)
 	}
 	for s := range snapshot.Splits() {
 		if first := s.Records[0]; first.LeftOut == "" { // otherwise a conflict, or a rejected object

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -116,7 +117,7 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 			}
 		})
 		if len(s.owned[by.ref]) == 0 && standsForItself(by, key.Host) {
-			s.claim(changes, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: key.Host}, changed: changes.at}, true)
+			s.claim(changes, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: by.written(key)}, changed: changes.at}, true)
 		}
 	}
 	return changes.finish()
@@ -137,7 +138,7 @@ func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter
 		if !serves {
 			continue
 		}
-		c := claim{instance.Address, at, int32(s.order.rank(instance.Record.Source, instance.Path)), &instance.Record}
+		c := claim{ip.Place(instance.Address), at, int32(s.order.rank(instance.Record.Source, instance.Path)), &instance.Record}
 		if enter {
 			changes.set(port.Number, c, instance)
 		} else {
@@ -198,7 +199,7 @@ func (s *step) rerankService(old *serviceRecord) {
 	s.dropSelector(old)
 	s.putSelector(&r)
 	for host := range r.spec.Hosts.All() {
-		key := ServiceKey{r.ref.Namespace, host}
+		key := KeyOf(r.ref.Namespace, host)
 		s.detach(key, old)
 		s.attach(key, &r)
 	}
@@ -209,7 +210,7 @@ func (s *step) rerankService(old *serviceRecord) {
 // rank.
 func (s *step) regather(by *serviceRecord) {
 	for host := range by.spec.Hosts.All() {
-		t := s.touch(ServiceKey{by.ref.Namespace, host})
+		t := s.touch(KeyOf(by.ref.Namespace, host))
 		t.define, t.gather = true, true
 	}
 }

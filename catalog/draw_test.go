@@ -68,7 +68,7 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 			r.Owner.Name = pick(t, "s", "s/t")
 		}
 	case model.KindWorkload:
-		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t), Only: pick(t, model.List[string]{}, model.ListOf("h"), model.ListOf("*.w", "g"))}
+		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t), Only: pick(t, model.List[string]{}, model.ListOf("H."), model.ListOf("*.w", "g"))}
 	case model.KindSource:
 		r.Spec = model.SourceMark{}
 	case model.KindHold:
@@ -101,8 +101,8 @@ func drawHold(t *rapid.T) model.Hold {
 func drawService(t *rapid.T) model.Service {
 	s := model.Service{
 		Meta:             drawMeta(t),
-		Hosts:            pick(t, model.ListOf("h"), model.ListOf("h"), model.ListOf("g"), model.ListOf("h", "g"), model.ListOf("*.w", "h", "h")),
-		Addresses:        pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("10.9.9.9"), model.ListOf("10.9.9.9/32", "10.8.0.0/16", "FD00::1")),
+		Hosts:            pick(t, model.ListOf("h"), model.ListOf("h"), model.ListOf("H."), model.ListOf("g"), model.ListOf("h", "G"), model.ListOf("*.W.", "h", "H")),
+		Addresses:        pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("10.9.9.9"), model.ListOf("10.9.9.9/32", "10.8.1.0/16", "FD00::1"), model.ListOf("::ffff:10.9.9.9"), model.ListOf("::", "0.0.0.0/32")),
 		Cluster:          pick(t, "", "", "east", "west"),
 		Location:         pick(t, model.MeshInternal, model.MeshInternal, model.MeshExternal),
 		Resolution:       pick(t, model.ResolutionStatic, model.ResolutionStatic, model.ResolutionDNS, model.ResolutionNone),
@@ -130,7 +130,7 @@ func drawService(t *rapid.T) model.Service {
 
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
-		Address:  pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "h", "fd00::1", "FD00::1"),
+		Address:  pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "unix:///S", "h", "H.", "fd00::1", "FD00::1", "::ffff:10.0.0.1"),
 		Also:     pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1", "FD00::1"), model.ListOf("FD00:0::1", "10.0.0.2", "no address")),
 		Network:  pick(t, "", "", "n"),
 		Ports:    pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),

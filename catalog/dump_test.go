@@ -205,7 +205,7 @@ func claimsOf(s *catalog.Service) map[catalog.EndpointID][]catalog.Endpoint {
 	}
 	for _, port := range s.Ports {
 		for e := range s.Endpoints(port.Number).Claims() {
-			id := catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}
+			id := e.ID(port.Number)
 			claims[id] = append(claims[id], e)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -86,7 +87,7 @@ func (e *Endpoints) Get(address string, port uint32) (Endpoint, bool) {
 	if e == nil {
 		return Endpoint{}, false
 	}
-	instance := counting(e.claims, claim{address: address, port: port})
+	instance := counting(e.claims, claim{address: ip.Place(address), port: port})
 	return Endpoint{port, instance}, instance != nil
 }
 
@@ -97,6 +98,7 @@ func (e *Endpoints) At(address string) iter.Seq[Endpoint] {
 		if e == nil {
 			return
 		}
+		address := ip.Place(address)
 		var last claim
 		first := true
 		for c, instance := range e.claims.From(claim{address: address, rank: -1}) {
@@ -155,13 +157,13 @@ func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 		var tally EndpointCounts
 		address := ""
 		for endpoint := range e.All() {
-			if endpoint.Address != address && tally.Total > 0 {
+			if ip.Place(endpoint.Address) != address && tally.Total > 0 {
 				if !yield(address, tally) {
 					return
 				}
 				tally = EndpointCounts{}
 			}
-			address = endpoint.Address
+			address = ip.Place(endpoint.Address)
 			tally.count(endpoint.Instance, endpoint.Port, +1)
 		}
 		if tally.Total > 0 {
@@ -401,10 +403,10 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 func (e *Endpoints) differences(o *Endpoints, servicePort uint32, changed map[EndpointID]struct{}) {
 	seen := map[EndpointID]*Instance{}
 	for endpoint := range e.All() {
-		seen[EndpointID{servicePort, endpoint.Address, endpoint.Port}] = endpoint.Instance
+		seen[endpoint.ID(servicePort)] = endpoint.Instance
 	}
 	for endpoint := range o.All() {
-		id := EndpointID{servicePort, endpoint.Address, endpoint.Port}
+		id := endpoint.ID(servicePort)
 		if endpoint.same(seen[id]) {
 			delete(seen, id)
 		} else {

@@ -90,7 +90,7 @@ func (s *Snapshot) InstancesAt(address string, number uint32) iter.Seq2[InboundP
 				continue
 			}
 			for _, port := range service.Ports {
-				e, ok := service.instanceAt(port.Number, address, key.written(), number)
+				e, ok := service.instanceAt(port.Number, address, key.first(), number)
 				if ok && !yield(InboundPort{service.ServiceDefinition, port, number}, e) {
 					return
 				}
@@ -111,10 +111,10 @@ func (s *Snapshot) servedUnder(address string) iter.Seq[servedKey] {
 	}
 }
 
-// instanceAt returns the endpoint of a port at an address and port. written is the endpoint's first
-// address, as written.
-func (s *Service) instanceAt(number uint32, address, written string, at uint32) (Endpoint, bool) {
-	for e := range s.Endpoints(number).At(written) {
+// instanceAt returns the endpoint of a port at an address and port. first is the endpoint's first
+// address.
+func (s *Service) instanceAt(number uint32, address, first string, at uint32) (Endpoint, bool) {
+	for e := range s.Endpoints(number).At(first) {
 		if e.Port == at && e.isAt(address) {
 			return e, true
 		}

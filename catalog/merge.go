@@ -26,6 +26,16 @@ func (r *serviceRecord) compare(o *serviceRecord) int {
 	return cmp.Or(cmp.Compare(r.rank, o.rank), r.ref.Compare(o.ref))
 }
 
+// written returns the host of a service as the record writes it.
+func (r *serviceRecord) written(key ServiceKey) string {
+	for host := range r.spec.Hosts.All() {
+		if model.Name(host) == key.Host {
+			return host
+		}
+	}
+	return key.Host
+}
+
 // compareAt is the merge order of two records of a host: a record of the source that was
 // given the host comes first.
 func (m *merging) compareAt(host string, a, b *serviceRecord) int {
@@ -44,6 +54,7 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 		SubjectAltNames: first.spec.SubjectAltNames,
 		Traffic:         first.spec.Traffic,
 		Standing:        m.standing(key, first),
+		written:         first.written(key),
 	}
 	m.keepHome(key, d, first.ref)
 	ports := map[uint32]*serviceRecord{} // the record that defined each port

@@ -46,6 +46,7 @@ type definition struct {
 	Records                              []catalog.Contributor
 	Conflicts                            []catalog.Conflict
 	Rank                                 int
+	Written                              string
 }
 
 // portView is what serves one port.
@@ -175,6 +176,7 @@ func compareKeys(a, b catalog.ServiceKey) int {
 
 func observeService(s *catalog.Service) observed {
 	o := observed{Definition: observeDefinition(s.Definition), Ports: map[uint32]portView{}}
+	o.Definition.Written = s.Written()
 	o.Healthy, o.Total = s.Counts()
 	for _, number := range numbers {
 		e := s.Endpoints(number)
@@ -211,9 +213,9 @@ func observeDefinition(d *catalog.Definition) definition {
 func observePort(e *catalog.Endpoints) portView {
 	v := portView{EndpointCounts: e.EndpointCounts}
 	for endpoint := range e.Claims() {
-		last := len(v.Places) - 1
-		if last < 0 || v.Places[last].Address != endpoint.Address || v.Places[last].Port != endpoint.Port {
-			v.Places = append(v.Places, place{Address: endpoint.Address, Port: endpoint.Port})
+		last, at := len(v.Places)-1, endpoint.ID(0).Address
+		if last < 0 || v.Places[last].Address != at || v.Places[last].Port != endpoint.Port {
+			v.Places = append(v.Places, place{Address: at, Port: endpoint.Port})
 			last++
 		}
 		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Endpoint, endpoint.Owner()})
@@ -252,7 +254,7 @@ func observeAccounts(e *catalog.Endpoints) {
 func observeAddresses(e *catalog.Endpoints) {
 	want := map[string][]catalog.Endpoint{"absent": nil}
 	for endpoint := range e.All() {
-		want[endpoint.Address] = append(want[endpoint.Address], endpoint)
+		want[endpoint.ID(0).Address] = append(want[endpoint.ID(0).Address], endpoint)
 	}
 	for address, of := range want {
 		if got := slices.Collect(e.At(address)); !slices.Equal(got, of) {

@@ -75,7 +75,7 @@ func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
 		}
 	}
 	for _, domain := range o.Domains {
-		next.domains = append(next.domains, ".svc."+strings.ToLower(strings.Trim(domain, ".")))
+		next.domains = append(next.domains, ".svc."+model.Name(strings.TrimPrefix(domain, ".")))
 	}
 	slices.SortFunc(next.domains, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	next.domains = slices.Compact(next.domains)
@@ -95,14 +95,13 @@ func (m *merging) rank(source string, path model.Path) int { return m.ranks.Of(s
 // gives reports whether a source was given a host on purpose.
 func (m *merging) gives(source, host string) bool {
 	patterns, some := m.owns[source]
-	return some && model.HostWithin(strings.TrimSuffix(host, "."), patterns)
+	return some && model.HostWithin(host, patterns)
 }
 
-// home returns the namespace that a host belongs to by its name, NAME.NAMESPACE.svc.DOMAIN.
+// home returns the namespace that the name of a host says, NAME.NAMESPACE.svc.DOMAIN.
 // A wildcard over the names of several namespaces belongs to none of them. Bound is false
 // for all other hosts.
 func (m *merging) home(host string) (namespace string, bound bool) {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, domain := range m.domains {
 		if host == "*"+domain || host == "*"+strings.TrimPrefix(domain, ".svc") {
 			return "", true

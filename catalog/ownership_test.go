@@ -71,7 +71,7 @@ func plainly(s state) (all []candidate) {
 	for _, ref := range s.refs() {
 		r := s[ref]
 		spec, _ := r.Spec.(model.Service)
-		key := catalog.ServiceKey{Namespace: ref.Namespace, Host: spec.Hosts.Slice()[0]}
+		key := catalog.ServiceKey{Namespace: ref.Namespace, Host: nameOf(spec.Hosts.Slice()[0])}
 		if was, ok := defining[key]; !ok || definesRather(key.Host, r, was) {
 			defining[key] = r
 		}

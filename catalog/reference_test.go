@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -56,6 +57,14 @@ func (w world) ranked() world {
 // reference merges a state by the rules as they are written down, with no
 // thought of cost: every service anew, from all records there are.
 func reference(s state) world {
+	s = maps.Clone(s)
+	for ref, r := range s {
+		if spec, ok := r.Spec.(model.Service); ok {
+			spec.Addresses = listed(spec.Addresses)
+			r.Spec = spec
+			s[ref] = r
+		}
+	}
 	w := world{Services: map[catalog.ServiceKey]observed{}, Seen: map[string][]catalog.ServiceKey{}}
 	for _, ref := range s.refs() {
 		switch spec := s[ref].Spec.(type) {
@@ -63,7 +72,7 @@ func reference(s state) world {
 			w.Primed = append(w.Primed, ref.Source)
 		case model.Service:
 			for host := range spec.Hosts.All() {
-				key := catalog.ServiceKey{Namespace: ref.Namespace, Host: host}
+				key := catalog.ServiceKey{Namespace: ref.Namespace, Host: nameOf(host)}
 				w.Services[key] = s.merge(key)
 			}
 		}
@@ -188,7 +197,7 @@ func (s state) merge(key catalog.ServiceKey) observed {
 	o := observed{Ports: map[uint32]portView{}, Definition: definition{
 		Addresses: first.Addresses.Slice(), ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
 		Location: first.Location, Traffic: first.Traffic, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
-		ByCluster: map[string][]string{},
+		ByCluster: map[string][]string{}, Written: written(first, key),
 	}}
 	for _, r := range taken {
 		o.Definition.Traffic.ClusterLocal = o.Definition.Traffic.ClusterLocal || s[r].Spec.(model.Service).Traffic.ClusterLocal
@@ -228,12 +237,59 @@ func (s state) merge(key catalog.ServiceKey) observed {
 func (s state) speakOf(key catalog.ServiceKey) []model.Ref {
 	var list []model.Ref
 	for ref, r := range s {
-		if spec, ok := r.Spec.(model.Service); ok && ref.Namespace == key.Namespace && spec.Hosts.Contains(key.Host) {
+		if spec, ok := r.Spec.(model.Service); ok && ref.Namespace == key.Namespace && written(spec, key) != "" {
 			list = append(list, ref)
 		}
 	}
 	slices.SortFunc(list, mergeOrder)
 	return list
+}
+
+// nameOf is what two hosts have in common that are one.
+func nameOf(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
+
+// written is the host of a service as its record writes it, empty if that is of others.
+func written(spec model.Service, key catalog.ServiceKey) string {
+	at := slices.IndexFunc(spec.Hosts.Slice(), func(host string) bool { return nameOf(host) == key.Host })
+	if at < 0 {
+		return ""
+	}
+	return spec.Hosts.Slice()[at]
+}
+
+// asTheKernel writes an address as the kernel does, and a name as it is.
+func asTheKernel(address string) string {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return ip.Unmap().String()
+	}
+	return address
+}
+
+// listed are the addresses and blocks that a registry wrote, as the kernel writes them, and without
+// those that are none.
+func listed(written model.List[string]) model.List[string] {
+	var list []string
+	for text := range written.All() {
+		if block, err := netip.ParsePrefix(text); err == nil {
+			if text = block.Masked().String(); block.IsSingleIP() {
+				text = block.Addr().String()
+			}
+		}
+		if text = asTheKernel(text); text != "0.0.0.0" && text != "::" {
+			list = append(list, text)
+		}
+	}
+	return model.ListOf(list...)
+}
+
+func known(e model.Endpoint) model.Endpoint {
+	e.Address = asTheKernel(e.Address)
+	var also []string
+	for other := range e.Also.All() {
+		also = append(also, asTheKernel(other))
+	}
+	e.Also = model.ListOf(also...)
+	return e
 }
 
 // unite leaves out the records whose resolution is not the first one's.
@@ -341,7 +397,7 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 			if !named && (c.Endpoint.Exact || port.TargetName != "") && !(target && port.TargetName != "") {
 				continue
 			}
-			v.enter(place{c.Endpoint.Address, listensOn(port, c.Endpoint), []claim{c}})
+			v.enter(place{comparedAs(c.Endpoint.Address), listensOn(port, c.Endpoint), []claim{c}})
 		}
 	}
 	slices.SortFunc(v.Places, func(a, b place) int {
@@ -366,6 +422,13 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 	return v
 }
 
+func comparedAs(address string) string {
+	if strings.HasPrefix(address, "unix:") {
+		return address
+	}
+	return nameOf(address)
+}
+
 // enter adds a claim to the place it is about. Two services may bring one workload.
 func (v *portView) enter(p place) {
 	at := slices.IndexFunc(v.Places, func(o place) bool { return o.Address == p.Address && o.Port == p.Port })
@@ -388,18 +451,18 @@ func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
 		switch e := r.Spec.(type) {
 		case model.Endpoint:
 			if r.Owner == by {
-				list = append(list, claim{ref, e, r.Owner})
+				list = append(list, claim{ref, known(e), r.Owner})
 				own++
 			}
 		case model.Workload:
-			confined := e.Only.Len() > 0 && !slices.ContainsFunc(e.Only.Slice(), func(host string) bool { return host == key.Host })
+			confined := e.Only.Len() > 0 && !slices.ContainsFunc(e.Only.Slice(), func(host string) bool { return nameOf(host) == key.Host })
 			if !confined && ref.Namespace == by.Namespace && !spec.WorkloadSelector.IsZero() && e.Endpoint.Labels.Includes(spec.WorkloadSelector) {
-				list = append(list, claim{ref, e.Endpoint, r.Owner})
+				list = append(list, claim{ref, known(e.Endpoint), r.Owner})
 			}
 		}
 	}
 	if spec.Resolution == model.ResolutionDNS && own == 0 && spec.WorkloadSelector.IsZero() && !strings.HasPrefix(key.Host, "*") {
-		list = append(list, claim{Record: by, Endpoint: model.Endpoint{Address: key.Host}})
+		list = append(list, claim{Record: by, Endpoint: model.Endpoint{Address: written(spec, key)}})
 	}
 	return list
 }

@@ -23,8 +23,9 @@ type Scope struct {
 	hosts []hostPattern
 }
 
-// hostPattern is one entry of a scope, "namespace/host".
-type hostPattern struct{ namespace, host string }
+// hostPattern is one entry of a scope, "namespace/host". Its host is kept as written, beside the
+// name that hosts are compared with.
+type hostPattern struct{ namespace, host, name string }
 
 // scopeKey orders scopes by precedence within a namespace: scopes with a selector come
 // first, then by source, then by name.
@@ -55,7 +56,7 @@ func newScope(ref model.Ref, path model.Path, spec model.Scope) *Scope {
 		if !ok { // the validation of manifests rejects this
 			namespace, host = "*", entry
 		}
-		s.hosts = append(s.hosts, hostPattern{namespace, host})
+		s.hosts = append(s.hosts, hostPattern{namespace, host, model.Name(host)})
 	}
 	return s
 }
@@ -102,10 +103,10 @@ func (p hostPattern) matches(own string, key ServiceKey) bool {
 			return false
 		}
 	}
-	if rest, wild := strings.CutPrefix(p.host, "*"); wild {
+	if rest, wild := strings.CutPrefix(p.name, "*"); wild {
 		return strings.HasSuffix(key.Host, rest)
 	}
-	return key.Host == p.host
+	return key.Host == p.name
 }
 
 // rejoinScopes returns the scopes of now, with the pointers of old where they are equal,

@@ -7,14 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// ServiceKey is the identity of a service.
+// ServiceKey is the identity of a service. Its host is a [model.Name].
 type ServiceKey struct{ Namespace, Host string }
+
+// KeyOf returns the key of a service in a namespace, whose host may be written in any way.
+func KeyOf(namespace, host string) ServiceKey { return ServiceKey{namespace, model.Name(host)} }
 
 // Compare orders by host first, so that the services that share a name on the wire are
 // adjacent.
@@ -32,6 +36,10 @@ type ServiceDefinition struct {
 }
 
 func (n ServiceDefinition) defined() ServiceDefinition { return n }
+
+// Written returns the host as the record that defines the service writes it. Other systems are
+// given this form: Istio takes hosts for one only if they are written alike.
+func (n ServiceDefinition) Written() string { return cmp.Or(n.written, n.Key.Host) }
 
 // Service is one merged service at one revision. It is immutable.
 type Service struct {
@@ -115,6 +123,7 @@ type Definition struct {
 	Conflicts []Conflict
 	Standing
 
+	written   string                // the host in the first record
 	portPaths map[uint32]model.Path // the shortest path of a record with the port; nil if all are empty
 }
 
@@ -172,7 +181,7 @@ func exportedTo(to, namespace, home string) bool {
 }
 
 func (d *Definition) equal(o *Definition) bool {
-	return d.Meta.SameMeta(o.Meta) && d.SameAddresses(o) && slices.Equal(d.Ports, o.Ports) &&
+	return d.Meta.SameMeta(o.Meta) && d.written == o.written && d.SameAddresses(o) && slices.Equal(d.Ports, o.Ports) &&
 		d.Location == o.Location && d.Resolution == o.Resolution && d.Standing == o.Standing &&
 		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic && d.Split.Equal(o.Split) &&
 		slices.EqualFunc(d.SplitRecords, o.SplitRecords, Contributor.equal) &&
@@ -222,7 +231,13 @@ type Endpoint struct {
 	*Instance
 }
 
-// Instance is a record of an address at which a service runs. It is immutable.
+// ID identifies the endpoint at a port of its service.
+func (e Endpoint) ID(servicePort uint32) EndpointID {
+	return EndpointID{servicePort, ip.Place(e.Address), e.Port}
+}
+
+// Instance is a record of an address at which a service runs. It is immutable. IP addresses are in
+// canonical form, however the record writes them; names are as written.
 type Instance struct {
 	Record model.Ref
 	model.Endpoint
@@ -240,6 +255,7 @@ func (i *Instance) Changed() time.Time {
 }
 
 func instanceOf(r *model.Record, spec model.Endpoint) *Instance {
+	spec.Address, spec.Also = ip.Form(spec.Address), ip.Forms(spec.Also)
 	i := &Instance{Record: r.Ref, Endpoint: spec, Path: r.Path}
 	if owner := r.Owner; owner.Kind == model.KindService && strings.HasPrefix(r.Name, owner.Name+"/") {
 		i.owner = uint32(len(owner.Name))

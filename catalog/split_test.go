@@ -21,7 +21,7 @@ import (
 func drawBackends(t *rapid.T) (list []model.Backend) {
 	for range pick(t, 1, 2, 2, 3) {
 		list = append(list, model.Backend{
-			Service: pick(t, model.ServiceName{}, model.ServiceName{}, model.ServiceName{Namespace: "x", Host: "g"}, model.ServiceName{Namespace: "x", Host: "h"}, model.ServiceName{Namespace: "y", Host: "g"}),
+			Service: pick(t, model.ServiceName{}, model.ServiceName{}, model.ServiceName{Namespace: "x", Host: "G."}, model.ServiceName{Namespace: "x", Host: "h"}, model.ServiceName{Namespace: "y", Host: "g"}),
 			Source:  pick(t, append([]string{"", ""}, sources...)...),
 			Labels:  pick(t, model.Labels{}, model.Labels{}, labels("v", "1"), labels("app", "b")),
 			Weight:  pick[uint32](t, 0, 1, 1, 10, 50, 99),
@@ -46,7 +46,7 @@ func drawSplitRecords(t *rapid.T, now state) (events []model.Event) {
 		return []model.Event{model.Delete{Record: held, Revision: 1}}
 	}
 	spec := model.Split{
-		Host: pick(t, "h", "h", "g", "*.w"), Backends: drawBackends(t), NearFirst: rapid.Bool().Draw(t, "near first"),
+		Host: pick(t, "h", "H.", "g", "*.w"), Backends: drawBackends(t), NearFirst: rapid.Bool().Draw(t, "near first"),
 		NoEffect: pick(t, "", "", "", "it has matches"),
 	}
 	spec.Created = time.Unix(1e9+int64(below(t, 2)), 0)
@@ -58,7 +58,7 @@ func drawSplitRecords(t *rapid.T, now state) (events []model.Event) {
 func (s state) splitFor(key catalog.ServiceKey, in catalog.Order) (*split.Split, []model.Ref) {
 	var refs []model.Ref
 	for ref, r := range s {
-		if spec, ok := r.Spec.(model.Split); ok && ref.Namespace == key.Namespace && spec.Host == key.Host {
+		if spec, ok := r.Spec.(model.Split); ok && ref.Namespace == key.Namespace && nameOf(spec.Host) == key.Host {
 			refs = append(refs, ref)
 		}
 	}
@@ -98,7 +98,7 @@ func sites(snapshot *catalog.Snapshot, s *catalog.Service, port model.Port) (lis
 	byPlace := map[string]*site{}
 	join := func(of *catalog.Endpoints, backend func(i int) bool) {
 		for e := range of.Claims() {
-			name := fmt.Sprint(e.Address, " ", e.Port)
+			name := fmt.Sprint(e.ID(0).Address, " ", e.Port)
 			if byPlace[name] == nil {
 				byPlace[name] = &site{e, make([]bool, len(s.Split.Backends))}
 				list = append(list, byPlace[name])
@@ -158,7 +158,7 @@ func weigh(s *split.Split, of []*site) (weights map[string]float64, effective bo
 	for _, at := range of {
 		for i, b := range s.Backends {
 			if at.in[i] && b.Weight > 0 {
-				name := fmt.Sprint(at.first.Address, " ", at.first.Port)
+				name := fmt.Sprint(at.first.ID(0).Address, " ", at.first.Port)
 				if weights[name] += 0; sums[i] > 0 {
 					weights[name] += float64(b.Weight) / whole * own(at.first) / sums[i]
 				}
@@ -171,7 +171,7 @@ func weigh(s *split.Split, of []*site) (weights map[string]float64, effective bo
 // sameBackend compares backends of a service, which may name it.
 func sameBackend(key catalog.ServiceKey) func(a, b model.Backend) bool {
 	own := func(b model.Backend) model.Backend {
-		if catalog.ServiceKey(b.Service) == key {
+		if b.Service.Host = nameOf(b.Service.Host); catalog.ServiceKey(b.Service) == key {
 			b.Service = model.ServiceName{}
 		}
 		return b
@@ -213,7 +213,7 @@ func mustBeDivided(t *rapid.T, snapshot *catalog.Snapshot, now state, in catalog
 				continue
 			}
 			for e := range s.Endpoints(port.Number).All() {
-				name := fmt.Sprint(e.Address, " ", e.Port)
+				name := fmt.Sprint(e.ID(0).Address, " ", e.Port)
 				share, served := want[name]
 				if !served {
 					t.Fatalf("%s:%d serves %s, which no backend with a share has", s.Key, port.Number, name)
@@ -271,7 +271,7 @@ func mustForesee(t *rapid.T, before, after *catalog.Snapshot, in catalog.Order) 
 			}
 			got, want := foreseen.Endpoints(port.Number), s.Endpoints(port.Number)
 			for _, e := range slices.AppendSeq(slices.Collect(got.All()), want.All()) {
-				if id := (catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}); !sameAt(got, want, id) {
+				if id := e.ID(port.Number); !sameAt(got, want, id) {
 					t.Fatalf("%s %s is foreseen otherwise than it is served", s.Key, idText(id))
 				}
 			}
@@ -298,7 +298,7 @@ func mustNameDifferences(t *rapid.T, old, now *catalog.Snapshot, change catalog.
 			all := map[catalog.EndpointID]bool{}
 			for _, e := range []*catalog.Endpoints{was.Endpoints(port.Number), was.Joined(port.Number), s.Endpoints(port.Number), s.Joined(port.Number)} {
 				for e := range e.All() {
-					all[catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}] = true
+					all[e.ID(port.Number)] = true
 				}
 			}
 			for id := range all {

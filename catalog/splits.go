@@ -39,7 +39,7 @@ func newSplits(order *merging) *splitting {
 	records := newUnited(uniting[ServiceKey, SplitRecords]{
 		key: func(r *model.Record) (ServiceKey, bool) {
 			spec, ok := specOf[model.Split](r)
-			return ServiceKey{r.Namespace, spec.Host}, ok
+			return KeyOf(r.Namespace, spec.Host), ok
 		},
 		unite: func(key ServiceKey, members []*member) *SplitRecords {
 			members = slices.SortedStableFunc(slices.Values(members), func(a, b *member) int {
@@ -69,9 +69,11 @@ func newSplits(order *merging) *splitting {
 func splitAt(key ServiceKey, s split.Split) *split.Split {
 	s.Backends = slices.Clone(s.Backends)
 	for i, b := range s.Backends {
-		if ServiceKey(b.Service) == key {
-			s.Backends[i].Service = model.ServiceName{}
+		of := KeyOf(b.Service.Namespace, b.Service.Host)
+		if of == key {
+			of = ServiceKey{}
 		}
+		s.Backends[i].Service = model.ServiceName(of)
 	}
 	return &s
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -78,18 +79,19 @@ func (s *step) putService(ref model.Ref, r *model.Record) {
 		delete(s.records, ref)
 		s.dropSelector(old)
 		for host := range old.spec.Hosts.All() {
-			s.detach(ServiceKey{ref.Namespace, host}, old)
+			s.detach(KeyOf(ref.Namespace, host), old)
 		}
 	}
 	spec, ok := specOf[model.Service](r)
 	if !ok {
 		return
 	}
+	spec.Addresses = ip.Listed(spec.Addresses)
 	record := &serviceRecord{ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.order.rank(ref.Source, r.Path)}
 	s.records[ref] = record
 	s.putSelector(record)
 	for host := range spec.Hosts.All() {
-		s.attach(ServiceKey{ref.Namespace, host}, record)
+		s.attach(KeyOf(ref.Namespace, host), record)
 	}
 }
 
@@ -218,7 +220,7 @@ func (s *step) putHold(ref model.Ref, r *model.Record) {
 func (s *step) swapIn(by *serviceRecord, old, instance *Instance) {
 	for host := range by.spec.Hosts.All() {
 		if was, is := s.serving(old, host), s.serving(instance, host); was != nil || is != nil {
-			t := s.touch(ServiceKey{by.ref.Namespace, host})
+			t := s.touch(KeyOf(by.ref.Namespace, host))
 			t.swaps = append(t.swaps, swap{by, was, is})
 		}
 	}
@@ -229,7 +231,7 @@ func (s *step) redefine(by *serviceRecord) {
 		return
 	}
 	for host := range by.spec.Hosts.All() {
-		s.touch(ServiceKey{by.ref.Namespace, host}).define = true
+		s.touch(KeyOf(by.ref.Namespace, host)).define = true
 	}
 }
 

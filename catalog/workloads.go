@@ -26,9 +26,8 @@ type WorkloadAddress struct{ Network, Address string }
 // service and address and not for each endpoint: the served ports are looked up in the
 // service. A change of weights or of health therefore does not affect the index.
 type servedKey struct {
-	// address is in canonical form. If the endpoint's first address is different or written
-	// differently, it follows after a space. A space sorts before any character that may
-	// follow.
+	// address is in canonical form. If the endpoint's first address is another one, it follows
+	// after a space. A space sorts before any character that may follow.
 	address string
 	service unique.Handle[ServiceKey] // not the key itself: there may be millions
 }
@@ -40,22 +39,13 @@ func (k servedKey) compare(o servedKey) int {
 	return k.service.Value().Compare(o.service.Value())
 }
 
-// written returns the first address of the endpoints, as written.
-func (k servedKey) written() string {
+// first returns the first address of the endpoints.
+func (k servedKey) first() string {
 	return k.address[strings.IndexByte(k.address, ' ')+1:]
 }
 
-// servedKeyOf returns the key of an address; ok is false if it is no IP address.
-func servedKeyOf(written string, service unique.Handle[ServiceKey]) (key servedKey, ok bool) {
-	canonical, ok := ip.Canonical(written)
-	if canonical != written {
-		canonical += " " + written
-	}
-	return servedKey{canonical, service}, ok
-}
-
-// servedKeys adds to keys the index keys of the endpoints of an address.
-func (s *Service) servedKeys(keys []servedKey, written string, service unique.Handle[ServiceKey]) []servedKey {
+// servedKeys adds to keys the index keys of the endpoints of a first address.
+func (s *Service) servedKeys(keys []servedKey, first string, service unique.Handle[ServiceKey]) []servedKey {
 	if s == nil {
 		return keys
 	}
@@ -65,28 +55,23 @@ func (s *Service) servedKeys(keys []servedKey, written string, service unique.Ha
 		}
 	}
 	for _, endpoints := range s.joined {
-		for e := range endpoints.At(written) {
-			if key, ok := servedKeyOf(written, service); ok {
-				add(key)
+		for e := range endpoints.At(first) {
+			if _, ok := ip.Canonical(first); ok {
+				add(servedKey{first, service})
 			}
 			for other := range e.otherIPs() {
-				add(servedKey{other + " " + written, service})
+				add(servedKey{other + " " + first, service})
 			}
 		}
 	}
 	return keys
 }
 
-// otherIPs yields the further addresses of an instance in canonical form, except its first
-// one in another form.
+// otherIPs yields the further IP addresses of an instance, except its first one.
 func (i *Instance) otherIPs() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if i.Also.Len() == 0 {
-			return
-		}
-		first, _ := ip.Canonical(i.Address)
-		for text := range i.Also.All() {
-			if other, ok := ip.Canonical(text); ok && other != first && !yield(other) {
+		for other := range i.Also.All() {
+			if _, ok := ip.Canonical(other); ok && other != i.Address && !yield(other) {
 				return
 			}
 		}
@@ -95,15 +80,7 @@ func (i *Instance) otherIPs() iter.Seq[string] {
 
 // isAt reports whether an instance has an address, which is in canonical form.
 func (i *Instance) isAt(address string) bool {
-	if first, ok := ip.Canonical(i.Address); ok && first == address {
-		return true
-	}
-	for other := range i.otherIPs() {
-		if other == address {
-			return true
-		}
-	}
-	return false
+	return i.Address == address || i.Also.Contains(address)
 }
 
 // ServedAt yields the ports of services of a namespace that a workload of a network serves,
@@ -117,7 +94,7 @@ func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[Inbou
 		}
 		for key := range s.servedUnder(address) {
 			service, ok := s.services.Get(key.service.Value())
-			if ok && service.Key.Namespace == namespace && !service.servedAt(address, key.written(), at.Network, yield) {
+			if ok && service.Key.Namespace == namespace && !service.servedAt(address, key.first(), at.Network, yield) {
 				return
 			}
 		}
@@ -224,7 +201,7 @@ func (i *Instance) whereabouts(yield func(WorkloadAddress) bool) bool {
 	if i == nil {
 		return true
 	}
-	if address, ok := ip.Canonical(i.Address); ok && !yield(WorkloadAddress{i.Network, address}) {
+	if _, ok := ip.Canonical(i.Address); ok && !yield(WorkloadAddress{i.Network, i.Address}) {
 		return false
 	}
 	for other := range i.otherIPs() {

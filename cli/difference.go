@@ -62,7 +62,7 @@ func differenceOf(now admin.Config, services []admin.Service, wanted *config.Con
 			rec := recordOf(s, name)
 			all = append(all, model.Upsert{Record: rec})
 			if reason := excludes(after, rec, i == 0); reason != "" {
-				key := catalog.ServiceKey{Host: s.Host, Namespace: s.Namespace}
+				key := catalog.KeyOf(s.Namespace, s.Host)
 				lost[key] = lostParts{append(lost[key].sources, name), append(lost[key].reasons, reason)}
 				continue
 			}
@@ -161,12 +161,11 @@ func (d *difference) compareService(was *catalog.Service, kept, is *catalog.Snap
 // owners are the services that ask for one thing, by its name.
 type owners map[string][]*catalog.Service
 
-// hostsOf are the services of hosts, whatever the case of these.
+// hostsOf are the services of hosts.
 func hostsOf(s *catalog.Snapshot) owners {
 	all := owners{}
 	for service := range s.Services() {
-		host := strings.ToLower(service.Key.Host)
-		all[host] = append(all[host], service)
+		all[service.Key.Host] = append(all[service.Key.Host], service)
 	}
 	return all
 }

@@ -32,15 +32,15 @@ func TestDifferenceFollowsOwners(t *testing.T) {
 	}{
 		"the same": {[]config.Source{first, second}, nil},
 		"another order": {[]config.Source{second, first}, []string{
-			"taken address 10.0.0.1 a/api.example of first b/API.example of second", "taken host api.example a/api.example of first b/API.example of second",
+			"taken address 10.0.0.1 a/api.example of first b/api.example of second", "taken host api.example a/api.example of first b/api.example of second",
 		}},
-		"owns": {[]config.Source{first, owns}, []string{"taken host api.example a/api.example of first b/API.example of second"}},
+		"owns": {[]config.Source{first, owns}, []string{"taken host api.example a/api.example of first b/api.example of second"}},
 		"it gives up addresses": {[]config.Source{yields, second}, []string{
-			"taken address 10.0.0.1 a/api.example of first b/API.example of second",
+			"taken address 10.0.0.1 a/api.example of first b/api.example of second",
 		}},
 		"it is confined": {[]config.Source{confined, second}, []string{
 			"removed service api.example first ", "removed service web.b.svc.cluster.local first ",
-			"taken address 10.0.0.1 a/api.example of first b/API.example of second", "taken host api.example a/api.example of first b/API.example of second",
+			"taken address 10.0.0.1 a/api.example of first b/api.example of second", "taken host api.example a/api.example of first b/api.example of second",
 		}},
 		"another kind": {[]config.Source{other, second}, []string{"removed source first first "}},
 	} {

@@ -35,7 +35,7 @@ func splitChanges(now []admin.ConfigSplit, wanted *config.Config) []splitChange 
 	current := &config.Config{}
 	from, to := map[catalog.ServiceKey]*admin.ConfigSplit{}, map[catalog.ServiceKey]*admin.ConfigSplit{}
 	for i, s := range now {
-		from[catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}] = &now[i]
+		from[catalog.KeyOf(s.Namespace, s.Host)] = &now[i]
 		one := config.Split{Host: s.Host, Namespace: s.Namespace, Locality: s.Locality}
 		for _, b := range s.Backends {
 			one.Backends = append(one.Backends, config.Backend(b))
@@ -43,7 +43,7 @@ func splitChanges(now []admin.ConfigSplit, wanted *config.Config) []splitChange 
 		current.Splits = append(current.Splits, one)
 	}
 	for _, s := range app.Splits(wanted) {
-		to[catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}] = &s
+		to[catalog.KeyOf(s.Namespace, s.Host)] = &s
 	}
 	list, was, is := []splitChange{}, current.Order().Splits, wanted.Order().Splits
 	for key := range was {

@@ -112,20 +112,20 @@ func splitsOf(list []Split) map[catalog.ServiceKey]*split.Split {
 			}
 			of.Backends = append(of.Backends, backend)
 		}
-		splits[catalog.ServiceKey{Namespace: s.Namespace, Host: s.Host}] = of
+		splits[catalog.KeyOf(s.Namespace, s.Host)] = of
 	}
 	return splits
 }
 
 // validateSplits checks the splits of a configuration with sources of these names.
 func validateSplits(splits []Split, sources []string, hosts hostSettings, f *findings) {
-	first := map[[2]string]int{}
+	first := map[catalog.ServiceKey]int{}
 	for i, s := range splits {
 		at := fmt.Sprintf("splits[%d]", i)
 		if s.Host == "" {
 			f.add(at+".host", "missing; name the host of the calls, such as reviews.example.com")
 		}
-		key := [2]string{s.Namespace, s.Host}
+		key := catalog.KeyOf(s.Namespace, s.Host)
 		if of, twice := first[key]; twice {
 			f.add(at, "divides %s in namespace %q, as splits[%d] does already; keep one of them", s.Host, s.Namespace, of)
 		} else {

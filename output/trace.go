@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
@@ -47,7 +48,7 @@ type ResourceName struct {
 // ToControlPlane returns the way of a service to a control plane, which decides by itself
 // which of its proxies get the service. NotOffered is as in [Clients].
 func ToControlPlane(now *catalog.Snapshot, call Call, notOffered func(s *catalog.Service, kind string) string) (t Trace) {
-	for s := range now.ByHost(call.Host) {
+	for s := range now.ByHost(model.Name(call.Host)) {
 		t.Service = s
 		if reason := notOffered(s, call.Client.Kind); reason != "" {
 			t.End("offer", "the control plane does not get the service: "+reason, "correct the service in its registry")

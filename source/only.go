@@ -50,7 +50,7 @@ func isPattern(host string) bool {
 	if host == "*" {
 		return true
 	}
-	name := strings.ToLower(strings.TrimPrefix(host, "*."))
+	name := model.Name(strings.TrimPrefix(host, "*."))
 	return len(host) <= 255 && !slices.ContainsFunc(strings.Split(name, "."), func(part string) bool { return !isLabel(part) })
 }
 

@@ -1,9 +1,12 @@
-// Package ip reads IP addresses as registries write them.
+// Package ip reads addresses as registries write them.
 package ip
 
 import (
 	"iter"
 	"net/netip"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Canonical returns the canonical form of an IP address, and the same string if it is in that form.
@@ -21,6 +24,63 @@ func Canonical(written string) (string, bool) {
 		return string(form), true
 	}
 	return written, true
+}
+
+// Form returns an IP address in canonical form, and any other text as it is.
+func Form(text string) string {
+	if form, ok := Canonical(text); ok {
+		return form
+	}
+	return text
+}
+
+// Forms returns the form of each text.
+func Forms(texts model.List[string]) model.List[string] {
+	for text := range texts.All() {
+		if Form(text) == text {
+			continue
+		}
+		all := texts.Slice()
+		for i, other := range all {
+			all[i] = Form(other)
+		}
+		return model.ListOf(all...)
+	}
+	return texts // nearly always
+}
+
+// Listed returns the addresses and blocks of a service in canonical form. An unspecified address,
+// 0.0.0.0 or ::, is none.
+func Listed(texts model.List[string]) model.List[string] {
+	var list []string
+	same := true
+	for text := range texts.All() {
+		form, ok := Single(text)
+		if block, err := netip.ParsePrefix(text); err == nil && !block.IsSingleIP() {
+			form, ok = unmapped(block).Masked().String(), true
+		}
+		if !ok {
+			form = text // what a registry may not write is shown as it is
+		}
+		if at, err := netip.ParseAddr(form); err == nil && at.IsUnspecified() {
+			same = false
+			continue
+		}
+		list, same = append(list, form), same && form == text
+	}
+	if same {
+		return texts // nearly always
+	}
+	return model.ListOf(list...)
+}
+
+// Place returns the text by which addresses of endpoints in the [Form] are compared. A client is
+// given a name as it came: a final dot keeps a resolver from its search domains.
+func Place(address string) string {
+	if strings.HasPrefix(address, "unix:") {
+		return address
+	}
+	return model.Name(address)
 }
 
 // Single returns the one address of a text in canonical form. ok is false if it is a block of more

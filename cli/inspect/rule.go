@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 
@@ -25,11 +26,12 @@ func showRules(c *cobra.Command, flags *Flags, host string) error {
 		if s.SharesLocality == "" || !compose.TakesShares(model.Resolution(s.Resolution)) {
 			continue
 		}
-		if reason := compose.NoSharesRule(s.Host); reason != "" {
+		written := cmp.Or(s.Written, s.Host)
+		if reason := compose.NoSharesRule(written); reason != "" {
 			return term.Wrong(fmt.Errorf("%s: %s", s.Host, reason))
 		}
 		rules = append(rules, istio.Object{
-			Namespace: s.Namespace, Name: compose.NameOf(s.Host), Spec: compose.SharesRule(s.Host, s.ExportTo, s.SharesLocality == "ignore"),
+			Namespace: s.Namespace, Name: compose.NameOf(s.Host), Spec: compose.SharesRule(written, s.ExportTo, s.SharesLocality == "ignore"),
 		})
 	}
 	if len(rules) == 0 {

@@ -54,6 +54,8 @@ func (c *serviceCheck) addresses() {
 		switch isBlock := strings.Contains(address, "/"); {
 		case !isBlock && !names.IsIP(address), isBlock && err != nil:
 			c.p.add(at.item(i), "%q is not an IP address or CIDR block: write 10.0.0.1 or 10.0.0.0/8", address)
+		case strings.HasPrefix(names.NormalAddress(address), "255.255.255.255"):
+			c.p.add(at.item(i), "%q is the broadcast address, to which nothing connects: write the address that clients call", address)
 		case isBlock && !blocks:
 			c.p.add(at.item(i), "a CIDR block goes with resolution NONE or STATIC only: write single addresses")
 		}

@@ -123,7 +123,7 @@ func TestAnEdgeExposesItsHosts(t *testing.T) {
 	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*.shop.com"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"db.com"}}}
 	u := s.Begin(nil)(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	client := world.Client{Kind: reach.KindEnvoy, Namespace: "a", Proxy: world.Proxy{Role: "router"}}
-	for name, want := range map[world.Row][]string{RouteType: {"outbound|80||B.Shop.com", "outbound|80||a.shop.com"}, ListenerType: {"outbound|9000||db.com"}} {
+	for name, want := range map[world.Row][]string{RouteType: {"outbound|80||a.shop.com", "outbound|80||b.shop.com"}, ListenerType: {"outbound|9000||db.com"}} {
 		resource := map[world.Row]string{RouteType: "http.8080", ListenerType: "0.0.0.0_9000"}[name]
 		subject, ok := u.World.Find(u.World.View(name, client), name, resource)
 		if !ok {

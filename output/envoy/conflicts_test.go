@@ -77,11 +77,6 @@ func TestConflictsOfServicesAreReported(t *testing.T) {
 			[]string{"web.a.svc.cluster.local: ports[80].domain: requests at port 80 for web.a go to web.a of namespace a in every namespace that sees both, and not to web.a.svc.cluster.local; choose another host"},
 		},
 		{
-			"names of another case",
-			[]serviceSpec{{host: "web", number: 80, protocol: "HTTP"}, {host: "WEB", number: 80}},
-			[]string{"WEB: edge.ports[8080].hosts: calls of port 8080 of the edge for WEB go to web", "WEB: ports[80].domain: requests at port 80 for WEB, WEB. go to web"},
-		},
-		{
 			"an address",
 			[]serviceSpec{{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1", "10.0.0.2"}}},
 			[]string{"y: ports[90].addresses: connections to port 90 of 10.0.0.1 go to x of namespace a in every namespace that sees both, and not to y; give it an address"},
@@ -118,11 +113,6 @@ func TestConflictsOfServicesAreReported(t *testing.T) {
 				{host: "z", number: 90, protocol: "HTTP", addresses: []string{"10.1.2.3", "10.1.2.4"}},
 			},
 			nil,
-		},
-		{
-			"a handshake",
-			[]serviceSpec{{host: "x.com", number: 443, protocol: "TLS"}, {host: "X.com", number: 443, protocol: "HTTPS"}, {host: "y.com", number: 443, protocol: "TLS"}},
-			[]string{"X.com: ports[443].sni: handshakes at port 443 for x.com go to x.com"},
 		},
 		{
 			"handshakes at an address",
@@ -167,20 +157,6 @@ func TestConflictsOfServicesAreReported(t *testing.T) {
 				{host: "z", number: 91, protocol: "HTTP2", endpoint: "10.9.0.1"},
 			},
 			[]string{"y: ports[90].protocol: sidecars take port 9 of the workload 10.9.0.1 for HTTP, as port 80 of x says, and not for TCP; give"},
-		},
-		{
-			"the edge",
-			[]serviceSpec{
-				{host: "x", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.1"}},
-				{host: "X", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.2"}},
-				{host: "y", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.3"}},
-			},
-			[]string{"X: edge.ports[7000].hosts: calls of port 7000 of the edge for X go to x"},
-		},
-		{
-			"a host at the edge",
-			[]serviceSpec{{host: "x", number: 81, protocol: "HTTP"}, {host: "X", number: 82, protocol: "HTTP"}, {host: "x.", number: 83, protocol: "TCP"}},
-			[]string{"X: edge.ports[8080].hosts: calls of port 8080 of the edge for X go to x"},
 		},
 		{
 			"nobody sees both",

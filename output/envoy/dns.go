@@ -122,8 +122,7 @@ func reaching(h *vhost.LookupHost, list []string) []string {
 	if !slices.ContainsFunc(h.Ports, func(p model.Port) bool { return reach.TrafficOf(p) == reach.TLS }) {
 		return list
 	}
-	host, _ := names.SNI(h.Key.Host)
-	return slices.DeleteFunc(list, func(name string) bool { return name != host })
+	return slices.DeleteFunc(list, func(name string) bool { return name != h.Key.Host })
 }
 
 // instead is the address in the answers for services without addresses.
@@ -194,8 +193,7 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 	case reach.HTTP: // requests name the host
 		return at.Routes == names.PortRoutes(port.Number)
 	case reach.TLS:
-		name, ok := names.SNI(s.Key.Host)
-		return ok && at.At(ip, name) == cluster
+		return names.IsSNI(s.Key.Host) && at.At(ip, s.Key.Host) == cluster
 	case reach.Detected: // it is called in both ways
 		return at.Routes != "" && at.At(ip, "") == cluster
 	default:

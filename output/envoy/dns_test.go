@@ -107,7 +107,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 		"any-newer.com": own("any-newer.com"), "newer.com": own("newer.com"), "behind-db.com": nowhere,
 		"udp-vip.com": {"10.1.0.2"}, "external-vip.com": {"10.1.0.3"}, "zero.com": nowhere, "*.wild.com": nowhere,
 		"a.b.svc.cluster.local": nowhere, "a.b.svc": nowhere, "a.b": {"10.1.0.4"},
-		"db.com": own("db.com"), "web.c.svc.cluster.local": nowhere,
+		"db.com": own("db.com"), "web.c.svc.cluster.local": nowhere, "dot.com": nowhere,
 	}
 	withOwn := maps.Clone(redirected)
 	withOwn["a"] = nowhere
@@ -130,7 +130,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 	}
 	ipv6["a.b"] = []string{names.UnroutableIPv6} // requests name the host
 	bound := map[string][]string{}               // newer.com and vip.com share a port with an older one
-	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "block.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b", "db.com", "web.c.svc.cluster.local"} {
+	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "block.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b", "db.com", "dot.com", "web.c.svc.cluster.local"} {
 		bound[host] = []string{names.LocalIPv4}
 	}
 	for name, test := range map[string]struct {

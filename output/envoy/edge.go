@@ -222,10 +222,9 @@ func (l edgeListener) chains() []reach.Chain {
 		return []reach.Chain{{Cluster: names.BlackHole}}
 	}
 	var list []reach.Chain
-	taken := takenMatches{}
 	for _, m := range members {
-		if name, ok := names.SNI(m.Key.Host); ok {
-			taken.add(&list, reach.Chain{Match: name, Cluster: m.Cluster(), Affinity: m.Traffic.Affinity})
+		if names.IsSNI(m.Key.Host) {
+			list = append(list, reach.Chain{Match: m.Key.Host, Cluster: m.Cluster(), Affinity: m.Traffic.Affinity})
 		}
 	}
 	return append(reach.InOrder(list), reach.Chain{Cluster: names.BlackHole})
@@ -269,27 +268,19 @@ func (r edgeRoutes) Refers(to string) iter.Seq[string] {
 	}
 }
 
-// Encode implements [world.Subject]. A domain may occur only once, whatever its case: its
-// owner gets it.
+// Encode implements [world.Subject].
 func (r edgeRoutes) Encode() world.Encoded {
 	m := wire.Routes(r.name, false)
-	taken := takenMatches{}
 	for _, member := range r.services.members(r.view, r.port) {
-		if host := r.virtualHost(member, taken); host != nil {
-			m.VirtualHosts = append(m.VirtualHosts, host)
-		}
+		m.VirtualHosts = append(m.VirtualHosts, r.virtualHost(member))
 	}
 	slices.SortFunc(m.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return encode(m.GetName(), wire.RouteURL, m)
 }
 
-// virtualHost routes requests to a service; nil if its domains are taken. Short names and
-// addresses are used only inside of the mesh.
-func (r edgeRoutes) virtualHost(m reach.EdgeMember, taken takenMatches) *routev3.VirtualHost {
+// virtualHost routes requests to a service. Short names and addresses are used only inside of the
+// mesh.
+func (r edgeRoutes) virtualHost(m reach.EdgeMember) *routev3.VirtualHost {
 	host := m.Key.Host
-	domains := taken.takeFree(edgeDomains(host))
-	if len(domains) == 0 {
-		return nil
-	}
-	return wire.VirtualHost(names.Listener(host, r.port.Port()), domains, wire.Target{Cluster: m.Cluster(), Policy: r.view.settings.OrIstio().For(host, m.Traffic.Affinity)})
+	return wire.VirtualHost(names.Listener(host, r.port.Port()), edgeDomains(host), wire.Target{Cluster: m.Cluster(), Policy: r.view.settings.OrIstio().For(host, m.Traffic.Affinity)})
 }

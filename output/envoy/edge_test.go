@@ -43,9 +43,7 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		edgeService("perhaps.com", 0, static, on(60, ""), on(443, "HTTPS")),
 		edgeService("same-number.com", 0, static, on(80, "HTTP"), on(8080, "TCP")),
 		edgeService("*.wild.com", 0, static, on(80, "HTTP")),
-		edgeService("Twice.com", time.Hour, static, on(81, "HTTP")),
-		edgeService("twice.com", time.Minute, static, on(82, "HTTP"), on(444, "TLS"), on(445, "TLS")),
-		edgeService("TWICE.com", time.Second, static, on(83, "HTTP"), on(8443, "HTTPS")),
+		edgeService("Twice.com.", time.Hour, static, on(81, "HTTP"), on(444, "TLS"), on(445, "TLS")),
 		edgeService("none.com", 0, model.ResolutionNone, on(80, "HTTP"), on(9000, "TCP"), on(443, "TLS")),
 		edgeService("old.com", time.Hour, static, on(9000, "TCP")),
 		edgeService("older.com", 2*time.Hour, static, on(9000, "MONGO")),
@@ -76,7 +74,7 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 	want := map[string]string{
 		"same.com": "outbound|8080||same.com", "lowest.com": "outbound|80||lowest.com", "known.com": "outbound|90||known.com",
 		"perhaps.com": "outbound|60||perhaps.com", "same-number.com": "outbound|80||same-number.com",
-		"*.wild.com": "outbound|80||*.wild.com", "Twice.com": "outbound|81||Twice.com",
+		"*.wild.com": "outbound|80||*.wild.com", "twice.com": "outbound|81||twice.com",
 	}
 	for domain, cluster := range want {
 		if got[domain] != cluster || got[domain+"."] != cluster {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
@@ -19,45 +18,37 @@ import (
 // An edge takes hosts one by one as sidecars do, where it leads requests to many services:
 // the route configuration http.PORT.hosts, and a resource http.PORT.hosts/HOST for each.
 
-// webServices are the services that edges may lead requests to, by host without case. They
-// are immutable, and made from those before.
+// webServices are the services that edges may lead requests to. They are immutable, and made
+// from those before.
 type webServices struct {
-	now *catalog.Snapshot // the first one with these services
-	all immutable.Map[foldedKey, catalog.ServiceDefinition]
-	was int // how many there were before the change
-}
-
-// foldedKey identifies services with hosts that differ only in case.
-type foldedKey struct {
-	fold string
-	catalog.ServiceKey
+	now   *catalog.Snapshot // the first one with these services
+	count int
+	was   int // how many there were before the change
 }
 
 // after are the services after a change; now has all of them.
 func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webServices {
 	if w == nil {
-		all := immutable.New[foldedKey, catalog.ServiceDefinition](func(a, b foldedKey) int {
-			return cmp.Or(strings.Compare(a.fold, b.fold), catalog.ServiceKey.Compare(a.ServiceKey, b.ServiceKey))
-		}).Edit()
+		first := &webServices{now: now}
 		for s := range now.Services() {
-			if isWeb(s.ServiceDefinition) {
-				all.Set(foldedKey{names.Fold(s.Key.Host), s.Key}, s.ServiceDefinition)
-			}
+			first.enter(s, +1)
 		}
-		first := &webServices{now: now, all: all.Map()}
-		first.was = first.all.Len()
+		first.was = first.count
 		return first
 	}
-	all := w.all.Edit()
-	for key, service := range c.Services {
-		at := foldedKey{names.Fold(key.Host), key}
-		if service.New == nil || !isWeb(service.New.ServiceDefinition) {
-			all.Delete(at)
-		} else {
-			all.Set(at, service.New.ServiceDefinition)
-		}
+	next := &webServices{now, w.count, w.count}
+	for _, service := range c.Services {
+		next.enter(service.Old, -1)
+		next.enter(service.New, +1)
 	}
-	return &webServices{now, all.Map(), w.all.Len()}
+	return next
+}
+
+// enter counts a service, if there is one.
+func (w *webServices) enter(s *catalog.Service, by int) {
+	if s != nil && isWeb(s.ServiceDefinition) {
+		w.count += by
+	}
 }
 
 // isWeb reports whether a port of an edge that takes requests may lead to a service.
@@ -66,20 +57,8 @@ func isWeb(s catalog.ServiceDefinition) bool {
 	return ok
 }
 
-// alike yields the services of a host, and those with hosts that differ from it only in case.
-func (w *webServices) alike(host string) iter.Seq[catalog.ServiceDefinition] {
-	fold := names.Fold(host)
-	return func(yield func(catalog.ServiceDefinition) bool) {
-		for key, s := range w.all.From(foldedKey{fold: fold}) {
-			if key.fold != fold || !yield(s) {
-				return
-			}
-		}
-	}
-}
-
 // areMany reports whether edges lead to the single hosts of so many services.
-func (w *webServices) areMany(s *policy.Prepared) bool { return w.all.Len() >= s.LargePort }
+func (w *webServices) areMany(s *policy.Prepared) bool { return w.count >= s.LargePort }
 
 // edgeHostPort returns the port of the edge of such a route configuration.
 func edgeHostPort(s *policy.Prepared, routes string) (*policy.EdgePort, bool) {
@@ -96,7 +75,6 @@ func edgeHostPort(s *policy.Prepared, routes string) (*policy.EdgePort, bool) {
 type edgeHost struct {
 	edgeHostSlot
 	member reach.EdgeMember
-	view   View // of which the settings count
 }
 
 // edgeHostSlot tells it from every other.
@@ -104,7 +82,6 @@ type edgeHostSlot struct {
 	name     string
 	key      catalog.ServiceKey
 	settings *policy.Prepared
-	domains  string
 }
 
 // Slot implements [world.Subject].
@@ -121,51 +98,22 @@ func (h edgeHost) Refers(to string) iter.Seq[string] {
 // Encode implements [world.Subject]. The virtual host has the name of the resource: otherwise
 // Envoy ignores its removal.
 func (h edgeHost) Encode() world.Encoded {
-	p := h.view.settings.OrIstio().For(h.member.Key.Host, h.member.Traffic.Affinity)
-	return encode(h.name, wire.VirtualHostURL, wire.VirtualHost(h.name, strings.Split(h.domains, "\n"), wire.Target{Cluster: h.member.Cluster(), Policy: p}))
+	p := h.settings.OrIstio().For(h.key.Host, h.member.Traffic.Affinity)
+	return encode(h.name, wire.VirtualHostURL, wire.VirtualHost(h.name, edgeDomains(h.key.Host), wire.Target{Cluster: h.member.Cluster(), Policy: p}))
 }
 
-// hostOf returns the virtual host of a service that a view sees; ok is false if there is
-// none, or if others own its domains.
-func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
+// edgeHostOf returns the virtual host of a service that a view sees; ok is false if the port does
+// not lead to it.
+func edgeHostOf(v View, p *policy.EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
 	member, ok := reach.EdgeMemberOf(p, s)
 	if !ok {
 		return h, false
 	}
-	taken := takenMatches{}
-	for other := range w.alike(s.Key.Host) {
-		if other.Key == s.Key || !p.Exposes(other.Key.Host) || catalog.Name.Owner(v.Namespace, other, s) > 0 {
-			continue
-		}
-		if seen, found := w.now.Resolve(v.viewer(), other.Key.Host); !found || seen.Key != other.Key {
-			continue
-		}
-		for _, domain := range edgeDomains(other.Key.Host) {
-			taken[strings.ToLower(domain)] = struct{}{}
-		}
-	}
-	domains := taken.takeFree(edgeDomains(s.Key.Host))
-	if len(domains) == 0 {
-		return h, false
-	}
-	slot := edgeHostSlot{names.EdgeVirtualHost(p.Port(), s.Key.Host), s.Key, v.settings, strings.Join(domains, "\n")}
-	return edgeHost{slot, member, View{settings: v.settings}}, true
+	return edgeHost{edgeHostSlot{names.EdgeVirtualHost(p.Port(), s.Key.Host), s.Key, v.settings}, member}, true
 }
 
 // edgeDomains are the authorities by which a host is called from outside of the mesh.
-func edgeDomains(host string) []string { return []string{host, strings.TrimSuffix(host, ".") + "."} }
-
-// takeFree lists the domains that are not taken yet, each once, and takes them.
-func (taken takenMatches) takeFree(domains []string) (list []string) {
-	for _, domain := range domains {
-		key := strings.ToLower(domain)
-		if _, other := taken[key]; !other {
-			taken[key] = struct{}{}
-			list = append(list, domain)
-		}
-	}
-	return list
-}
+func edgeDomains(host string) []string { return []string{host, host + "."} }
 
 // findEdgeHost finds a single host of the edge by its name.
 func findEdgeHost(w *state, v View, name string) (world.Subject, bool) {
@@ -178,7 +126,7 @@ func findEdgeHost(w *state, v View, name string) (world.Subject, bool) {
 	if !ok {
 		return nil, false
 	}
-	h, ok := w.definitions.web.hostOf(v, p, s.ServiceDefinition)
+	h, ok := edgeHostOf(v, p, s.ServiceDefinition)
 	if !ok {
 		return nil, false
 	}
@@ -196,7 +144,7 @@ func (d *definitions) edgeHostNames(v View, ports ...*policy.EdgePort) iter.Seq[
 				continue
 			}
 			for s := range d.web.now.Visible(v.viewer()) {
-				if h, ok := d.web.hostOf(v, p, s.ServiceDefinition); ok && !yield(h.name) {
+				if h, ok := edgeHostOf(v, p, s.ServiceDefinition); ok && !yield(h.name) {
 					return
 				}
 			}
@@ -253,9 +201,6 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 			}
 			noted.add(sharedName{RouteType, names.EdgeHostRoutes(p.Port())}, namespaces)
 			noted.add(sharedName{VirtualHostType, names.EdgeVirtualHost(p.Port(), key.Host)}, namespaces)
-			for other := range d.web.alike(key.Host) {
-				noted.add(sharedName{VirtualHostType, names.EdgeVirtualHost(p.Port(), other.Key.Host)}, namespaces)
-			}
 		}
 	}
 	if (d.web.was >= s.LargePort) != d.web.areMany(s) {
@@ -273,17 +218,4 @@ func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list
 		list = append(list, world.Changed{Row: name.row, Name: name.name, Audience: noted[name].list(), Revoked: name.row == VirtualHostType})
 	}
 	return list
-}
-
-// takenMatches are the matches that a listener or route configuration has already.
-type takenMatches map[string]struct{}
-
-// add enters a chain, unless the owner of its match is another service.
-func (taken takenMatches) add(list *[]reach.Chain, c reach.Chain) bool {
-	if _, other := taken[c.Match]; other {
-		return false
-	}
-	taken[c.Match] = struct{}{}
-	*list = append(*list, c)
-	return true
 }

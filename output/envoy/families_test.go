@@ -22,6 +22,9 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 	snapshot := snapshotOfServices(
 		serviceSpec{host: "web", number: 80, protocol: "HTTP"},
 		serviceSpec{host: "raw", number: 90, protocol: "TCP", addresses: []string{"10.1.0.1", "2001:db8::1"}},
+		// Unspecified addresses are none: a listener at one would bind what the shared one binds.
+		serviceSpec{host: "any", number: 90, protocol: "TCP", addresses: []string{"::", "0.0.0.0/32"}},
+		serviceSpec{host: "safe", number: 443, protocol: "TLS", addresses: []string{"::"}},
 	)
 	s := NewTranslator()
 	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"raw"}}}
@@ -36,28 +39,28 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 		"both": {
 			[]string{"10.0.0.1", "fd00::1"},
 			"sidecar", "REDIRECT",
-			[]string{"0.0.0.0_80 ::_80", "10.1.0.1_90", "2001:db8::1_90", "virtualInbound ::_15006", "virtualOutbound ::_15001"},
+			[]string{"0.0.0.0_443 ::_443", "0.0.0.0_80 ::_80", "10.1.0.1_90", "2001:db8::1_90", "virtualInbound ::_15006", "virtualOutbound ::_15001"},
 			[]string{"127.0.0.6", "::6"},
 		},
 		"both, in another order": {
 			[]string{"fd00::1", "10.0.0.1"},
 			"sidecar", "TPROXY",
-			[]string{"0.0.0.0_80 ::_80", "10.1.0.1_90", "2001:db8::1_90", "virtualInbound ::_15006", "virtualOutbound ::_15001"},
+			[]string{"0.0.0.0_443 ::_443", "0.0.0.0_80 ::_80", "10.1.0.1_90", "2001:db8::1_90", "virtualInbound ::_15006", "virtualOutbound ::_15001"},
 			[]string{"127.0.0.6", "::6"},
 		},
 		"IPv4": {
 			[]string{"10.0.0.1"},
 			"sidecar", "REDIRECT",
-			[]string{"0.0.0.0_80", "10.1.0.1_90", "virtualInbound", "virtualOutbound"},
+			[]string{"0.0.0.0_443", "0.0.0.0_80", "10.1.0.1_90", "virtualInbound", "virtualOutbound"},
 			[]string{"127.0.0.6"},
 		},
 		"IPv6": {
 			[]string{"fd00::1"},
 			"sidecar", "REDIRECT",
-			[]string{"2001:db8::1_90", "::_80", "virtualInbound", "virtualOutbound"},
+			[]string{"2001:db8::1_90", "::_443", "::_80", "virtualInbound", "virtualOutbound"},
 			[]string{"::6"},
 		},
-		"both on loopback": {[]string{"10.0.0.1", "fd00::1"}, "sidecar", "NONE", []string{"127.0.0.1_80", "127.0.0.1_90"}, nil},
+		"both on loopback": {[]string{"10.0.0.1", "fd00::1"}, "sidecar", "NONE", []string{"127.0.0.1_443", "127.0.0.1_80", "127.0.0.1_90"}, nil},
 		"both at the edge": {[]string{"10.0.0.1", "fd00::1"}, "router", "", []string{"0.0.0.0_8080 ::_8080", "0.0.0.0_9000 ::_9000"}, nil},
 	}
 	for name, test := range tests {

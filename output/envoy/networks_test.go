@@ -311,7 +311,7 @@ func TestWorkloadsOfAMeshAreCalledAsIstioCallsThem(t *testing.T) {
 	if got := demanded(tlsOf(t, clusterFor(t, securedWorld(u, nil, ""), reach.KindEnvoy))); len(got) != 0 {
 		t.Errorf("without an account, %v is demanded", got)
 	}
-	for host, want := range map[string]string{"a.example": "outbound_.80_.v1_.a.example", "A.example": "", "*.example": "", string(make([]byte, 300)): ""} {
+	for host, want := range map[string]string{"a.example": "outbound_.80_.v1_.a.example", "*.example": "", string(make([]byte, 300)): ""} {
 		if got, ok := names.Mesh(host, 80, "V1"); got != want || ok != (want != "") {
 			t.Errorf("%q is called %q", host, got)
 		}

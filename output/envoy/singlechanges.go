@@ -140,7 +140,7 @@ func (r *conflictSearch) of(s catalog.ServiceDefinition, by *namespaceSet) {
 		enter(r.domains, vhost.LocalDomain{Domain: vhost.Authority(address)}, s.Key.Host, by) // a service may have the address as its host
 		enter(r.addresses, address, s.Key.Host, by)
 	}
-	enter(r.addresses, strings.Trim(strings.ToLower(s.Key.Host), "[]"), s.Key.Host, by)
+	enter(r.addresses, strings.Trim(s.Key.Host, "[]"), s.Key.Host, by)
 }
 
 func enter[K comparable](all map[K]*changedHosts, key K, host string, by *namespaceSet) {

@@ -150,7 +150,7 @@ func (t *Translator) InexactShares() func(*catalog.Service) string {
 // names, domains and protocols that it loses to other services at sidecars and edges. Once ctx
 // has ended, the function may return only some of them. See [conflict.Report].
 func (t *Translator) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
-	return conflict.Report(ctx, now, t.Prepare(), t.Edge.Ports)
+	return conflict.Report(ctx, now, t.Prepare())
 }
 
 // LoopbackConflicts is [Translator.Conflicts] for sidecars with INTERCEPTION_MODE NONE. See

@@ -273,7 +273,7 @@ func endpointRef(key catalog.ServiceKey, id catalog.EndpointID) model.Ref {
 func serviceRecord(s *catalog.Service) model.Record {
 	return model.Record{Ref: serviceRef(s.Key), Path: s.Path(), Spec: model.MergedService{
 		Service: model.Service{
-			Meta: s.Meta, Hosts: model.ListOf(s.Key.Host), Addresses: s.Addresses, Cluster: s.AddressedIn, Ports: model.ListOf(s.Ports...),
+			Meta: s.Meta, Hosts: model.ListOf(s.Written()), Addresses: s.Addresses, Cluster: s.AddressedIn, Ports: model.ListOf(s.Ports...),
 			Location: s.Location, Resolution: s.Resolution, ExportTo: s.ExportTo, SubjectAltNames: s.SubjectAltNames, Traffic: s.Traffic,
 		},
 		Sources: model.ListOf(s.Sources()...),
@@ -282,7 +282,7 @@ func serviceRecord(s *catalog.Service) model.Record {
 
 func endpointRecord(s *catalog.Service, servicePort uint32, e catalog.Endpoint) model.Record {
 	return model.Record{
-		Ref:   endpointRef(s.Key, catalog.EndpointID{ServicePort: servicePort, Address: e.Address, Port: e.Port}),
+		Ref:   endpointRef(s.Key, e.ID(servicePort)),
 		Owner: serviceRef(s.Key), Path: e.Path,
 		Spec: model.MergedEndpoint{ServicePort: servicePort, Port: e.Port, Endpoint: e.Endpoint, Source: e.Record.Source, ExportTo: s.ExportTo},
 	}

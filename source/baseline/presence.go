@@ -67,7 +67,7 @@ func presenceOf(list func(model.Filter) iter.Seq[model.Record], objects map[mode
 	for rec := range list(model.Filter{Kind: model.KindService}) {
 		spec, _ := rec.Spec.(model.Service)
 		for host := range spec.Hosts.All() {
-			note(rec, model.KindService, host)
+			note(rec, model.KindService, model.Name(host))
 		}
 	}
 	serve := func(service model.Record, e model.Endpoint) {

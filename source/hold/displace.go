@@ -75,7 +75,7 @@ func (v Objects) join(services map[model.Ref]model.Record, workloads []model.Rec
 func (v Objects) serve(service model.Record, e *model.Endpoint) {
 	spec, _ := service.Spec.(model.Service)
 	for host := range spec.Hosts.All() {
-		v.add(model.Ref{Kind: model.KindService, Key: model.Key{Namespace: service.Namespace, Name: host}}, e)
+		v.add(model.Ref{Kind: model.KindService, Key: model.Key{Namespace: service.Namespace, Name: model.Name(host)}}, e)
 	}
 }
 

@@ -23,7 +23,7 @@ func (p part) spec(s *catalog.Service, endpoints int) proto.Message {
 // entry returns the specification of a ServiceEntry.
 func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry {
 	entry := &networking.ServiceEntry{
-		Hosts:           []string{s.Key.Host},
+		Hosts:           []string{s.Written()},
 		Addresses:       s.Addresses.Slice(),
 		Location:        networking.ServiceEntry_Location(networking.ServiceEntry_Location_value[string(s.Location)]),
 		Resolution:      networking.ServiceEntry_Resolution(networking.ServiceEntry_Resolution_value[string(resolution(s, endpoints))]),

@@ -251,7 +251,7 @@ func normal(entry *networking.ServiceEntry) *networking.ServiceEntry {
 	entry = proto.CloneOf(entry)
 	canonical := func(s string) string {
 		if ip, err := netip.ParseAddr(s); err == nil {
-			return ip.String()
+			return ip.Unmap().String()
 		}
 		return s
 	}

@@ -84,8 +84,8 @@ func Invalid(s *catalog.Service) string {
 	_, located := networking.ServiceEntry_Location_value[string(s.Location)]
 	_, resolved := networking.ServiceEntry_Resolution_value[string(s.Resolution)]
 	switch {
-	case names.CheckHost(s.Key.Host) != nil:
-		return strconv.Quote(s.Key.Host) + " is not a DNS name that Istio takes for a host; have the source name the service otherwise"
+	case names.CheckHost(s.Written()) != nil:
+		return strconv.Quote(s.Written()) + " is not a DNS name that Istio takes for a host; have the source name the service otherwise"
 	case !names.IsNamespace(s.Key.Namespace):
 		return strconv.Quote(s.Key.Namespace) + " is not the name of a namespace; have the source choose another"
 	case !located:

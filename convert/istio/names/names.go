@@ -142,10 +142,11 @@ func isWord(s string) bool {
 	return true
 }
 
-// NormalAddress returns an IP address in canonical form, and any other text unchanged.
+// NormalAddress returns an IP address or block in canonical form, and any other text unchanged. An
+// IPv4-mapped address is IPv4.
 func NormalAddress(s string) string {
 	if ip, err := netip.ParseAddr(s); err == nil {
-		return ip.String()
+		return ip.Unmap().String()
 	}
 	if prefix, err := netip.ParsePrefix(s); err == nil {
 		return prefix.String()

@@ -200,16 +200,16 @@ func (l portLosses) forEachNamespace(services []catalog.ServiceDefinition, look 
 
 // mayConflict returns the services of a listener that may lose something there, and the
 // possible owners. Nearly all services are left out, since Envoy routes their requests, or
-// no other service has their server name. A server that speaks first may conflict with all.
+// handshakes name them. A server that speaks first may conflict with all.
 func (l portLosses) mayConflict(shared []catalog.ServiceDefinition) []catalog.ServiceDefinition {
-	hosts, blocks := map[string]int{}, 0
+	hosts, blocks := map[string]struct{}{}, 0
 	for _, s := range shared {
 		port, _ := s.Port(l.index.Number)
 		if reach.ServerFirst(port) {
 			return shared
 		}
-		if name, ok := names.SNI(s.Key.Host); ok && reach.TrafficOf(port) == reach.TLS {
-			hosts[name]++
+		if names.IsSNI(s.Key.Host) && reach.TrafficOf(port) == reach.TLS {
+			hosts[s.Key.Host] = struct{}{}
 		}
 		for range s.BlocksIn(l.proxy.Cluster) {
 			blocks++
@@ -217,16 +217,15 @@ func (l portLosses) mayConflict(shared []catalog.ServiceDefinition) []catalog.Se
 	}
 	return slices.DeleteFunc(shared, func(s catalog.ServiceDefinition) bool {
 		port, _ := s.Port(l.index.Number)
-		name, _ := names.SNI(s.Key.Host)
 		kind := reach.TrafficOf(port)
-		return kind == reach.HTTP || kind == reach.TLS && hosts[name] < 2 && blocks*len(hosts) <= reach.MostInBlocks
+		return kind == reach.HTTP || kind == reach.TLS && blocks*len(hosts) <= reach.MostInBlocks
 	})
 }
 
 // domains finds the domains that services lose to others. In a route configuration the first
 // visible service with a domain owns it.
 func (l portLosses) domains() {
-	all, several := map[string][]spelledDomain{}, map[string]struct{}{}
+	all, several := map[string][]vhost.Candidate{}, map[string]struct{}{}
 	in := vhost.Key{Domain: l.proxy.Domain, Cluster: l.proxy.Cluster}
 	for s := range l.index.All() {
 		port, ok := s.Port(l.index.Number)
@@ -239,7 +238,7 @@ func (l portLosses) domains() {
 			if list := all[c.Domain]; len(list) > 0 && list[0].By.Key.Host != s.Key.Host {
 				several[c.Domain] = struct{}{}
 			}
-			all[c.Domain] = append(all[c.Domain], spelledDomain{c, domain})
+			all[c.Domain] = append(all[c.Domain], c)
 		}
 	}
 	for domain := range several {
@@ -247,21 +246,15 @@ func (l portLosses) domains() {
 	}
 }
 
-// spelledDomain is a domain of a service, spelled as the service spells it.
-type spelledDomain struct {
-	vhost.Candidate
-	as string
-}
-
 // domain finds the services that lose a domain.
-func (l portLosses) domain(domains []spelledDomain) {
+func (l portLosses) domain(domains []vhost.Candidate) {
 	services := make([]catalog.ServiceDefinition, len(domains))
 	for i, c := range domains {
 		services[i] = c.By
 	}
 	l.forEachNamespace(services, func(v reach.Client) {
-		var owner *spelledDomain
-		seen := func(yield func(*spelledDomain) bool) {
+		var owner *vhost.Candidate
+		seen := func(yield func(*vhost.Candidate) bool) {
 			for i := range domains {
 				c := &domains[i]
 				if (!c.Own || c.Home == v.Namespace) && l.index.Means(v.Viewer, c.By) && !yield(c) {
@@ -276,7 +269,7 @@ func (l portLosses) domain(domains []spelledDomain) {
 		}
 		for c := range seen {
 			if c.By.Key != owner.By.Key && !c.Foreign {
-				l.add(reach.Loss{Loser: c.By, Winner: owner.By, Kind: reach.LostRequests, Name: c.as}, "")
+				l.add(reach.Loss{Loser: c.By, Winner: owner.By, Kind: reach.LostRequests, Name: c.Domain}, "")
 			}
 		}
 	})

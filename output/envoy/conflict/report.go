@@ -12,14 +12,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
-// Report returns a function that lists the conflicts of a service for sidecars and edges under
+// Report returns a function that lists the conflicts of a service for sidecars under
 // some settings. Once ctx has ended, the function may return only some of
 // the conflicts.
-func Report(ctx context.Context, now *catalog.Snapshot, under *policy.Prepared, edge []policy.EdgePort) func(*catalog.Service) []catalog.Conflict {
-	c := report{ctx: ctx, now: now, under: under, edge: edge, owners: map[workloadIn]map[uint32]catalog.InboundPort{}}
-	if len(edge) > 0 {
-		c.sameHosts = sameHosts(now)
-	}
+func Report(ctx context.Context, now *catalog.Snapshot, under *policy.Prepared) func(*catalog.Service) []catalog.Conflict {
+	c := report{ctx: ctx, now: now, under: under, owners: map[workloadIn]map[uint32]catalog.InboundPort{}}
 	return c.of
 }
 
@@ -39,7 +36,7 @@ func Loopback(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service)
 
 // Losers yields the services that lose something to another service at the listeners or routes
 // of sidecars, with the conflicts of each port. Unredirected includes the conflicts of
-// [Loopback]. In contrast to [Report], it looks at no endpoint and no edge: it costs the losers,
+// [Loopback]. In contrast to [Report], it looks at no endpoint: it costs the losers,
 // and the ports with services that changed since anybody last asked. Once ctx has ended, it
 // may yield only some of the services.
 func Losers(ctx context.Context, now *catalog.Snapshot, under *policy.Prepared, unredirected bool) iter.Seq2[catalog.ServiceKey, catalog.Conflict] {
@@ -65,12 +62,10 @@ func Losers(ctx context.Context, now *catalog.Snapshot, under *policy.Prepared, 
 
 // report is one report about the services of a snapshot. It has one caller at a time.
 type report struct {
-	ctx       context.Context
-	now       *catalog.Snapshot
-	under     *policy.Prepared // nil for loopback, which does not depend on settings
-	edge      []policy.EdgePort
-	sameHosts map[string][]*catalog.Service
-	owners    map[workloadIn]map[uint32]catalog.InboundPort // of workloads that many services have
+	ctx    context.Context
+	now    *catalog.Snapshot
+	under  *policy.Prepared                              // nil for loopback, which does not depend on settings
+	owners map[workloadIn]map[uint32]catalog.InboundPort // of workloads that many services have
 }
 
 func (c report) of(s *catalog.Service) (list []catalog.Conflict) {
@@ -80,9 +75,6 @@ func (c report) of(s *catalog.Service) (list []catalog.Conflict) {
 		}
 		list = append(list, c.outbound(s, port.Number)...)
 		list = append(list, c.inbound(s, port.Number)...)
-	}
-	for i := range c.edge {
-		list = append(list, c.atEdge(s, &c.edge[i])...)
 	}
 	return list
 }

@@ -47,7 +47,6 @@ const (
 // loser's host.
 var lossTexts = [...]struct{ field, reason string }{
 	reach.LostConnections:  {"ports[%d].addresses", "connections to port %d of %s go to %s of namespace %s %s, and not to %s; " + otherAddress},
-	reach.LostHandshakes:   {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
 	reach.LostToHandshakes: {"ports[%d].addresses", "connections to port %d of %s are routed by SNI, as %s of namespace %s needs it %s, so no requests go to %s; " + otherAddress},
 	reach.LostUnread:       {"ports[%d].protocol", "connections to port %d of %s are not inspected, since the server of %s of namespace %s may speak first %s, so none go to %s; " + otherPort},
 	reach.LostRead:         {"ports[%d].protocol", "connections to port %d of %s are inspected, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; " + otherPort},
@@ -57,7 +56,6 @@ var lossTexts = [...]struct{ field, reason string }{
 	reach.LostInBlocks:     {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s in its blocks of addresses %s, and not to %s, since a listener matches at most 10,000 pairs of address block and host; " + otherPort},
 	reach.LostBlock:        {"ports[%d].addresses", "connections to port %d of %s are routed by SNI, as %s of namespace %s needs it %s, and not to %s, since a listener matches at most 10,000 pairs of address block and host; " + otherPort},
 	reach.LostRequests:     {"ports[%d].domain", "requests at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
-	reach.LostAtEdge:       {"edge.ports[%d].hosts", "calls of port %d of the edge for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
 }
 
 // conflictOf describes a loss and its remedy. Own limits the loss to workloads of the owner's

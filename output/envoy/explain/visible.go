@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // resolve finds the service that the host names for the client. Otherwise it ends the way,
@@ -17,7 +17,7 @@ func (f follower) resolve() bool {
 		f.trace.End("service", fmt.Sprintf("no service has the host %q", f.call.Host), "isthmus services lists the hosts; isthmus sources shows rejected objects and registries that cannot be read; isthmus events shows what was removed")
 		return false
 	}
-	if host != f.call.Host {
+	if host != model.Name(f.call.Host) {
 		f.trace.Pass("service", fmt.Sprintf("%q is a call of the host %s", f.call.Host, host))
 	}
 	if s, ok := f.Snapshot.Resolve(f.viewer, host); ok {
@@ -36,12 +36,12 @@ func (f follower) resolve() bool {
 // known returns the host of a service that the called host may mean: itself, a short name in
 // the cluster's domain, or a wildcard. It returns an empty text if there is none.
 func (f follower) known() string {
-	called := f.call.Host
-	candidates := []string{called, names.Fold(called)}
+	called := model.Name(f.call.Host)
+	candidates := []string{called}
 	for _, suffix := range []string{"." + f.call.Client.Namespace + ".svc." + f.Settings.OrIstio().Domain, ".svc." + f.Settings.OrIstio().Domain, "." + f.Settings.OrIstio().Domain} {
-		candidates = append(candidates, names.Fold(called)+suffix)
+		candidates = append(candidates, called+suffix)
 	}
-	for rest := names.Fold(called); strings.Contains(rest, "."); {
+	for rest := called; strings.Contains(rest, "."); {
 		_, rest, _ = strings.Cut(rest, ".")
 		candidates = append(candidates, "*."+rest)
 	}

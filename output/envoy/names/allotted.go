@@ -19,7 +19,7 @@ type Allotment uint64
 
 // AllotmentOf returns the allotment of a host.
 func AllotmentOf(host string) Allotment {
-	sum := sha256.Sum256([]byte(Fold(host)))
+	sum := sha256.Sum256([]byte(host))
 	return Allotment(binary.BigEndian.Uint64(sum[:]))
 }
 

@@ -6,15 +6,9 @@ import (
 	"unicode"
 )
 
-// SNI returns the server name in handshakes to a host. Envoy rejects a listener with a
-// wildcard that is not a whole label, so ok is false for such a host.
-func SNI(host string) (name string, ok bool) {
-	name = Fold(host)
-	return name, !strings.ContainsRune(strings.TrimPrefix(name, "*."), '*')
-}
-
-// Fold returns a host in lower case, without the dot of the root.
-func Fold(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
+// IsSNI reports whether handshakes to a host name it. Envoy rejects a listener with a wildcard that
+// is not a whole label.
+func IsSNI(host string) bool { return !strings.ContainsRune(strings.TrimPrefix(host, "*."), '*') }
 
 // Parts of the server names in TLS of the mesh, outbound_.PORT_.SUBSET_.HOST. Gateways
 // between networks have clusters of these names.
@@ -27,9 +21,8 @@ const (
 // none, and neither has one that would not be parsed as written: Envoys convert server names
 // to lower case.
 func Mesh(host string, port uint32, subset string) (name string, ok bool) {
-	written, ok := SNI(host)
 	name = MeshPrefix + strconv.FormatUint(uint64(port), 10) + MeshSeparator + strings.ToLower(subset) + MeshSeparator + host
-	if !ok || written != host || strings.HasPrefix(host, "*") || strings.Contains(subset, MeshSeparator) ||
+	if !IsSNI(host) || strings.HasPrefix(host, "*") || strings.Contains(subset, MeshSeparator) ||
 		!IsServerName(name) {
 		return "", false
 	}

@@ -2,8 +2,8 @@ package policy
 
 import (
 	"fmt"
+	"github.com/isthmus-mesh/isthmus/model"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 )
@@ -33,10 +33,7 @@ func (a Allot) On() bool { return a.Static || len(a.Hosts) > 0 }
 
 // Allots reports whether a host is one of Allot.Hosts.
 func (d *DNS) Allots(host string) bool {
-	return slices.ContainsFunc(d.Allot.Hosts, func(pattern string) bool {
-		h := HostPolicy{Host: pattern}
-		return h.matches(strings.ToLower(host))
-	})
+	return model.HostWithin(host, model.ListOf(d.Allot.Hosts...))
 }
 
 // SetDefaults sets the defaults.

@@ -47,7 +47,7 @@ const (
 
 // Exposes reports whether a host is behind the port.
 func (p *EdgePort) Exposes(host string) bool {
-	return model.HostWithin(strings.TrimSuffix(host, "."), model.ListOf(p.Hosts...))
+	return model.HostWithin(host, model.ListOf(p.Hosts...))
 }
 
 // Port is the number of the port.

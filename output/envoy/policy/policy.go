@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"github.com/isthmus-mesh/isthmus/model"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ func (p Policy) over(defaults *Policy) *Policy {
 
 func (h *HostPolicy) validate(f *faults, at string, first map[string]int) {
 	name := strings.TrimPrefix(h.Host, "*.")
-	switch earlier, twice := first[strings.ToLower(h.Host)]; {
+	switch earlier, twice := first[model.Name(h.Host)]; {
 	case h.Host == "":
 		f.add(at+".host", "missing; give a host, such as reviews.example.com, or a wildcard, such as *.example.com")
 	case h.Host == "*":

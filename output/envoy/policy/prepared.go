@@ -45,7 +45,7 @@ type Prepared struct {
 func (s *Settings) Prepare() *Prepared {
 	p := &Prepared{
 		RegistryOnly: s.Outbound == RegistryOutbound, unaddressed: s.Unaddressed == AllUnaddressed, DNS: s.DNS, Defaults: &s.Defaults,
-		TrustDomain: s.TrustDomain, Domain: s.ClusterDomain, LargePort: s.VHDS.large(), Networks: networksOf(s.Networks), Mesh: s.MTLS.mesh(),
+		TrustDomain: s.TrustDomain, Domain: model.Name(s.ClusterDomain), LargePort: s.VHDS.large(), Networks: networksOf(s.Networks), Mesh: s.MTLS.mesh(),
 		byName: map[string]int{}, bySuffix: map[string]int{}, subsets: map[*Policy][]*Selector{}, bySource: map[*Policy]*Policy{},
 	}
 	p.Addressing = s.Unaddressed + fmt.Sprint(s.DNS)
@@ -63,7 +63,7 @@ func (s *Settings) Prepare() *Prepared {
 		}
 		p.note(policy, secrets)
 		p.policies = append(p.policies, policy)
-		names, name := p.byName, strings.ToLower(entry.Host)
+		names, name := p.byName, model.Name(entry.Host)
 		if suffix, wildcard := strings.CutPrefix(name, "*"); wildcard {
 			names, name = p.bySuffix, suffix
 		}
@@ -99,13 +99,12 @@ func (s *Prepared) note(p *Policy, secrets map[string]bool) {
 	}
 }
 
-// Of returns the policy of a host: that of the first entry that matches, completed by
+// Of returns the policy of a host, a [model.Name]: that of the first entry that matches, completed by
 // the defaults. It is never nil, and not to be changed.
 func (s *Prepared) Of(host string) *Policy {
 	if len(s.policies) == 0 {
 		return s.Defaults
 	}
-	host = strings.ToLower(host)
 	first := len(s.policies)
 	if at, ok := s.byName[host]; ok {
 		first = at

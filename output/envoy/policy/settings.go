@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"github.com/isthmus-mesh/isthmus/model"
 	"math"
 	"strings"
 )
@@ -106,8 +107,8 @@ func (s *Settings) Validate() error {
 		at := fmt.Sprintf("hosts[%d]", i)
 		h.validate(&f, at, first)
 		h.validateFailover(&f, at, h.over(&s.Defaults).OutlierDetection)
-		if _, known := first[strings.ToLower(h.Host)]; !known {
-			first[strings.ToLower(h.Host)] = i
+		if _, known := first[model.Name(h.Host)]; !known {
+			first[model.Name(h.Host)] = i
 		}
 	}
 	return errors.Join(f...)

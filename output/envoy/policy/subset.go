@@ -34,20 +34,11 @@ func (s *Settings) FailsOver(host string) bool { return s.entry(host).over(&s.De
 
 // entry returns the first entry that matches a host; an empty one if there is none.
 func (s *Settings) entry(host string) HostPolicy {
-	i := slices.IndexFunc(s.Hosts, func(h HostPolicy) bool { return h.matches(strings.ToLower(host)) })
+	i := slices.IndexFunc(s.Hosts, func(h HostPolicy) bool { return model.HostWithin(host, model.ListOf(h.Host)) })
 	if i < 0 {
 		return HostPolicy{}
 	}
 	return s.Hosts[i]
-}
-
-// matches reports whether the policy is of a host in lower case.
-func (h *HostPolicy) matches(host string) bool {
-	name := strings.ToLower(h.Host)
-	if suffix, wildcard := strings.CutPrefix(name, "*"); wildcard {
-		return strings.HasSuffix(host, suffix)
-	}
-	return host == name
 }
 
 func validateSubsets(f *faults, at string, list []Subset) {

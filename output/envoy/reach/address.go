@@ -117,7 +117,7 @@ func UnservedTo(s *catalog.Service, of node.Family) iter.Seq2[catalog.EndpointID
 				if left == "" || e.Health != model.Healthy {
 					continue
 				}
-				if !yield(catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}, left) {
+				if !yield(e.ID(port.Number), left) {
 					return
 				}
 			}

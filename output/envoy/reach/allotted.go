@@ -23,7 +23,7 @@ func allots(c Client, s catalog.ServiceDefinition) bool {
 	if d == nil || c.Proxy.Mode == node.None || s.Traffic.Headless || s.Traffic.ClusterLocal || hasAddress(c, s) {
 		return false
 	}
-	if _, ok := names.SNI(s.Key.Host); !ok || s.Key.Host[0] == '*' {
+	if !names.IsSNI(s.Key.Host) || s.Key.Host[0] == '*' {
 		return false
 	}
 	switch s.Resolution {
@@ -96,25 +96,11 @@ func allottedAt(c Client, index *catalog.PortServices, address string) (list []c
 		}
 		for s := range index.OfHost(at.Host) {
 			if s.Key == at.ServiceKey && index.Means(c.Viewer, s) && isAllotted(c, s, address) {
-				list = appendNamed(c, list, s)
+				list = append(list, s)
 			}
 		}
 	}
 	return list
-}
-
-// appendNamed adds a service to those of an address. Of several with one name, the owner of the
-// name has its address.
-func appendNamed(c Client, list []catalog.ServiceDefinition, s catalog.ServiceDefinition) []catalog.ServiceDefinition {
-	for i, other := range list {
-		if names.Fold(other.Key.Host) == names.Fold(s.Key.Host) {
-			if catalog.Name.Owner(c.Namespace, s, other) < 0 {
-				list[i] = s
-			}
-			return list
-		}
-	}
-	return append(list, s)
 }
 
 // allotmentsOf returns the names of a port that may need an address.

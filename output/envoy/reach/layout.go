@@ -34,10 +34,11 @@ type Layout struct {
 
 // listenerOwners are the services that own a match of a listener; zero without an owner.
 type listenerOwners struct {
-	names, blocks map[string]catalog.ServiceDefinition // by match
-	other         catalog.ServiceDefinition
-	quiet         catalog.ServiceDefinition // the first that needs connections not to be read
-	reads         catalog.ServiceDefinition // the first that needs them to be read
+	blocks map[string]catalog.ServiceDefinition // by match
+	named  catalog.ServiceDefinition            // the first of those in handshakes
+	other  catalog.ServiceDefinition
+	quiet  catalog.ServiceDefinition // the first that needs connections not to be read
+	reads  catalog.ServiceDefinition // the first that needs them to be read
 }
 
 // Chain leads connections of one kind to a cluster.
@@ -81,8 +82,8 @@ func (l *Layout) take(s catalog.ServiceDefinition, number uint32, shared, byHost
 	case kind == HTTP:
 		l.takeRequests(s, number, shared)
 	case inspected && kind == TLS:
-		if name, ok := names.SNI(s.Key.Host); ok {
-			l.takeHandshakes(s, Chain{Match: name, Cluster: names.Cluster(s.Key.Host, number), Affinity: s.Traffic.Affinity})
+		if names.IsSNI(s.Key.Host) {
+			l.takeHandshakes(s, Chain{Match: s.Key.Host, Cluster: names.Cluster(s.Key.Host, number), Affinity: s.Traffic.Affinity})
 		}
 	default:
 		if kind == Detected {
@@ -104,31 +105,16 @@ func (l *Layout) lose(s, winner catalog.ServiceDefinition, kind LossKind, name s
 // takeHandshakes leads handshakes that say a name to a service. Names have another order
 // than addresses, by which services come.
 func (l *Layout) takeHandshakes(s catalog.ServiceDefinition, c Chain) {
-	was, taken := l.owners.names[c.Match]
-	if taken && catalog.Name.Owner(l.client.Namespace, was, s) < 0 {
-		l.lose(s, was, LostHandshakes, c.Match)
-		return
-	}
-	if taken {
-		l.lose(was, s, LostHandshakes, c.Match)
-		l.BySNI = slices.DeleteFunc(l.BySNI, func(o Chain) bool { return o.Match == c.Match })
-	}
 	if !l.inspects() {
 		l.owners.reads = s
 	}
 	if c.Crowded = (len(l.BySNI)+1)*len(l.ByBlock) > MostInBlocks; c.Crowded {
 		l.lose(s, l.owners.blocks[l.ByBlock[0].Match], LostInBlocks, c.Match)
 	}
-	l.owners.names = withOwner(l.owners.names, c.Match, s)
-	l.BySNI = append(l.BySNI, c)
-}
-
-func withOwner(all map[string]catalog.ServiceDefinition, match string, s catalog.ServiceDefinition) map[string]catalog.ServiceDefinition {
-	if all == nil {
-		all = map[string]catalog.ServiceDefinition{}
+	if len(l.BySNI) == 0 {
+		l.owners.named = s
 	}
-	all[match] = s
-	return all
+	l.BySNI = append(l.BySNI, c)
 }
 
 // turnsAway reports whether an earlier service needs the opposite of a port: connections that
@@ -197,10 +183,13 @@ func (l *Layout) takeBlock(s catalog.ServiceDefinition, c Chain) bool {
 		return false
 	}
 	if (len(l.ByBlock)+1)*len(l.BySNI) > MostInBlocks {
-		l.lose(s, l.owners.names[l.BySNI[0].Match], LostBlock, c.Match)
+		l.lose(s, l.owners.named, LostBlock, c.Match)
 		return false
 	}
-	l.owners.blocks = withOwner(l.owners.blocks, c.Match, s)
+	if l.owners.blocks == nil {
+		l.owners.blocks = map[string]catalog.ServiceDefinition{}
+	}
+	l.owners.blocks[c.Match] = s
 	l.ByBlock = append(l.ByBlock, c)
 	return true
 }
@@ -260,7 +249,6 @@ type LossKind uint8
 // The kinds of losses.
 const (
 	LostConnections  LossKind = iota // those to an address, to a block, or all that are left
-	LostHandshakes                   // those that name its host
 	LostToHandshakes                 // requests to an address, where handshakes are led on by host
 	LostUnread                       // all that have to be read, where a server speaks first
 	LostRead                         // all, since its server speaks first where connections are read
@@ -270,12 +258,11 @@ const (
 	LostInstances                    // listeners at instances
 	TakesAll                         // nothing: it has connections that are for nobody
 	LostAddressed                    // connections to the addresses of its endpoints, which are names
-	LostAtEdge                       // calls from outside
 )
 
 // Asked is the kind of thing, which decides who owns it.
 func (k LossKind) Asked(name string) catalog.Asked {
-	if k == LostHandshakes || k == LostAtEdge || k == LostRequests && !IsAddress(name) {
+	if k == LostRequests && !IsAddress(name) {
 		return catalog.Name
 	}
 	return catalog.Address

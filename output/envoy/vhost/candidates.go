@@ -10,14 +10,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
-// A domain may occur only once in a route configuration, whatever its case. Nearly all
+// A domain may occur only once in a route configuration. Nearly all
 // have one service only. The index of candidates finds the others.
 
 // Candidate is a service that may own a domain. The candidates for a domain are ordered by
 // ownership for workloads of no namespace; candidates that all viewers know come first.
 type Candidate struct {
-	Domain string // in lower case
-	Own    bool   // the domain is a bare name, valid in one namespace
+	Domain string
+	Own    bool // the domain is a bare name, valid in one namespace
 	// Foreign says that the domain is an address of the service in another cluster than the
 	// viewers'. A service with the address in their cluster comes first.
 	Foreign bool
@@ -76,7 +76,7 @@ func (h *Host) Candidates() iter.Seq[Candidate] {
 
 // CandidateFor returns the candidate of the service for one of its domains.
 func (h *Host) CandidateFor(domain string) Candidate {
-	c := Candidate{Domain: strings.ToLower(domain), Foreign: h.foreignBy(domain), By: h.ServiceDefinition}
+	c := Candidate{Domain: domain, Foreign: h.foreignBy(domain), By: h.ServiceDefinition}
 	if home := h.Home(); home != "" && domain == h.name {
 		c.Own, c.Home = true, home
 	}
@@ -177,7 +177,7 @@ func (h *Host) hasOther(candidates iter.Seq[Candidate]) bool {
 func (h *Host) WonBy(index candidateIndex, namespace string, sees func(catalog.ServiceDefinition) bool) []string {
 	var list []string
 	for _, domain := range h.DomainsFor(h.OwnFor(namespace)) {
-		c := Candidate{Domain: strings.ToLower(domain), Foreign: h.foreignBy(domain), By: h.ServiceDefinition}
+		c := Candidate{Domain: domain, Foreign: h.foreignBy(domain), By: h.ServiceDefinition}
 		if !c.loses(known(index, c.Domain), namespace, sees) && !c.loses(knownIn(index, c.Domain, namespace), namespace, sees) {
 			list = append(list, domain)
 		}

@@ -105,12 +105,12 @@ func (n *naming) done() *Lookups {
 	return &Lookups{n.candidates.Map(), n.hosts.Map()}
 }
 
-// Names lists those domains that are names, in lower case. Virtual hosts have addresses,
+// Names lists those domains that are names. Virtual hosts have addresses,
 // too, and each domain once more with a final dot, which is not part of a lookup.
 func (h *LookupHost) Names(domains []string) (list []string) {
 	for _, domain := range domains {
-		if name := strings.ToLower(domain); IsLookedUp(name) {
-			list = append(list, name)
+		if IsLookedUp(domain) {
+			list = append(list, domain)
 		}
 	}
 	return list

@@ -99,23 +99,22 @@ func (h *Host) FragmentOf(domains []string) *Fragment {
 	return f
 }
 
-// DomainsFor lists the domains of a virtual host, each once whatever its case.
+// DomainsFor lists the domains of a virtual host, each once.
 func (h *Host) DomainsFor(own bool) []string {
 	var list []string
 	var seen map[string]struct{} // of a long list
 	isThere := func(domain string) bool {
 		if len(list) < fewDomains {
-			return slices.ContainsFunc(list, func(d string) bool { return strings.EqualFold(d, domain) })
+			return slices.Contains(list, domain)
 		}
 		if seen == nil {
 			seen = make(map[string]struct{}, 2*len(list))
 			for _, d := range list {
-				seen[strings.ToLower(d)] = struct{}{}
+				seen[d] = struct{}{}
 			}
 		}
-		key := strings.ToLower(domain)
-		_, is := seen[key]
-		seen[key] = struct{}{}
+		_, is := seen[domain]
+		seen[domain] = struct{}{}
 		return is
 	}
 	for domain := range DomainsOf(h.ServiceDefinition, h.In.Domain, h.In.Cluster, own) {
@@ -143,7 +142,7 @@ const AnyDomain = "*"
 func DomainsOf(s catalog.ServiceDefinition, domain, cluster string, own bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		host := s.Key.Host
-		if !yield(host) || host[len(host)-1] != '.' && !yield(host+".") {
+		if !yield(host) || !yield(host+".") {
 			return
 		}
 		if name, namespace, ok := ShortName(host, domain); ok {

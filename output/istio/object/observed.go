@@ -9,6 +9,7 @@ import (
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Observed is the short form of an object in the API server. Its specification is
@@ -34,15 +35,16 @@ func (o Observed) Sources() []string {
 	return strings.FieldsFunc(o.Annotations[AnnotationSources], func(c rune) bool { return c == ',' })
 }
 
-// Key returns the key that an own object belongs to.
+// Key returns the key that an own object belongs to. Earlier versions annotated the host as its
+// registry writes it.
 func (o Observed) Key() Key {
 	switch o.Kind {
 	case ServiceEntry:
-		return Key{ServiceEntry, o.Namespace, o.Annotations[AnnotationService]}
+		return Key{ServiceEntry, o.Namespace, model.Name(o.Annotations[AnnotationService])}
 	case DestinationRule:
-		return Key{DestinationRule, o.Namespace, cmp.Or(o.Annotations[AnnotationService], o.host)}
+		return Key{DestinationRule, o.Namespace, model.Name(cmp.Or(o.Annotations[AnnotationService], o.host))}
 	case WorkloadEntry: // for most hosts, the label is the host itself
-		return Key{ServiceEntry, o.Namespace, cmp.Or(o.Annotations[AnnotationService], o.Labels[LabelService])}
+		return Key{ServiceEntry, o.Namespace, model.Name(cmp.Or(o.Annotations[AnnotationService], o.Labels[LabelService]))}
 	default:
 		return Key{o.Kind, o.Namespace, o.Name}
 	}

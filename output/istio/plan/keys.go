@@ -69,7 +69,7 @@ func changesRule(c catalog.ServiceChange) bool {
 // be for.
 func (p *Planner) RulesBeside(world *catalog.Snapshot, other object.OtherRule) (keys []object.Key) {
 	for service := range world.Services() {
-		if translate.HasRule(service) && other.IsFor(service.Key.Host) {
+		if translate.HasRule(service) && other.IsFor(service.Written()) {
 			keys = append(keys, translate.RuleKey(service.Key))
 		}
 	}

@@ -43,13 +43,13 @@ func HasRule(s *catalog.Service) bool {
 // Istio unites the rules for a host in the namespace of the service, or picks one of them,
 // and prefers them to rules in the root namespace. So none is written beside another one.
 func RuleOf(c Settings, s *catalog.Service, others []object.OtherRule) (t Translation) {
-	if reason := compose.NoSharesRule(s.Key.Host); reason != "" {
+	if reason := compose.NoSharesRule(s.Written()); reason != "" {
 		return Translation{Invalid: reason}
 	}
-	spec := compose.SharesRule(s.Key.Host, s.ExportTo.Slice(), s.Split.IgnoresLocality())
+	spec := compose.SharesRule(s.Written(), s.ExportTo.Slice(), s.Split.IgnoresLocality())
 	var found, rough object.Ref
 	for _, other := range others {
-		if other.Namespace != s.Key.Namespace && other.Namespace != c.RootNamespace || !other.IsFor(s.Key.Host) {
+		if other.Namespace != s.Key.Namespace && other.Namespace != c.RootNamespace || !other.IsFor(s.Written()) {
 			continue
 		}
 		found = other.Ref
