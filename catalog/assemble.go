@@ -138,7 +138,7 @@ func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter
 		if !serves {
 			continue
 		}
-		c := claim{ip.Place(instance.Address), at, int32(s.order.rank(instance.Record.Source, instance.Path)), &instance.Record}
+		c := claim{ip.Place(instance.Address), at, int32(s.order.rank(instance.Record.Source, instance.Path)), instance}
 		if enter {
 			changes.set(port.Number, c, instance)
 		} else {

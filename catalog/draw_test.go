@@ -130,16 +130,17 @@ func drawService(t *rapid.T) model.Service {
 
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
-		Address:  pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "unix:///S", "h", "H.", "fd00::1", "FD00::1", "::ffff:10.0.0.1"),
-		Also:     pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1", "FD00::1"), model.ListOf("FD00:0::1", "10.0.0.2", "no address")),
-		Network:  pick(t, "", "", "n"),
-		Ports:    pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
-		Exact:    pick(t, false, false, true),
-		Labels:   pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),
-		Weight:   pick[uint32](t, 0, 1, 1, 5, 9),
-		Node:     pick(t, "", "node-1"),
-		Locality: pick(t, model.Locality{}, model.Locality{}, model.Locality{Region: "r", Zone: "z"}),
-		Health:   pick(t, model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+		Address:    pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "unix:///S", "h", "H.", "fd00::1", "FD00::1", "::ffff:10.0.0.1"),
+		Also:       pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1", "FD00::1"), model.ListOf("FD00:0::1", "10.0.0.2", "no address")),
+		Network:    pick(t, "", "", "n"),
+		Ports:      pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
+		Exact:      pick(t, false, false, true),
+		Labels:     pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),
+		Weight:     pick[uint32](t, 0, 1, 1, 5, 9),
+		Node:       pick(t, "", "node-1"),
+		Locality:   pick(t, model.Locality{}, model.Locality{}, model.Locality{Region: "r", Zone: "z"}),
+		Health:     pick(t, model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+		Registered: pick[int64](t, 0, 0, 1, 2),
 		// Few, as endpoints of a service have.
 		ServiceAccount: pick(t, "", "a", "b"),
 	}
@@ -248,6 +249,7 @@ func varyEndpoint(t *rapid.T, e, from model.Endpoint) model.Endpoint {
 		func() { e.Ports = from.Ports },
 		func() { e.Labels = from.Labels },
 		func() { e.Health = from.Health },
+		func() { e.Registered = from.Registered },
 	)()
 	return e
 }

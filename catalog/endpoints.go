@@ -41,25 +41,22 @@ func (e *Endpoints) Counts() EndpointCounts {
 	return e.EndpointCounts
 }
 
-// claim is one record's claim that an address and port serve. Claims of one endpoint are
-// ordered by the rank of their source, then by record. There is one for each endpoint of a
-// mesh, so the record's name stays in its instance; two claims are equal when compare
-// returns 0.
+// claim is one record's claim that an address and port serve. Claims of one endpoint are ordered by
+// the rank of their source, then the newest registration first, then one that serves, then by record.
+// There is one for each endpoint of a mesh; two claims are equal when compare returns 0.
 type claim struct {
 	address string
 	port    uint32
 	rank    int32
-	record  *model.Ref // nil in a key that searches the first claim of an endpoint
+	by      *Instance // nil in a key that searches the first claim of an endpoint
 }
 
 func (c claim) compare(o claim) int {
-	if at := cmp.Or(cmp.Compare(c.address, o.address), cmp.Compare(c.port, o.port)); at != 0 {
+	if at := cmp.Or(cmp.Compare(c.address, o.address), cmp.Compare(c.port, o.port), cmp.Compare(c.rank, o.rank)); at != 0 {
 		return at // skip the rest: every look-up waits for this comparison
 	}
-	if rank := cmp.Compare(c.rank, o.rank); rank != 0 {
-		return rank
-	}
-	return cmp.Or(cmp.Compare(c.record.Source, o.record.Source), c.record.Compare(*o.record))
+	return cmp.Or(cmp.Compare(c.by.Record.Source, o.by.Record.Source), cmp.Compare(o.by.Registered, c.by.Registered),
+		trueFirst(c.by.Health == model.Healthy, o.by.Health == model.Healthy), c.by.Record.Compare(o.by.Record))
 }
 
 func (c claim) sameEndpoint(o claim) bool { return c.address == o.address && c.port == o.port }
@@ -338,7 +335,7 @@ func (p *portEdit) stampLosses(at moment.Moment) {
 		}
 		if first, instance := firstOf(claims, c); instance != nil {
 			stamped := *instance
-			first.record, stamped.changed = &stamped.Record, at
+			first.by, stamped.changed = &stamped, at
 			p.claims.Set(first, &stamped)
 		}
 	}

@@ -91,7 +91,7 @@ func (e *Endpoints) firstClaims() iter.Seq[claim] {
 	return func(yield func(claim) bool) {
 		var last claim
 		for _, c := range e.each() {
-			if last.record != nil && c.sameEndpoint(last) {
+			if last.by != nil && c.sameEndpoint(last) {
 				continue
 			}
 			if last = c; !yield(c) {

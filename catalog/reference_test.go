@@ -404,7 +404,9 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
 	})
 	for _, p := range v.Places {
-		slices.SortFunc(p.Claims, func(a, b claim) int { return mergeOrder(a.Record, b.Record) })
+		slices.SortFunc(p.Claims, func(a, b claim) int {
+			return cmp.Or(sourceOrder(a.Record.Source, b.Record.Source), -cmp.Compare(a.Endpoint.Registered, b.Endpoint.Registered), serving(b)-serving(a), a.Record.Compare(b.Record))
+		})
 		v.Total++
 		if p.Claims[0].Endpoint.Health == model.Healthy {
 			v.Healthy++
@@ -427,6 +429,13 @@ func comparedAs(address string) string {
 		return address
 	}
 	return nameOf(address)
+}
+
+func serving(c claim) int {
+	if c.Endpoint.Health == model.Healthy {
+		return 1
+	}
+	return 0
 }
 
 // enter adds a claim to the place it is about. Two services may bring one workload.

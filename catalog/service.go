@@ -236,8 +236,7 @@ func (e Endpoint) ID(servicePort uint32) EndpointID {
 	return EndpointID{servicePort, ip.Place(e.Address), e.Port}
 }
 
-// Instance is a record of an address at which a service runs. It is immutable. IP addresses are in
-// canonical form, however the record writes them; names are as written.
+// Instance is a record of an address at which a service runs, in canonical form. It is immutable.
 type Instance struct {
 	Record model.Ref
 	model.Endpoint

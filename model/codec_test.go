@@ -248,7 +248,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 	text := rapid.String()
 	return model.Endpoint{
 		Address: text.Draw(t, "address"), Also: model.ListOf(rapid.SliceOfN(text, 0, 2).Draw(t, "also")...), Ports: model.MapOf(rapid.MapOf(text, rapid.Uint32()).Draw(t, "ports")), Exact: rapid.Bool().Draw(t, "exact"), Labels: drawLabels(t),
-		Network: text.Draw(t, "network"), Node: text.Draw(t, "node"), Weight: rapid.Uint32().Draw(t, "weight"), ServiceAccount: text.Draw(t, "serviceAccount"),
+		Network: text.Draw(t, "network"), Node: text.Draw(t, "node"), Weight: rapid.Uint32().Draw(t, "weight"), Registered: rapid.Int64().Draw(t, "registered"), ServiceAccount: text.Draw(t, "serviceAccount"),
 		Locality: model.Locality{Region: text.Draw(t, "region"), Zone: text.Draw(t, "zone"), SubZone: text.Draw(t, "subZone")},
 		Health:   model.Health(text.Draw(t, "health")),
 	}

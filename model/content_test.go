@@ -35,6 +35,7 @@ var specs = map[model.Kind]model.Spec{
 var samples = map[reflect.Type][3]any{
 	reflect.TypeFor[string]():             {"", "one", "two"},
 	reflect.TypeFor[uint32]():             {uint32(0), uint32(1), uint32(2)},
+	reflect.TypeFor[int64]():              {int64(0), int64(1), int64(2)},
 	reflect.TypeFor[float64]():            {0.0, 0.5, 0.25},
 	reflect.TypeFor[time.Duration]():      {time.Duration(0), time.Minute, time.Hour},
 	reflect.TypeFor[time.Time]():          {time.Time{}, time.Unix(1e9, 0).UTC(), time.Unix(1e9, 1).UTC()},

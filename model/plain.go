@@ -129,6 +129,11 @@ func (w *plainWriter) endpoint(e *Endpoint) {
 	}
 	w.optional(`,"serviceAccount":`, e.ServiceAccount)
 	w.optional(`,"health":`, string(e.Health))
+	if e.Registered > 0 {
+		w.literal(`,"registered":`)
+		w.b = strconv.AppendInt(w.b, e.Registered, 10)
+	}
+	w.plain = w.plain && e.Registered >= 0
 	w.literal("}")
 }
 

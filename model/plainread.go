@@ -176,6 +176,9 @@ func (r *plainReader) endpoint(e *Endpoint) {
 	e.Exact = r.maybe(`,"exact":true`)
 	e.ServiceAccount = r.shared.text(r.optional(`,"serviceAccount":`))
 	e.Health = Health(r.shared.text(r.optional(`,"health":`)))
+	if r.maybe(`,"registered":`) {
+		e.Registered = int64(r.number(1<<63 - 1)) //nolint:gosec // it fits
+	}
 }
 
 // locality takes a locality after its opening brace.

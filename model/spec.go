@@ -131,13 +131,17 @@ type Endpoint struct {
 	Exact          bool   `json:"exact,omitempty"`
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	Health         Health `json:"health,omitempty"`
+	// Registered is when this registration was made, in milliseconds since 1970, by the clock of
+	// its registry; zero if unknown. A process that starts anew at its address registers anew, and
+	// the registry may list the one before for as long as its lease lasts.
+	Registered int64 `json:"registered,omitempty"`
 }
 
 // Equal reports whether e and o are equal.
 func (e Endpoint) Equal(o Endpoint) bool {
 	return e.Address == o.Address && e.Also.Equal(o.Also) && e.Ports.Equal(o.Ports) && e.Exact == o.Exact && e.Labels.Equal(o.Labels) &&
 		e.Network == o.Network && e.Locality == o.Locality && e.Node == o.Node && e.Weight == o.Weight &&
-		e.ServiceAccount == o.ServiceAccount && e.Health == o.Health
+		e.ServiceAccount == o.ServiceAccount && e.Health == o.Health && e.Registered == o.Registered
 }
 
 // EqualSpec implements [Spec].

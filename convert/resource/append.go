@@ -121,6 +121,7 @@ func (e *encoding) endpoint(p *model.Endpoint) {
 	}
 	e.string(10, p.ServiceAccount)
 	e.string(11, string(p.Health))
+	e.number(12, uint64(p.Registered)) //nolint:gosec // as protobuf writes it
 }
 
 func (e *encoding) mergedEndpoint(m *model.MergedEndpoint) {

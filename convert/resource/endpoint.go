@@ -18,7 +18,7 @@ func endpoint(e *model.Endpoint) *endpointBlock {
 	m.Address, m.AdditionalAddresses = text(e.Address), texts(e.Also)
 	m.Ports, m.Exact, m.Labels = portNumbers(e.Ports), e.Exact, labels(e.Labels)
 	m.Network, m.Node, m.Weight = text(e.Network), text(e.Node), e.Weight
-	m.ServiceAccount, m.Health = text(e.ServiceAccount), text(e.Health)
+	m.ServiceAccount, m.Health, m.Registered = text(e.ServiceAccount), text(e.Health), e.Registered
 	if l := e.Locality; l != (model.Locality{}) {
 		m.Locality = &block.locality
 		m.Locality.Region, m.Locality.Zone, m.Locality.SubZone = text(l.Region), text(l.Zone), text(l.SubZone)
@@ -43,7 +43,7 @@ func endpointOf(m *api.Endpoint) model.Endpoint {
 		Address: m.GetAddress(), Also: model.ListOf(m.GetAdditionalAddresses()...),
 		Ports: model.MapOf(m.GetPorts()), Exact: m.GetExact(), Labels: model.MapOf(m.GetLabels()),
 		Network: m.GetNetwork(), Node: m.GetNode(), Weight: m.GetWeight(),
-		ServiceAccount: m.GetServiceAccount(), Health: model.Health(m.GetHealth()),
+		ServiceAccount: m.GetServiceAccount(), Health: model.Health(m.GetHealth()), Registered: m.GetRegistered(),
 		Locality: model.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()},
 	}
 }

@@ -73,6 +73,7 @@ var leaves = map[reflect.Type]leaf{
 
 	reflect.TypeFor[bool]():    leafOf(rapid.Bool(), false, true, false),
 	reflect.TypeFor[uint32]():  leafOf(rapid.Uint32(), 0, 1, 2),
+	reflect.TypeFor[int64]():   leafOf(rapid.Int64(), 0, 1, 2),
 	reflect.TypeFor[uint64]():  leafOf(rapid.Uint64(), 0, 1, 1<<63),
 	reflect.TypeFor[float64](): leafOf(rapid.Float64Range(0, 1), 0, 0.5, 0.25),
 

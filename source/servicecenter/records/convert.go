@@ -119,7 +119,7 @@ func (a announced) endpoints(
 	ports map[uint32]Port, labels model.Labels, serveTesting bool, reject func(instance, field, reason string),
 ) (records []model.Record) {
 	spec := model.Endpoint{
-		Exact: true, Labels: labels, Locality: a.locality(), Weight: a.weight(), Health: a.health(serveTesting),
+		Exact: true, Labels: labels, Locality: a.locality(), Weight: a.weight(), Health: a.health(serveTesting), Registered: int64(a.Registered),
 	}
 	var wrong []string
 	byAddress := a.serving(ports, &wrong)

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // watcherProperty marks the consumers that watches register.
@@ -98,6 +100,21 @@ func (i *Instance) UnmarshalJSON(data []byte) error {
 	type plain Instance // without this method
 	if err := json.Unmarshal(data, (*plain)(i)); err != nil {
 		i.Broken = clip(err.Error())
+	}
+	return nil
+}
+
+// Time is a time in milliseconds since 1970, or zero. Registries write it in seconds, as text.
+type Time int64
+
+// mostAhead is how far a registry's clock may be ahead. A later time is none.
+const mostAhead = 5 * time.Minute
+
+// UnmarshalJSON accepts anything: what is no time is zero.
+func (t *Time) UnmarshalJSON(data []byte) error {
+	seconds, err := strconv.ParseInt(strings.Trim(string(data), `"`), 10, 64)
+	if at := time.Unix(seconds, 0); err == nil && seconds > 0 && time.Until(at) < mostAhead {
+		*t = Time(at.UnixMilli())
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ type Instance struct {
 	Properties map[string]string `json:"properties"`
 	DataCenter DataCenter        `json:"dataCenterInfo"`
 	Version    string            `json:"version"`
+	Registered Time              `json:"timestamp"`
 
 	// Broken is why the instance could not be read completely; empty if it could.
 	Broken string `json:"-"`

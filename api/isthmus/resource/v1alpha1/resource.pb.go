@@ -802,7 +802,10 @@ type Endpoint struct {
 	ServiceAccount string `protobuf:"bytes,10,opt,name=service_account,json=serviceAccount,proto3" json:"service_account,omitempty"`
 	// Health is empty for a healthy endpoint, or UNHEALTHY, DRAINING or TERMINATING. Clients get
 	// healthy endpoints only.
-	Health        string `protobuf:"bytes,11,opt,name=health,proto3" json:"health,omitempty"`
+	Health string `protobuf:"bytes,11,opt,name=health,proto3" json:"health,omitempty"`
+	// Registered is when the registration was made, in milliseconds since 1970, by the clock of its
+	// registry; zero if unknown.
+	Registered    int64 `protobuf:"varint,12,opt,name=registered,proto3" json:"registered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -912,6 +915,13 @@ func (x *Endpoint) GetHealth() string {
 		return x.Health
 	}
 	return ""
+}
+
+func (x *Endpoint) GetRegistered() int64 {
+	if x != nil {
+		return x.Registered
+	}
+	return 0
 }
 
 // Locality is a location, from the widest part to the narrowest.
@@ -3213,7 +3223,7 @@ const file_isthmus_resource_v1alpha1_resource_proto_rawDesc = "" +
 	"\x06prefer\x18\x02 \x01(\tR\x06prefer\x12\x1a\n" +
 	"\baffinity\x18\x03 \x01(\tR\baffinity\x12\x1a\n" +
 	"\bheadless\x18\x04 \x01(\bR\bheadless\x12#\n" +
-	"\rcluster_local\x18\x05 \x01(\bR\fclusterLocal\"\xb9\x04\n" +
+	"\rcluster_local\x18\x05 \x01(\bR\fclusterLocal\"\xd9\x04\n" +
 	"\bEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x121\n" +
 	"\x14additional_addresses\x18\x02 \x03(\tR\x13additionalAddresses\x12D\n" +
@@ -3226,7 +3236,10 @@ const file_isthmus_resource_v1alpha1_resource_proto_rawDesc = "" +
 	"\x05exact\x18\t \x01(\bR\x05exact\x12'\n" +
 	"\x0fservice_account\x18\n" +
 	" \x01(\tR\x0eserviceAccount\x12\x16\n" +
-	"\x06health\x18\v \x01(\tR\x06health\x1a8\n" +
+	"\x06health\x18\v \x01(\tR\x06health\x12\x1e\n" +
+	"\n" +
+	"registered\x18\f \x01(\x03R\n" +
+	"registered\x1a8\n" +
 	"\n" +
 	"PortsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
