@@ -103,14 +103,15 @@ func TestDurationsOfMessagesAreJudged(t *testing.T) {
 }
 
 // An API server says of an object which version it is, and in its status how the
-// workload is.
+// workload is. An istiod says when the workload connected.
 func TestObjectOfAnAPIServer(t *testing.T) {
 	t.Parallel()
 	r := istio.FromJSON([]byte(`{"apiVersion":"networking.istio.io/v1","kind":"WorkloadEntry",
-"metadata":{"name":"vm-1","namespace":"shop","resourceVersion":"4711","uid":"u","generation":2,"managedFields":[{"manager":"x"}]},
+"metadata":{"name":"vm-1","namespace":"shop","resourceVersion":"4711","uid":"u","generation":2,"annotations":{"istio.io/connectedAt":"2026-01-02T03:04:05.678901Z"},"managedFields":[{"manager":"x"}]},
 "spec":{"address":"10.0.0.1"},"status":{"conditions":[{"type":"Healthy","status":"False"}]}}`), istio.DefaultDomain)
 	workload, _ := r.Spec.(model.Workload)
-	if !r.Valid() || r.ResourceVersion != "4711" || workload.Endpoint.Health != model.Unhealthy || r.Ref.Kind != model.KindWorkload {
+	if !r.Valid() || r.ResourceVersion != "4711" || workload.Endpoint.Health != model.Unhealthy ||
+		workload.Endpoint.Registered != time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC).UnixMilli() || r.Ref.Kind != model.KindWorkload {
 		t.Errorf("read as %+v", r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -135,6 +136,16 @@ func localityOf(s string) model.Locality {
 	return model.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }
 
+// connectedAt returns when istiod wrote that the workload connected; zero if it did not.
+func connectedAt(meta model.Meta) int64 {
+	text, _ := meta.Annotations.Get("istio.io/connectedAt")
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return 0
+	}
+	return max(at.UnixMilli(), 0)
+}
+
 // workloadOf converts a valid WorkloadEntry into a workload.
 func workloadOf(meta model.Meta, entry *networking.WorkloadEntry, health model.Health) model.Workload {
 	endpoint := endpointOf(entry)
@@ -146,7 +157,7 @@ func workloadOf(meta model.Meta, entry *networking.WorkloadEntry, health model.H
 		maps.Insert(labels, meta.Labels.All())
 		endpoint.Labels = model.MapOf(labels)
 	}
-	endpoint.Health = health
+	endpoint.Health, endpoint.Registered = health, connectedAt(meta)
 	return model.Workload{Meta: meta, Endpoint: endpoint}
 }
 

@@ -1,6 +1,7 @@
 package servicecenter_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,4 +46,22 @@ func TestTheNewestRegistrationSpeaksForItsAddress(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAWeightOfZeroTakesNoCalls(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		id := r.service("", "cart", "1.0.0")
+		for i, of := range []standin.Instance{
+			{ID: "none"},
+			{ID: "some", Properties: map[string]string{"weight": "5"}},
+			{ID: "zero", Properties: map[string]string{"weight": "0"}},
+			{ID: "odd", Properties: map[string]string{"weight": "-0"}},
+			{ID: "down", Properties: map[string]string{"weight": "0"}, Status: "DOWN"},
+		} {
+			of.Endpoints = []string{fmt.Sprintf("rest://10.0.0.%d:8080", i)}
+			r.RegisterInstance(id, of)
+		}
+		m := r.mirror(r.config())
+		m.wants("cart at default//shop/cart: http-8080", "cart/none = 10.0.0.0", "cart/some = 10.0.0.1", "cart/zero = 10.0.0.2 DRAINING", "cart/odd = 10.0.0.3", "cart/down = 10.0.0.4 UNHEALTHY")
+	})
 }

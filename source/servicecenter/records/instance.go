@@ -25,14 +25,18 @@ const (
 )
 
 // health returns whether an instance is to be given traffic. An instance without a
-// status is up, as in the registry.
+// status is up, as in the registry. One that asks for a weight of zero takes no traffic.
 func (a announced) health(serveTesting bool) model.Health {
+	up := model.Healthy
+	if n, err := strconv.ParseUint(a.Properties[weightProperty], 10, 32); err == nil && n == 0 {
+		up = model.Draining
+	}
 	switch a.Status {
 	case "UP", "":
-		return model.Healthy
+		return up
 	case "TESTING":
 		if serveTesting {
-			return model.Healthy
+			return up
 		}
 	case "OUTOFSERVICE":
 		return model.Draining
