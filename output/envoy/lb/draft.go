@@ -48,7 +48,6 @@ func (d *Draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 	if d.Of == nil {
 		d.Endpoints = make([]wire.Endpoint, 0, endpoints.Healthy)
 	}
-	rewritten := false
 	var last *zone
 	for e := range endpoints.All() {
 		if e.Health != model.Healthy || !d.Of.Selects(e.Labels) || !d.From.sees(e, d.Order) || d.Avoids.has(e) {
@@ -68,11 +67,7 @@ func (d *Draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 			last.leave(e.Network, weight)
 			continue
 		}
-		rewritten = rewritten || written != e.Address && e.Port != 0
 		d.Endpoints = append(d.Endpoints, wire.Endpoint{Address: written, Port: uint16(e.Port), Mutual: d.Mutual.Reaches(e.Labels, e.Port), Weight: weight, Group: &last.groupOf(weight).Group, Also: d.alsoAt(e, written)}) //nolint:gosec // other ports are left out
-	}
-	if rewritten {
-		d.unite()
 	}
 }
 
@@ -112,14 +107,6 @@ func (d *Draft) dropDuplicateAddresses() {
 			return is
 		})
 	}
-}
-
-// unite restores the order, and that no endpoint occurs twice, after addresses
-// were brought into canonical form. Of two that turn out to be the same the
-// first counts.
-func (d *Draft) unite() {
-	slices.SortStableFunc(d.Endpoints, compareEndpoints)
-	d.Endpoints = slices.CompactFunc(d.Endpoints, func(a, b wire.Endpoint) bool { return a.Address == b.Address && a.Port == b.Port })
 }
 
 func compareEndpoints(a, b wire.Endpoint) int {

@@ -42,7 +42,7 @@ func IPAddress(e catalog.Endpoint) (address, left string) {
 		}
 		return path, ""
 	}
-	address, ok := ip.Canonical(e.Address)
+	_, ok := ip.Canonical(e.Address)
 	switch {
 	case !ok && strings.Contains(e.Address, "%"):
 		return "", zonedAddress
@@ -51,7 +51,7 @@ func IPAddress(e catalog.Endpoint) (address, left string) {
 	case e.Port == 0 || e.Port > names.HighestPort:
 		return "", badPort
 	}
-	return address, ""
+	return e.Address, ""
 }
 
 // FurtherAddresses are those that clients can use of the other addresses of an endpoint,
@@ -77,17 +77,14 @@ func NameAddress(e catalog.Endpoint) (address, left string) {
 	case e.Port == 0 || e.Port > names.HighestPort:
 		return "", badPort
 	}
-	if form, ok := ip.Canonical(e.Address); ok {
-		return form, ""
-	}
 	return e.Address, ""
 }
 
-// NameAddressFor is the same for Envoys of a family. Those with IPv4 alone (V4_ONLY) do not use an IPv6
-// address; those with IPv6 alone do use an IPv4 address.
+// NameAddressFor is the same for Envoys of a family. An Envoy with IPv4 alone (V4_ONLY) uses no IPv6
+// address; one with IPv6 alone does use an IPv4 address.
 func NameAddressFor(f node.Family) func(catalog.Endpoint) (address, left string) {
 	return func(e catalog.Endpoint) (address, left string) {
-		if form, ok := ip.Canonical(e.Address); ok && f == node.IPv4 && !f.Has(form) {
+		if _, ok := ip.Canonical(e.Address); ok && f == node.IPv4 && !f.Has(e.Address) {
 			return "", ipv6Alone
 		}
 		return NameAddress(e)
