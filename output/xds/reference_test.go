@@ -184,7 +184,7 @@ func (r records) merge(order []string, host string, by []model.Record) *merged {
 				e := endpointIn(instance)
 				at := place{e.Address, listens(port, e)}
 				won, taken := winners[port.Number][at]
-				if taken && cmp.Or(cmp.Compare(positionOf(order, won.Source), positionOf(order, instance.Source)), won.Compare(instance.Ref)) <= 0 {
+				if taken && cmp.Or(cmp.Compare(positionOf(order, won.Source), positionOf(order, instance.Source)), unserving(won)-unserving(instance), won.Compare(instance.Ref)) <= 0 {
 					continue
 				}
 				winners[port.Number][at] = instance
@@ -218,6 +218,14 @@ func (r records) instances(service model.Record, host string) (list []model.Reco
 		list = append(list, stand)
 	}
 	return list
+}
+
+// unserving is 0 for an instance that serves, and 1 for others.
+func unserving(r model.Record) int {
+	if endpointIn(r).Health == model.Healthy {
+		return 0
+	}
+	return 1
 }
 
 func endpointIn(r model.Record) model.Endpoint {
