@@ -2,10 +2,11 @@ package policy
 
 import (
 	"fmt"
-	"github.com/isthmus-mesh/isthmus/model"
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // DNS lets sidecars answer lookups of the hosts that they may call. See docs/design/0031 for

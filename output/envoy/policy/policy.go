@@ -2,10 +2,11 @@ package policy
 
 import (
 	"cmp"
-	"github.com/isthmus-mesh/isthmus/model"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // HostPolicy is the policy of some hosts.

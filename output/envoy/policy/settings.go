@@ -3,9 +3,10 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"github.com/isthmus-mesh/isthmus/model"
 	"math"
 	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Settings are the settings of the resources that Envoys get, and gRPC clients as far as
