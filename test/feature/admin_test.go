@@ -36,6 +36,7 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			since string
 			state string`,
 		"/api/v1/services": `
+			addresses string
 			conflicts.field string
 			conflicts.kept string
 			conflicts.lost string
@@ -55,7 +56,8 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			resolution string
 			revision number
 			sources string
-			stale number`,
+			stale number
+			written string`,
 		"/api/v1/services/" + reviews: `
 			conflicts.field string
 			conflicts.kept string
@@ -148,7 +150,7 @@ func startEventful(t *testing.T) *isthmus {
 	}}
 	first.Write("shop.yaml", good,
 		service{Host: "anywhere.example", Resolution: "NONE"}, service{Host: "Anywhere.example", Name: "again", Resolution: "NONE"},
-		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
+		atOneAddress("one"), atOneAddress("two"), "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
 	second.Write("shop.yaml", service{Host: reviews, Resolution: "DNS"})
 	configuration := strings.Replace(saving(loopback, t.TempDir(), first, second), "outputs:\n", fmt.Sprintf("outputs:\n  watch: {listen: %q}\n", loopback), 1)
 	isthmus := startWith(t, configuration, first, second)
@@ -158,10 +160,15 @@ func startEventful(t *testing.T) *isthmus {
 	isthmus.Settle()
 	first.Write("shop.yaml", strings.Replace(good.String(), "number: 80", "number: 0", 1),
 		service{Host: "anywhere.example", Resolution: "NONE"}, service{Host: "Anywhere.example", Name: "again", Resolution: "NONE"},
-		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
+		atOneAddress("one"), atOneAddress("two"), "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
 	isthmus.AwaitRejected("first", "ServiceEntry shop/reviews at shop.yaml:6: spec.ports[0].number: ")
 	isthmus.Settle()
 	return isthmus
+}
+
+// atOneAddress is a service that shares its address and its port with others.
+func atOneAddress(name string) string {
+	return service{Host: name + ".example", Ports: "[{number: 9000, name: tcp, protocol: TCP}]"}.String() + "  addresses: [10.96.0.1]\n"
 }
 
 // keys collects the paths of all scalars, without indexes.
