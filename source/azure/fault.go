@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
@@ -28,9 +28,9 @@ func explain(err error) error {
 	short := fmt.Errorf("%s answers %d %s", requestOf(answer), answer.StatusCode, answer.ErrorCode)
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
-		return &machines.Throttled{After: retryAfter(answer.RawResponse, time.Now()), Err: short}
+		return &machines.Throttled{After: retryAfter(answer.RawResponse), Err: short}
 	case http.StatusServiceUnavailable:
-		if after := retryAfter(answer.RawResponse, time.Now()); after > 0 {
+		if after := retryAfter(answer.RawResponse); after > 0 {
 			return &machines.Throttled{After: after, Err: short}
 		}
 	case http.StatusUnauthorized:
@@ -51,7 +51,7 @@ func explainLogin(login *azidentity.AuthenticationFailedError) error {
 	}
 	short := errors.New("credentials: " + strings.Join(said, " "))
 	if login.RawResponse != nil && login.RawResponse.StatusCode == http.StatusTooManyRequests {
-		return &machines.Throttled{After: retryAfter(login.RawResponse, time.Now()), Err: short}
+		return &machines.Throttled{After: retryAfter(login.RawResponse), Err: short}
 	}
 	return short
 }
@@ -76,23 +76,11 @@ func requestOf(e *azcore.ResponseError) string {
 }
 
 // retryAfter returns the wait that an answer asks for; zero if there is none.
-func retryAfter(r *http.Response, now time.Time) time.Duration {
+func retryAfter(r *http.Response) time.Duration {
 	if r == nil {
 		return 0
 	}
-	for _, header := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
-		if ms, err := strconv.Atoi(r.Header.Get(header)); err == nil && ms > 0 {
-			return time.Duration(ms) * time.Millisecond
-		}
-	}
-	value := r.Header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 {
-		return time.Duration(min(seconds, int(24*time.Hour/time.Second))) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
+	return wait.RetryAfter(r.Header, time.Now())
 }
 
 // largest bounds the bytes of an answer. A page is far smaller.

@@ -14,14 +14,16 @@ import (
 // errNoAccess means that no request can be made, to any member.
 var errNoAccess = errors.New("cannot log in")
 
-// Access logs in, and keeps the token. It outlives the runs of a source, so that
-// restarts do not cause more logins than the registry allows. It belongs to the
-// goroutine that runs the source.
+// Access logs in, and keeps the token, and the pauses that members ask for. It outlives the
+// runs of a source, so that restarts do not cause more logins and requests than the registry
+// allows. It belongs to the goroutine that runs the source.
 type Access struct {
 	username, passwordFile string
 	attempts               attempts
 	current                string // the token; empty if there is none
 	since                  time.Time
+	rejection              error // of the last login, or of the last token
+	pauses                 pauses
 }
 
 // tokenRest is how long a new token must be accepted before the next login.
@@ -29,15 +31,15 @@ const tokenRest = 10 * time.Second
 
 // NewAccess returns the access of an account, or without a name the access of anyone.
 func NewAccess(username, passwordFile string) *Access {
-	return &Access{username: username, passwordFile: passwordFile}
+	return &Access{username: username, passwordFile: passwordFile, pauses: pauses{}}
 }
 
 func (a *Access) needed() bool { return a.username != "" }
 
 // expired drops a token that the registry does not accept any more.
-func (a *Access) expired(token string) {
+func (a *Access) expired(token string, why error) {
 	if a.current == token {
-		a.current = ""
+		a.current, a.rejection = "", why
 	}
 }
 
@@ -47,8 +49,8 @@ func (a *Access) token(ctx context.Context, t *transport) (string, error) {
 		return a.current, nil
 	}
 	if age := time.Since(a.since); age < tokenRest {
-		return "", fmt.Errorf("%w: the registry rejects the token that it issued %s ago; look at the account's roles",
-			errNoAccess, age.Round(time.Second))
+		return "", fmt.Errorf("%w: the registry rejects the token that it issued %s ago: %w; look at the account's roles",
+			errNoAccess, age.Round(time.Second), a.rejection)
 	}
 	password, err := os.ReadFile(a.passwordFile)
 	if err != nil {
@@ -56,9 +58,9 @@ func (a *Access) token(ctx context.Context, t *transport) (string, error) {
 	}
 	password = bytes.TrimRight(password, "\r\n")
 	if wait := a.attempts.wait(password, time.Now()); wait > 0 {
-		return "", fmt.Errorf("%w: the last login as %s was rejected or not answered; so that the account is not locked, "+
+		return "", fmt.Errorf("%w: the last login as %s was rejected or not answered (%w); so that the account is not locked, "+
 			"the next one is made at %s, or when passwordFile changes",
-			errNoAccess, a.username, time.Now().Add(wait).UTC().Format(time.RFC3339))
+			errNoAccess, a.username, a.rejection, time.Now().Add(wait).UTC().Format(time.RFC3339))
 	}
 	return a.login(ctx, t, password)
 }
@@ -82,6 +84,7 @@ func (a *Access) login(ctx context.Context, t *transport, password []byte) (stri
 			return nil
 		},
 	}, "")
+	a.rejection = err
 	switch {
 	case err != nil && unjudged(err):
 		a.attempts.uncount()

@@ -22,7 +22,7 @@ type Client struct {
 
 // NewClient returns a client. The access outlives it, and may serve the next client.
 func NewClient(s Settings, a *Access, dial Dialer) (*Client, error) {
-	t, err := newTransport(s, dial)
+	t, err := newTransport(s, a.pauses, dial)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (c *Client) ask(ctx context.Context, r request) error {
 	if no, ok := errors.AsType[*rejected](err); !ok || no.status != http.StatusUnauthorized || !c.access.needed() {
 		return err
 	}
-	c.access.expired(token)
+	c.access.expired(token, err)
 	if token, err = c.access.token(ctx, c.transport); err != nil {
 		return err
 	}

@@ -34,9 +34,10 @@ type transport struct {
 	http     *http.Client
 	at       int           // the address in use
 	busy     time.Duration // how long the registry took to answer, since the last reset
+	pauses   pauses
 }
 
-func newTransport(s Settings, dial Dialer) (*transport, error) {
+func newTransport(s Settings, p pauses, dial Dialer) (*transport, error) {
 	config, err := s.TLS.Load()
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func newTransport(s Settings, dial Dialer) (*transport, error) {
 	}
 	t.Protocols = new(http.Protocols) // HTTP/1 alone, for websockets begin there
 	t.Protocols.SetHTTP1(true)
-	return &transport{settings: s, http: &http.Client{Transport: t, CheckRedirect: stay}}, nil
+	return &transport{settings: s, http: &http.Client{Transport: t, CheckRedirect: stay}, pauses: p}, nil
 }
 
 // stay follows no redirection: the token could go to an unknown server.
@@ -64,6 +65,9 @@ func (t *transport) next() { t.at = (t.at + 1) % len(t.settings.Addresses) }
 
 // send asks the member in use, once.
 func (t *transport) send(ctx context.Context, r request, token string) error {
+	if err := t.pauses.of(t.address(), time.Now()); err != nil {
+		return err
+	}
 	within := t.settings.Timeout
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("does not answer within %s: check that it is up, or set a longer timeout", within))
 	defer cancel()
@@ -89,7 +93,9 @@ func (t *transport) send(ctx context.Context, r request, token string) error {
 		return fmt.Errorf("cuts its answer short: %w", transportError(ctx, err))
 	}
 	if answer.StatusCode != http.StatusOK {
-		return rejectedWith(answer.StatusCode, r.quotable(body, token))
+		err := rejectedWith(answer.StatusCode, r.quotable(body, token))
+		t.pauses.note(t.address(), answer, err)
+		return err
 	}
 	if r.read == nil {
 		return nil
