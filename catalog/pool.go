@@ -32,28 +32,31 @@ func (p pool) isEmpty() bool {
 
 // backed is an endpoint with the backends that have it.
 type backed struct {
-	claim            // the first
-	*Instance        // nil if there is no such endpoint
-	in        uint64 // a bit for each backend
+	claim              // the first
+	*Instance          // nil if there is no such endpoint
+	weights   []uint32 // by backend; 0 if it does not have the endpoint
 }
 
-// join adds claims of the endpoint, in order, with the backends that have it by each. The
-// first of all claims decides the attributes of the endpoint.
-func (m *backed) join(claims iter.Seq2[Endpoint, claim], in func(source string, labels model.Labels) uint64) {
+// join adds claims of a service, in order. The first of all decides the attributes, and the first in a backend its weight there.
+func (m *backed) join(claims iter.Seq2[Endpoint, claim], s *split.Split, of model.ServiceName) {
 	for endpoint, c := range claims {
 		if m.Instance == nil {
 			m.claim, m.Instance = c, endpoint.Instance
 		}
-		m.in |= in(endpoint.Record.Source, endpoint.Labels)
+		for i, w := range m.weights {
+			if w == 0 && s.Has(i, of, endpoint.Record.Source, endpoint.Labels) {
+				m.weights[i] = max(endpoint.Weight, 1)
+			}
+		}
 	}
 }
 
 // at returns one endpoint.
 func (p pool) at(s *split.Split, c claim) backed {
-	m := backed{claim: c}
-	m.join(p.own.eachAt(c), s.Own)
+	m := backed{claim: c, weights: make([]uint32, len(s.Backends))}
+	m.join(p.own.eachAt(c), s, model.ServiceName{})
 	for i, o := range p.others {
-		m.join(o.endpoints.eachAt(c), func(source string, labels model.Labels) uint64 { return s.Other(i, source, labels) })
+		m.join(o.endpoints.eachAt(c), s, s.Backends[i].Service)
 	}
 	return m
 }

@@ -57,7 +57,7 @@ func (s *Service) Weighed(port uint32) iter.Seq2[Endpoint, []float64] {
 		parts := make([]float64, len(d.factors))
 		for m := range d.each(s.Split) {
 			for i, f := range d.factors {
-				parts[i] = f.Times(max(m.Weight, 1)) * float64(m.in>>i&1)
+				parts[i] = f.Times(m.weights[i])
 			}
 			if !yield(Endpoint{m.port, m.Instance}, parts) {
 				return
@@ -213,9 +213,9 @@ func (m backed) count(numbers []usable, by int) {
 		return
 	}
 	for i := range numbers {
-		if m.in&(1<<i) != 0 {
+		if m.weights[i] > 0 {
 			numbers[i].n += by
-			numbers[i].weight += uint64(by * int(max(m.Weight, 1))) //nolint:gosec // -1 wraps around, and so does the sum
+			numbers[i].weight += uint64(by * int(m.weights[i])) //nolint:gosec // -1 wraps around, and so does the sum
 		}
 	}
 }
@@ -225,9 +225,9 @@ func (m backed) count(numbers []usable, by int) {
 func (m backed) serve(s *split.Split, d *division) *Instance {
 	product, shared := 0.0, false
 	for i, b := range s.Backends {
-		if m.Instance != nil && m.in&(1<<i) != 0 && b.Weight > 0 {
+		if m.weights[i] > 0 && b.Weight > 0 {
 			shared = true
-			product += d.factors[i].Times(max(m.Weight, 1))
+			product += d.factors[i].Times(m.weights[i])
 		}
 	}
 	if !shared {
@@ -255,10 +255,9 @@ func (d *division) serveSome(s *split.Split, served *Endpoints, written []claim)
 		for _, old := range served.eachAt(c) {
 			changes.set(0, old, nil)
 		}
-		if m := d.at(s, c); m.Instance != nil {
-			if one := m.serve(s, d); one != nil {
-				changes.set(0, m.claim, one)
-			}
+		m := d.at(s, c)
+		if one := m.serve(s, d); one != nil {
+			changes.set(0, m.claim, one)
 		}
 	}
 	return changes.finish()[0]

@@ -87,10 +87,11 @@ func (s state) splitFor(key catalog.ServiceKey, in catalog.Order) (*split.Split,
 	return &split.Split{Backends: spec.Backends, NearFirst: spec.NearFirst}, refs
 }
 
-// site is an endpoint of a port: its first claim counts, and each claim is of backends.
+// site is an endpoint of a port: its first claim counts, and in each backend the weight of the
+// first claim there.
 type site struct {
-	first catalog.Endpoint
-	in    []bool
+	first   catalog.Endpoint
+	weights []float64 // 0 in a backend without the endpoint
 }
 
 // sites are the endpoints that the split of a service divides at a port.
@@ -100,12 +101,14 @@ func sites(snapshot *catalog.Snapshot, s *catalog.Service, port model.Port) (lis
 		for e := range of.Claims() {
 			name := fmt.Sprint(e.ID(0).Address, " ", e.Port)
 			if byPlace[name] == nil {
-				byPlace[name] = &site{e, make([]bool, len(s.Split.Backends))}
+				byPlace[name] = &site{e, make([]float64, len(s.Split.Backends))}
 				list = append(list, byPlace[name])
 			}
 			for i, b := range s.Split.Backends {
 				if backend(i) && (b.Source == "" || b.Source == e.Record.Source) && e.Labels.Includes(b.Labels) {
-					byPlace[name].in[i] = true
+					if byPlace[name].weights[i] == 0 {
+						byPlace[name].weights[i] = float64(max(e.Weight, 1))
+					}
 				}
 			}
 		}
@@ -143,11 +146,10 @@ func fitting(s, other *catalog.Service, port model.Port) (number uint32, fits bo
 // documentation; false if the split has no effect.
 func weigh(s *split.Split, of []*site) (weights map[string]float64, effective bool) {
 	sums, whole := make([]float64, len(s.Backends)), 0.0
-	own := func(e catalog.Endpoint) float64 { return float64(max(e.Weight, 1)) }
 	for i, b := range s.Backends {
 		for _, at := range of {
-			if at.in[i] && at.first.Health == model.Healthy {
-				sums[i] += own(at.first)
+			if at.first.Health == model.Healthy {
+				sums[i] += at.weights[i]
 			}
 		}
 		if sums[i] > 0 {
@@ -157,10 +159,10 @@ func weigh(s *split.Split, of []*site) (weights map[string]float64, effective bo
 	weights = map[string]float64{}
 	for _, at := range of {
 		for i, b := range s.Backends {
-			if at.in[i] && b.Weight > 0 {
+			if at.weights[i] > 0 && b.Weight > 0 {
 				name := fmt.Sprint(at.first.ID(0).Address, " ", at.first.Port)
 				if weights[name] += 0; sums[i] > 0 {
-					weights[name] += float64(b.Weight) / whole * own(at.first) / sums[i]
+					weights[name] += float64(b.Weight) / whole * at.weights[i] / sums[i]
 				}
 			}
 		}

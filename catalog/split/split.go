@@ -43,27 +43,11 @@ func (s *Split) Weights() []uint32 {
 	return list
 }
 
-// Own returns the backends that have an endpoint of the service itself, given its source and
-// labels, a bit for each.
-func (s *Split) Own(source string, labels model.Labels) (bits uint64) {
-	for i, b := range s.Backends {
-		if b.Service == (model.ServiceName{}) && matches(b, source, labels) {
-			bits |= 1 << i
-		}
-	}
-	return bits
-}
-
-// Other is [Split.Own] for an endpoint of the service of one backend.
-func (s *Split) Other(backend int, source string, labels model.Labels) (bits uint64) {
-	if matches(s.Backends[backend], source, labels) {
-		return 1 << backend
-	}
-	return 0
-}
-
-func matches(b model.Backend, source string, labels model.Labels) bool {
-	return (b.Source == "" || b.Source == source) && labels.Includes(b.Labels)
+// Has reports whether a backend has an endpoint, given its service, source and labels. The
+// service is empty for the endpoints of the divided one.
+func (s *Split) Has(backend int, of model.ServiceName, source string, labels model.Labels) bool {
+	b := s.Backends[backend]
+	return b.Service == of && (b.Source == "" || b.Source == source) && labels.Includes(b.Labels)
 }
 
 // Share is the share of a backend.
