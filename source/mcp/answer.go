@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 
@@ -22,6 +23,7 @@ type difference struct {
 
 	size      int      // bytes of the answer's resources
 	nameless  nameless // resources
+	twice     string   // the first name that came more than once; empty if none did
 	resent    bool     // some resource has the version that the request named as held
 	decoded   bool     // some resource could be decoded
 	undecoded error    // why another resource could not
@@ -63,7 +65,7 @@ func (c *collection) answersNothing(d *difference) bool {
 	return !c.answered && (len(c.said) == 0 || d.resent)
 }
 
-// take compares a resource with the held one. Of two with one name, the last counts.
+// take compares a resource with the held one. Of two with one name, the first counts.
 func (h *holding) take(d *difference, at int, text []byte) {
 	name, version, err := identityOf(text)
 	if len(name) == 0 {
@@ -71,13 +73,15 @@ func (h *holding) take(d *difference, at int, text []byte) {
 		d.undecoded = d.nameless.err
 		return
 	}
+	if d.Has(string(name)) {
+		d.twice = cmp.Or(d.twice, string(name))
+		return
+	}
 	c := d.collection
 	hash := maphash.Bytes(h.seed, text)
 	d.resent = d.resent || len(version) > 0 && c.said[string(name)] == string(version)
 	if was, known := c.held.Get(string(name)); known && was.hash == hash {
-		if !d.Has(string(name)) {
-			d.size += was.size
-		}
+		d.size += was.size
 		d.Same(string(name))
 		d.decoded = true
 		return
@@ -143,5 +147,5 @@ func (h *holding) apply(d *difference) {
 		forget(name)
 	}
 	d.Apply()
-	c.answered, c.refused, c.said = true, false, nil
+	c.answered, c.refused, c.said, c.twice = true, false, nil, d.twice
 }

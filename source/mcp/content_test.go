@@ -224,3 +224,31 @@ func TestEveryKindThatIsUnderstoodIsRead(t *testing.T) {
 		m.rejects()
 	})
 }
+
+// Of two resources of one name in an answer the first counts, in both variants, and a notice
+// says so for as long as the last answer had two.
+func TestOfTwoResourcesOfOneNameTheFirstCounts(t *testing.T) {
+	for name, config := range map[string]sourcemcp.Config{"full": only(entries), "increment": incremental(entries)} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				m, s := r.begin(config)
+				noticed := func(want int) {
+					r.Helper()
+					if n := m.Status().Notices; len(n) != want || want > 0 && !strings.Contains(n[0].Text, "shop/cart more than once") {
+						t.Errorf("the notices are %v", n)
+					}
+				}
+				s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1"), entry("shop/cart", "2", "10.0.0.2")))
+				r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1")
+				noticed(1)
+				again := []*mcpapi.Resource{entry("shop/cart", "1", "10.0.0.1"), entry("shop/cart", "3", "10.0.0.3")}
+				s.acked(s.send(&mcp.Resources{Collection: entries, Incremental: config.Incremental, Resources: many(again...)}))
+				r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1")
+				noticed(1)
+				s.acked(s.send(&mcp.Resources{Collection: entries, Incremental: config.Incremental, Resources: many(again[1])}))
+				r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.3")
+				noticed(0)
+			})
+		})
+	}
+}

@@ -34,6 +34,7 @@ type collection struct {
 	refused  bool // on this stream, its last answer was NACKed
 	said     map[string]string
 	nacked   nacked
+	twice    string // a name that came more than once in the last answer; empty if none did
 }
 
 // held is one held resource.

@@ -119,6 +119,9 @@ func (h *holding) notices() (list []model.Notice) {
 		if c.nacked.reason != "" {
 			add(fmt.Sprintf("NACKed at %s, and what was held before is kept: %s", c.nacked.at.UTC().Format(time.RFC3339), c.nacked.reason))
 		}
+		if c.twice != "" {
+			add(fmt.Sprintf("its last answer had %s more than once, and the first counts: send one resource of a name", cut(c.twice)))
+		}
 		if c.echoed > 0 {
 			list = append(list, source.EchoNotice("collection "+c.name, c.echoes(), h.self))
 		}

@@ -167,7 +167,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	if err != nil {
 		return s.reject(ctx, c, a, err, observed)
 	}
-	first, recovered, echoed := !c.answered, c.nacked != nacked{}, c.echoed > 0
+	first, recovered, echoed, twice := !c.answered, c.nacked != nacked{}, c.echoed > 0, c.twice
 	c.nacked = nacked{}
 	s.holding.apply(d)
 	if first { // names removed while resuming are reported, too
@@ -184,7 +184,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.ack(c, a); err != nil || !recovered && echoed == (c.echoed > 0) {
+	if err := s.ack(c, a); err != nil || !recovered && echoed == (c.echoed > 0) && twice == c.twice {
 		return err
 	}
 	return s.notify(ctx)
