@@ -9,7 +9,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy/conflict"
 	"github.com/isthmus-mesh/isthmus/output/envoy/explain"
 	envoynames "github.com/isthmus-mesh/isthmus/output/envoy/names"
-	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
@@ -48,7 +47,7 @@ func Known() Kinds {
 					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoynames.DNSCluster},
 					ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 				},
-				Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: reach.Unserved, Named: explain.Named, Notices: conflict.Notices,
+				Settings: func() xds.Settings { return envoy.NewTranslator() }, Named: explain.Named, Notices: conflict.Notices,
 				Authorities: output.ResourceName{Type: wire.SecretURL, Name: envoynames.Authorities},
 				Configuration: xds.Configuration{
 					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,

@@ -144,7 +144,7 @@ func leftOut(snapshot *catalog.Snapshot, v View) []byte {
 		if reason := reach.NotOffered(s, v.Kind); reason != "" {
 			fmt.Fprintf(&b, "%s: %s\n", s.Key, reason)
 		}
-		for id, reason := range reach.Unserved(s) {
+		for id, reason := range reach.Unserved(s, nil) {
 			fmt.Fprintf(&b, "%s port %d: %s port %d: %s\n", s.Key, id.ServicePort, id.Address, id.Port, reason)
 		}
 	}

@@ -134,6 +134,12 @@ func (t *Translator) NotOffered() func(*catalog.Service, string) string {
 	}
 }
 
+// Unserved returns a function that lists the healthy endpoints that no client is given.
+func (t *Translator) Unserved() func(*catalog.Service) iter.Seq2[catalog.EndpointID, string] {
+	networks := t.Prepare().Networks
+	return func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string] { return reach.Unserved(s, networks) }
+}
+
 // InexactShares returns a function that says why Envoys do not give backends exactly the shares
 // of a service's calls. A hash goes before shares, for its calls belong together.
 func (t *Translator) InexactShares() func(*catalog.Service) string {

@@ -27,7 +27,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/conflict"
-	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/resource"
 	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
@@ -75,7 +74,7 @@ func openSiteWith(t testing.TB, env output.Env, secured bool, settings func(*xds
 			Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode,
 			ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 		},
-		Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: reach.Unserved, Notices: conflict.Notices,
+		Settings: func() xds.Settings { return envoy.NewTranslator() }, Notices: conflict.Notices,
 		Configuration: xds.Configuration{
 			Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
 			Begin: func(string) xds.Steps {

@@ -165,7 +165,7 @@ func (o *opened) renewed(r secrets.Renewal) {
 func (o *opened) Report() output.Report {
 	t := o.translation
 	r := output.Report{Addr: o.listener.Addr(), Certificates: o.files, Clients: &output.Clients{
-		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts, Losers: o.losers, Explain: o.explain, Named: t.Named, InexactShares: o.envoy.InexactShares(),
+		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: o.envoy.Unserved(), Conflicts: o.conflicts, Losers: o.losers, Explain: o.explain, Named: t.Named, InexactShares: o.envoy.InexactShares(),
 	}}
 	if o.secrets != nil {
 		r.Clients.Authorities = t.Authorities

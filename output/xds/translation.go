@@ -16,8 +16,6 @@ type Translation struct {
 	Kinds Kinds
 	// Settings returns the default settings of the translation.
 	Settings func() Settings
-	// Unserved is as in [output.Clients].
-	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
 	// Named is as in [output.Clients], of proxies.
 	Named func(s *catalog.Service, kind string) []output.ResourceName
 	// Notices is as in [output.Clients], given the root namespace; nil if there are none.
@@ -59,6 +57,8 @@ type Settings interface {
 	TakeUnaddressed() func(host string) bool
 	// NotOffered returns a function as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
+	// Unserved returns a function as in [output.Clients].
+	Unserved() func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
 	// InexactShares returns a function as in [output.Clients].
 	InexactShares() func(s *catalog.Service) string
 	// Explain is as in [output.Clients], given the root namespace and the newest resources of

@@ -2,6 +2,7 @@ package feature_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/admin"
@@ -18,11 +19,17 @@ func TestAnEndpointThatNoClientIsGivenSaysWhy(t *testing.T) {
 	})
 	files.Write("one.yaml", workload{Name: "one", Spec: b[0].Endpoint("labels: {app: reviews}")})
 	files.Write("two.yaml", workload{Name: "two", Spec: "{address: two.internal, labels: {app: reviews}, ports: {grpc: " + b[1].Port() + "}}"})
-	isthmus := start(t, files)
+	isthmus := startWith(t, strings.Replace(configFor(loopback, []*registry{files}), "xds: {",
+		"xds: {envoy: {networks: [{name: vpc-1, gateways: [{address: 192.0.2.9}]}]}, ", 1), files)
 	client := dial(t, isthmus, reviews+":80", "shop")
 	client.AwaitAnswers("one")
 	const reason = "it is a name, and the service's resolution is STATIC"
 	isthmus.AwaitService(reviews, unserved(map[string]string{"two.internal": reason}))
+
+	files.Write("two.yaml", workload{Name: "two", Spec: "{network: vpc-2, labels: {app: reviews}}"})
+	isthmus.AwaitService(reviews, unserved(map[string]string{"": "it has no address, and its network needs a gateway: name one in networks of outputs.xds.envoy"}))
+	files.Write("two.yaml", workload{Name: "two", Spec: "{network: vpc-1, labels: {app: reviews}}"})
+	isthmus.AwaitService(reviews, unserved(map[string]string{}))
 
 	files.Write("two.yaml", workload{Name: "two", Spec: b[1].Endpoint("labels: {app: reviews}")})
 	client.AwaitAnswers("one", "two")

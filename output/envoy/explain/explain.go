@@ -291,7 +291,7 @@ func (f follower) noEndpoints() {
 	s := f.trace.Service
 	counts := s.Endpoints(f.port().Number).Counts()
 	look := "isthmus services " + s.Key.Host
-	for id, reason := range reach.UnservedTo(s, node.FamilyOf(f.call.Client.Addresses)) {
+	for id, reason := range reach.UnservedTo(s, f.Settings.OrIstio().Networks, node.FamilyOf(f.call.Client.Addresses)) {
 		if id.ServicePort == f.port().Number {
 			f.trace.End("endpoints", fmt.Sprintf("no endpoint is served; of %s: %s", id.Address, reason), "correct the endpoint in its registry; "+look+" lists all")
 			return

@@ -179,6 +179,9 @@ func leastCommonMultiple(a, b uint64) uint64 {
 
 // HasGateways reports whether a network has gateways.
 func (n *Networks) HasGateways(network string) bool {
+	if n == nil {
+		return false
+	}
 	_, ok := n.gateways[network]
 	return ok
 }

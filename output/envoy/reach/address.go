@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 const (
@@ -29,6 +30,7 @@ const (
 	socketByName = "it is a unix socket, and the service's resolution is DNS"
 	badName      = "its name is empty or not valid UTF-8"
 	badPort      = "its port is not between 1 and 65535"
+	noGateway    = "it has no address, and its network needs a gateway: name one in networks of outputs.xds.envoy"
 	ipv6Alone    = "it is an IPv6 address, and the workload has IPv4 addresses alone"
 )
 
@@ -44,6 +46,8 @@ func IPAddress(e catalog.Endpoint) (address, left string) {
 	}
 	_, ok := ip.Canonical(e.Address)
 	switch {
+	case e.Address == "":
+		return "", noGateway
 	case !ok && strings.Contains(e.Address, "%"):
 		return "", zonedAddress
 	case !ok:
@@ -93,12 +97,12 @@ func NameAddressFor(f node.Family) func(catalog.Endpoint) (address, left string)
 
 // Unserved yields the endpoints of a service that no client is given although
 // they are healthy, and why, by port and address.
-func Unserved(s *catalog.Service) iter.Seq2[catalog.EndpointID, string] {
-	return UnservedTo(s, node.AnyFamily)
+func Unserved(s *catalog.Service, networks *policy.Networks) iter.Seq2[catalog.EndpointID, string] {
+	return UnservedTo(s, networks, node.AnyFamily)
 }
 
 // UnservedTo is the same for the Envoys of a family.
-func UnservedTo(s *catalog.Service, of node.Family) iter.Seq2[catalog.EndpointID, string] {
+func UnservedTo(s *catalog.Service, networks *policy.Networks, of node.Family) iter.Seq2[catalog.EndpointID, string] {
 	address := IPAddress
 	switch s.Resolution {
 	case model.ResolutionStatic:
@@ -111,7 +115,7 @@ func UnservedTo(s *catalog.Service, of node.Family) iter.Seq2[catalog.EndpointID
 		for _, port := range s.Ports {
 			for e := range s.Endpoints(port.Number).All() {
 				_, left := address(e)
-				if left == "" || e.Health != model.Healthy {
+				if left == "" || e.Health != model.Healthy || e.Address == "" && networks.HasGateways(e.Network) {
 					continue
 				}
 				if !yield(e.ID(port.Number), left) {
