@@ -163,10 +163,12 @@ func unique(objects []object) (list []object) {
 			list = append(list, o)
 			continue
 		}
-		s.Spec.Hosts = slices.DeleteFunc(s.Spec.Hosts, func(host string) bool { return seen[s.Namespace+"/"+host] })
-		for _, host := range s.Spec.Hosts {
-			seen[s.Namespace+"/"+host] = true
-		}
+		s.Spec.Hosts = slices.DeleteFunc(s.Spec.Hosts, func(host string) bool {
+			name := s.Namespace + "/" + strings.ToLower(host)
+			had := seen[name]
+			seen[name] = true
+			return had
+		})
 		if len(s.Spec.Hosts) > 0 {
 			list = append(list, s)
 		}

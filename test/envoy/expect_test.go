@@ -32,12 +32,13 @@ func expected(objects []object) view {
 		}
 		own := cmp.Or(s.Namespace, shop) == shop
 		for _, host := range s.Spec.Hosts {
-			if !own && (home[host] || strings.HasSuffix(host, "."+shop+".svc.cluster.local")) {
+			name := strings.ToLower(host)
+			if !own && (home[name] || strings.HasSuffix(name, "."+shop+".svc.cluster.local")) {
 				continue // its own namespace is preferred, and owns the names that name it
 			}
-			home[host] = home[host] || own
+			home[name] = home[name] || own
 			for _, p := range s.Spec.Ports {
-				want[clusterName(host, p.Number)] = s.cluster(host, p, s.endpoints(objects))
+				want[clusterName(name, p.Number)] = s.cluster(host, p, s.endpoints(objects))
 			}
 		}
 	}

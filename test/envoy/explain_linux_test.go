@@ -125,7 +125,7 @@ func (m *mesh) idOf(workload string) (id string) {
 // unix socket; services without endpoints have those of any address, or of loopback; and hosts
 // of one object have the same.
 func (s offered) ambiguous(c call, e explanation) bool {
-	sibling := func(host string) bool { return strings.HasSuffix(e.Reason, " of "+host) }
+	sibling := func(host string) bool { return strings.HasSuffix(e.Reason, " of "+strings.ToLower(host)) }
 	bare := len(s.endpoints) == 0 && s.Spec.Resolution != "STATIC"
 	return slices.Contains(c.want, abstract) || e.State != "reached" && bare || slices.ContainsFunc(s.Spec.Hosts, sibling)
 }
@@ -146,7 +146,7 @@ func everyPort(objects []object) (all []offered) {
 			endpoints := s.endpoints(objects)
 			for _, host := range s.Spec.Hosts {
 				for _, p := range s.Spec.Ports {
-					all = append(all, offered{s, host, p, endpoints})
+					all = append(all, offered{s, strings.ToLower(host), p, endpoints})
 				}
 			}
 		}

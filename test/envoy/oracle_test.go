@@ -41,13 +41,13 @@ func newOracle(objects []object, allow, six bool) *oracle {
 	}
 	for _, s := range seen {
 		for _, host := range s.Spec.Hosts {
-			own[host] = own[host] || cmp.Or(s.Namespace, shop) == shop
+			own[strings.ToLower(host)] = own[strings.ToLower(host)] || cmp.Or(s.Namespace, shop) == shop
 		}
 	}
 	for _, s := range seen {
 		endpoints := s.endpoints(objects)
 		for _, host := range s.Spec.Hosts {
-			foreign := cmp.Or(s.Namespace, shop) != shop
+			host, foreign := strings.ToLower(host), cmp.Or(s.Namespace, shop) != shop
 			if foreign && (own[host] || strings.HasSuffix(host, "."+shop+".svc.cluster.local")) {
 				continue // which is another's, or a name of the namespace shop
 			}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
@@ -64,7 +66,11 @@ func (c *Cluster) define(ctx context.Context, client *Client) error {
 		return errors.New("no definitions were found in the module of Istio")
 	}
 	for _, object := range objects {
-		if err := client.Apply(ctx, definitions, object); err != nil {
+		err := client.Apply(ctx, definitions, object)
+		for apierrors.IsTimeout(err) && ctx.Err() == nil { // an API server that has just started may be slow for as long as it lets a request take
+			err = client.Apply(ctx, definitions, object)
+		}
+		if err != nil {
 			return err
 		}
 	}
