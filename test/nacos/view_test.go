@@ -58,7 +58,7 @@ func expect(t *testing.T, views []view, host string, endpoints ...string) {
 // clusterOf is the name of the one cluster of a host; empty if there is none.
 func clusterOf(s *xdsclient.State, host string) string {
 	for _, name := range s.Names(xdsclient.CDS) {
-		if strings.HasSuffix(name, "||"+host) {
+		if strings.HasSuffix(name, "||"+strings.ToLower(host)) {
 			return name
 		}
 	}
