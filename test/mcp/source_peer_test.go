@@ -68,10 +68,11 @@ func listen(t *testing.T) *dialled {
 // start starts it, again after it was stopped.
 func (d *dialled) start() {
 	d.t.Helper()
-	l, err := net.Listen("tcp", d.address)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	var l net.Listener
+	await(d.t, "the address to be free: a process that is being started has a copy of what was open", func() (err error) {
+		l, err = net.Listen("tcp", d.address)
+		return err
+	})
 	d.server = grpc.NewServer()
 	mcp.RegisterResourceSourceServer(d.server, d)
 	server := d.server
