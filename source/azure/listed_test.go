@@ -60,13 +60,16 @@ func TestListed(t *testing.T) {
 type registry struct {
 	*azureOf
 	objects atomic.Pointer[machines.Objects]
-	failing atomic.Bool
+	// fault is the index of the fault of the next round, or -1. One round reads all groups at
+	// once: a fault that ended in the middle would fail a part of the registry alone.
+	fault atomic.Int64
 }
 
 func open(testing.TB) sourcetest.Registry {
 	r := &registry{azureOf: newAzure()}
 	r.sets["always"] = set{} // there is something to be asked for, whatever is served
 	r.objects.Store(&machines.Objects{})
+	r.Restore()
 	return r
 }
 
@@ -80,7 +83,13 @@ func (r *registry) Open(env source.Env) source.Source {
 		Objects: func(context.Context) machines.Objects {
 			// What defines services would be a part that can be read, while nothing is asked of
 			// Azure. The suite fails all of a registry.
-			if r.failing.Load() {
+			way := r.fault.Load()
+			if way < 0 {
+				r.fails(nil)
+				return *r.objects.Load()
+			}
+			r.fails(faults[way].fault)
+			if strings.Contains(faults[way].name, "429") {
 				return machines.Objects{Place: "objects", Err: errors.New("out of order")}
 			}
 			return *r.objects.Load()
@@ -118,16 +127,10 @@ func (r *registry) Set(services sourcetest.Services) {
 }
 
 // Fail implements [sourcetest.Registry].
-func (r *registry) Fail(way int) {
-	r.failing.Store(strings.Contains(faults[way].name, "429"))
-	r.fails(faults[way].fault)
-}
+func (r *registry) Fail(way int) { r.fault.Store(int64(way)) }
 
 // Restore implements [sourcetest.Registry].
-func (r *registry) Restore() {
-	r.failing.Store(false)
-	r.fails(nil)
-}
+func (r *registry) Restore() { r.fault.Store(-1) }
 
 // Close implements [sourcetest.Registry].
 func (r *registry) Close() {}
