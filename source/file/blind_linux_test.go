@@ -55,19 +55,18 @@ func TestFolderBecomesUnreadable(t *testing.T) {
 	}
 	r.stored("a@a.yaml", "b@sub/b.yaml")
 	r.write("a.yaml", entry("a2", "a.example"))
-	r.next()
-	r.stored("a2@a.yaml", "b@sub/b.yaml")
+	r.becomes("a2@a.yaml", "b@sub/b.yaml")
 
-	r.remove("sub/b.yaml") // which has an event, but cannot be seen
+	r.remove("sub/b.yaml") // which has an event, perhaps a listing, but cannot be seen
 	for _, name := range []string{"a3", "a4"} {
 		r.write("a.yaml", entry(name, "a.example"))
-		r.next()
-		r.stored(name+"@a.yaml", "b@sub/b.yaml")
+		r.becomes(name+"@a.yaml", "b@sub/b.yaml")
 	}
 	r.write("sub/b.yaml", entry("b", "b.example"))
 	r.chmod("sub", 0o755)
-	if l := r.next(); len(l.Rejected) != 0 {
-		t.Errorf("listed:\n%s", listing.Dump(l))
+	l = r.next()
+	for len(l.Rejected) > 0 { // listed before the folder could be read again
+		l = r.next()
 	}
 	r.stored("a4@a.yaml", "b@sub/b.yaml")
 }
