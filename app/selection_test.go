@@ -104,6 +104,11 @@ func TestSourcesOfTheAPIServerThatIsWrittenAreLeftOut(t *testing.T) {
 			until.NoError(t, time.Millisecond, "the sources that pass", func() error {
 				got, _ := selectionOf(t.Context(), c.Outputs[0].Settings, c, false)
 				passing := slices.DeleteFunc(names(c), func(name string) bool { return !got.passes(name) })
+				for _, name := range passing {
+					if !slices.Contains(test.want, name) {
+						t.Fatalf("%s passes, and is to be left out", name) // not even for a moment
+					}
+				}
 				if diff := cmp.Diff(test.want, passing); diff != "" {
 					return fmt.Errorf("of what it takes, what was expected (-) is not what there is (+):\n%s", diff)
 				}

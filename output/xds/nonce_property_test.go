@@ -155,7 +155,7 @@ func (c *nonces) request(nonce string, names, dropped []string) {
 	switch newest := len(c.received) - 1; {
 	case newest < 0 || nonce == c.received[newest]:
 		c.answered = true
-	case nonce != "": // names of a request that crossed the newest response wait for its answer
+	case nonce != "" && !c.delta: // names of a request that crossed the newest response wait for its answer
 		c.answered = false
 	}
 	if c.delta {
