@@ -17,7 +17,7 @@ type Decision struct {
 	Began  []model.Ref         // causes without held records before
 
 	back, left []index.Part   // not held any more: listed again, or deleted
-	confirmed  []index.Part   // the part of left that listings have confirmed to be gone
+	confirmed  []index.Part   // gone for a reason: listings have confirmed it, or explained it
 	deleted    []model.Record // without having been held
 
 	losses
@@ -115,6 +115,17 @@ func (h *Holds) Report(listed []model.Record, d reading.Difference) Decision {
 		}
 	}
 	return p
+}
+
+// rename deletes records that a listing has under another name.
+func (h *Holds) rename(former []model.Record, p *Decision) {
+	for _, rec := range former {
+		is := index.PartOf(rec)
+		p.Writes, p.confirmed = append(p.Writes, reading.Deletion(rec)), append(p.confirmed, is)
+		if h.Has(is) {
+			p.left = append(p.left, is)
+		}
+	}
 }
 
 // stays returns which missing records are held after this by themselves, and their

@@ -39,14 +39,17 @@ type Listing struct {
 
 // Judge decides about the records that a listing lacks. Workloads count for the services
 // that selected them before the listing, also for the number that comes back: a changed
-// selector is no loss and no gain. It counts from the next listing on.
+// selector is no loss and no gain. It counts from the next listing on. What the listing has under
+// another name is not lacking, and its former record is deleted, held or not.
 func (l *Ledger) Judge(in Listing) Decision {
 	l.begin(in.First, in.Now)
+	renamed, rest := explain(l.Known, in.Reading, in.Difference)
+	in.Difference = rest
 	var t turnover
 	var f Fall
 	var s Suspicion
 	if slices.ContainsFunc(in.Difference.Missing, func(rec model.Record) bool { return !l.Held(rec) }) {
-		t = turnoverOf(l.Known, l.marks, in.Reading, in.Difference)
+		t = turnoverOf(l.Known, l.marks, in.Reading, in.Difference, renamed)
 		f = fallOf(l.Known, l.marks, t, in.Suspected, l.Edited)
 		s = l.Suspects(f)
 	}
@@ -60,6 +63,7 @@ func (l *Ledger) Judge(in Listing) Decision {
 		}
 	}
 	p := l.Holds.Decide(in.Reading.Records, in.Difference, cause, l.Config, true, in.Now)
+	l.Holds.rename(renamed.explained, &p)
 	maps.Copy(p.Terms, s.terms(l.Config))
 	if s.Is() && len(l.marks.gone) > 0 {
 		newRecaller(l.Known, l.marks, in, &p).recall(in.Now.Add(-l.For), s.Cause, func(service model.Ref) int {

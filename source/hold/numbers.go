@@ -64,8 +64,8 @@ type turnover struct {
 	old, left index.Stock
 }
 
-// turnoverOf counts the changes by a reading.
-func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference) turnover {
+// turnoverOf counts the changes by a reading. Records with a new name count as if they had kept it.
+func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference, renamed explanation) turnover {
 	x, h := k.Index, k.Holds
 	t := turnover{
 		missing: numbers{}, reported: numbers{}, ended: numbers{}, created: numbers{}, returned: numbers{}, gone: map[model.Ref]bool{},
@@ -103,6 +103,12 @@ func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference) tur
 		t.old.Add(p.Ref, +1)
 		t.returned.add(x, p.Record())
 	}
+	for _, rec := range renamed.explained {
+		if h.Has(index.PartOf(rec)) {
+			t.old.Add(rec.Ref, +1)
+			t.returned.add(x, rec)
+		}
+	}
 	for i, rec := range r.Records {
 		if d.Survived[i] && !h.Empty() && h.Has(index.PartOf(rec)) {
 			t.old.Add(rec.Ref, +1)
@@ -113,7 +119,9 @@ func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference) tur
 	for i, rec := range r.Records {
 		if !d.Survived[i] {
 			t.left.Add(rec.Ref, +1)
-			t.created.add(x, rec)
+			if !renamed.by[rec.Ref] {
+				t.created.add(x, rec)
+			}
 		}
 	}
 	return t
@@ -171,8 +179,8 @@ func fallsOf(k Known, t turnover) numbers {
 	return n
 }
 
-// explainedOf counts the endpoints with an end that the registry has reported, or
-// listings have confirmed. They are no loss any more.
+// explainedOf counts the endpoints with an end that the registry has reported, or listings have
+// confirmed or explained. They are no loss any more.
 func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part) numbers {
 	if len(m.before) == 0 {
 		return nil

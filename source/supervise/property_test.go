@@ -227,7 +227,8 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 // It leaves alone what would change the decision, not only the comparison: what
 // somebody else created has survived. That counts for an endpoint, and for any
 // record where nothing else survives. Nor does it create anything while something
-// is held, of which it may be taken for a part: an object is held with all it owns.
+// is held, of which it may be taken for a part: an object is held with all it owns;
+// or while something goes, which a new object may explain.
 func (h *history) interfere(wanted bool, c model.Commit) {
 	h.store.before = nil
 	if !wanted || h.store.reject > 0 {
@@ -237,7 +238,7 @@ func (h *history) interfere(wanted bool, c model.Commit) {
 	if have, ok := h.store.memory.Get(w.Record.Ref); ok {
 		w.Record = have
 	} else if w.Record.Kind == model.KindEndpoint || h.super.Status().Held > 0 ||
-		slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Kind == model.KindHold && !w.Delete }) {
+		slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Delete || w.Record.Kind == model.KindHold }) {
 		return
 	}
 	w.Record.Path, w.Delete = "somebody-else", false

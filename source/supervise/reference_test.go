@@ -315,8 +315,46 @@ func (m *reference) settle(present map[model.Ref]bool) {
 	}
 }
 
+// renamed returns the missing records that new ones explain: an endpoint by one with its address at
+// the same host, a service by its endpoints, or without any by a service of its host.
+func (m *reference) renamed(missing []model.Ref) (former, by map[model.Ref]bool) {
+	former, by = map[model.Ref]bool{}, map[model.Ref]bool{}
+	kept := map[model.Ref]bool{}
+	explains := func(ref model.Ref) (found bool) {
+		host, address := m.objects[m.serviceOf(ref)].host, ref.Name[strings.LastIndex(ref.Name, "/")+1:]
+		for service, o := range m.objects {
+			for _, part := range o.parts(service) {
+				same := ref.Kind == part.Kind && (ref.Kind == model.KindService || strings.HasSuffix(part.Name, "/"+address))
+				if same && o.host == host && !m.before[part] && !slices.Contains(missing, part) {
+					found, by[part] = true, true
+				}
+			}
+		}
+		return found
+	}
+	owns := map[model.Ref]bool{}
+	for _, ref := range missing {
+		if ref.Kind == model.KindEndpoint {
+			owns[m.serviceOf(ref)] = true
+			if former[ref] = explains(ref); !former[ref] {
+				kept[m.serviceOf(ref)] = true
+			}
+		}
+	}
+	for _, ref := range missing {
+		if ref.Kind == model.KindService {
+			former[ref] = !kept[ref] && (owns[ref] || explains(ref))
+		}
+	}
+	maps.DeleteFunc(former, func(_ model.Ref, is bool) bool { return !is })
+	return former, by
+}
+
 // judge holds what is missing, or removes it.
 func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
+	former, by := m.renamed(missing)
+	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return former[ref] })
+	maps.Copy(present, former)
 	had, has, marks, lost, all := map[model.Ref]int{}, map[model.Ref]int{}, map[model.Ref]int{}, 0, 0
 	is := func(ref model.Ref) bool { _, is := m.held[ref]; return is }
 	fresh := slices.DeleteFunc(slices.Clone(missing), is)
@@ -326,7 +364,7 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 			if m.before[ref] && !is(ref) {
 				had[service]++
 			}
-			if !slices.Contains(missing, ref) && (!is(ref) || present[ref]) {
+			if !slices.Contains(missing, ref) && !by[ref] && (!is(ref) || present[ref]) {
 				has[service]++
 			}
 		}
@@ -351,9 +389,11 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 	m.settle(present)
 	end := m.tick(missing)
 	m.stayWhole(missing, begin, end)
-	for ref := range end {
-		if ref.Kind == model.KindEndpoint {
-			m.lower(m.serviceOf(ref))
+	for _, gone := range []map[model.Ref]bool{end, former} {
+		for ref := range gone {
+			if ref.Kind == model.KindEndpoint {
+				m.lower(m.serviceOf(ref))
+			}
 		}
 	}
 	m.falls(fresh, had, has)
@@ -373,6 +413,7 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 			m.remove(ref)
 		}
 	}
+	maps.Copy(end, former)
 	for ref := range end {
 		m.remove(ref)
 	}

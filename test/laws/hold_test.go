@@ -175,6 +175,9 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 	}
 	m.expire()
 	m.objects = now
+	former, moved := m.moved(before, missing)
+	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return former[ref] })
+	maps.Copy(present, former) // as if they had kept their names
 	fresh := slices.DeleteFunc(slices.Clone(missing), func(ref model.Ref) bool { _, held := m.held[ref]; return held })
 	had, has, of := map[model.Ref]int{}, map[model.Ref]int{}, map[model.Ref][]model.Ref{}
 	each(before, before, func(ref model.Ref, services []model.Ref) {
@@ -192,13 +195,19 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 		}
 		_, held := m.held[ref]
 		for _, service := range of[ref] {
-			if !slices.Contains(missing, ref) && (!held || present[ref]) {
+			if !slices.Contains(missing, ref) && !moved[ref] && (!held || present[ref]) {
 				has[service]++
 			}
 		}
 	})
 	s := m.suspect(before, fresh, present, had, has, was)
 	m.settle(present)
+	for ref := range former {
+		if weigh(ref) > 0 {
+			m.lower(of[ref])
+		}
+	}
+	m.remove(slices.Collect(maps.Keys(former)))
 	m.decide(s, missing, fresh, had, has, of)
 	m.expire()
 	m.trim()
