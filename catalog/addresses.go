@@ -193,22 +193,40 @@ func addressesOf(d *Definition, first *serviceRecord) addressing {
 	return a
 }
 
-// add enters the addresses of a later record: the first record of a cluster counts there.
-// It returns the record that counts instead of this one.
-func (a addressing) add(r *serviceRecord) (kept *serviceRecord) {
+// add enters the addresses of a later record: the first record of a cluster counts there, with the
+// other records of its source. It returns the record that counts instead of this one, or this one.
+func (a addressing) add(r *serviceRecord) (counts *serviceRecord) {
 	cluster := r.spec.Cluster
+	first, known := a.by[cluster]
 	switch {
-	case cluster == "":
+	case cluster == "" && a.first.spec.Cluster == "":
+		first = a.first
+	case cluster == "" || !known && r.spec.Addresses.Len() == 0:
 		return a.first
-	case a.by[cluster] != nil:
-		return a.by[cluster]
-	case r.spec.Addresses.Len() == 0:
-		return a.first
+	case !known:
+		a.by[cluster] = r
+		at, _ := slices.BinarySearchFunc(a.ByCluster, cluster, func(c ClusterAddresses, name string) int { return cmp.Compare(c.Cluster, name) })
+		a.ByCluster = slices.Insert(a.ByCluster, at, ClusterAddresses{cluster, r.spec.Addresses})
+		return r
 	}
-	a.by[cluster] = r
-	at, _ := slices.BinarySearchFunc(a.ByCluster, cluster, func(c ClusterAddresses, name string) int { return cmp.Compare(c.Cluster, name) })
-	a.ByCluster = slices.Insert(a.ByCluster, at, ClusterAddresses{cluster, r.spec.Addresses})
+	if first.ref.Source != r.ref.Source {
+		return first
+	}
+	for address := range r.spec.Addresses.All() {
+		if list := a.in(cluster); !list.Contains(address) {
+			*list = model.ListOf(append(list.Slice(), address)...)
+		}
+	}
 	return r
+}
+
+// in returns the addresses of a cluster that is known, or of none.
+func (a addressing) in(cluster string) *model.List[string] {
+	at := slices.IndexFunc(a.ByCluster, func(c ClusterAddresses) bool { return c.Cluster == cluster })
+	if at < 0 {
+		return &a.Addresses
+	}
+	return &a.ByCluster[at].Addresses
 }
 
 // Headless reports whether clients choose an endpoint by its address, because the service

@@ -86,10 +86,10 @@ func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swa
 			continue
 		}
 		if w.old != nil {
-			s.claim(changes, by, w.old, false)
+			s.claim(changes, taken, by, w.old, false)
 		}
 		if w.new != nil && s.brings(by, w.new) {
-			s.claim(changes, by, w.new, true)
+			s.claim(changes, taken, by, w.new, true)
 		}
 	}
 	return changes
@@ -109,15 +109,15 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 	changes := newEdit(nil, moment.Of(s.committed))
 	for _, by := range taken {
 		for _, instance := range s.owned[by.ref] {
-			s.claim(changes, by, instance, true)
+			s.claim(changes, taken, by, instance, true)
 		}
 		s.selected(by, func(instance *Instance) {
 			if s.mayServe(instance, key.Host) {
-				s.claim(changes, by, instance, true)
+				s.claim(changes, taken, by, instance, true)
 			}
 		})
 		if len(s.owned[by.ref]) == 0 && standsForItself(by, key.Host) {
-			s.claim(changes, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: by.written(key)}, changed: changes.at}, true)
+			s.claim(changes, taken, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: by.written(key)}, changed: changes.at}, true)
 		}
 	}
 	return changes.finish()
@@ -130,12 +130,12 @@ func standsForItself(by *serviceRecord, host string) bool {
 		by.spec.WorkloadSelector.Len() == 0 && !strings.HasPrefix(host, "*")
 }
 
-// claim adds or removes a record's claim that an instance serves, for each port of the
-// record.
-func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter bool) {
+// claim adds or removes a record's claim that an instance serves, for each port of the record. A
+// port of UDP has none where a record of the service has TCP.
+func (s *step) claim(changes *edit, taken []*serviceRecord, by *serviceRecord, instance *Instance, enter bool) {
 	for port := range by.spec.Ports.All() {
 		at, serves := portAt(port, instance)
-		if !serves {
+		if !serves || port.IsUDP() && slices.ContainsFunc(taken, func(r *serviceRecord) bool { return r.hasTCP(port.Number) }) {
 			continue
 		}
 		c := claim{ip.Place(instance.Address), at, int32(s.order.rank(instance.Record.Source, instance.Path)), instance}
@@ -182,7 +182,7 @@ func (s *step) rerank(moved func(source string) bool) {
 	}
 	for key := range s.touched { // the sort order changed while some records kept their old rank
 		if a := s.services[key]; a != nil {
-			slices.SortFunc(a.records, func(x, y *serviceRecord) int { return s.order.compareAt(key.Host, x, y) })
+			slices.SortFunc(a.records, s.order.at(key))
 			a.records = slices.Compact(a.records)
 		}
 	}

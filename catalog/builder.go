@@ -22,6 +22,8 @@ type Builder struct {
 	owned    map[model.Ref]map[string]*Instance // endpoint records, by owner and name
 	services map[ServiceKey]*assembly
 	scoped   map[model.Ref]*Scope
+	// heldServices are the services that holds name, by the number of these holds.
+	heldServices map[model.Ref]int
 	selection
 
 	opaques *united[OpaqueKey, Opaque]
@@ -48,14 +50,16 @@ func NewBuilderIn(order Order) *Builder {
 
 func newBuilder(m merging) *Builder {
 	b := &Builder{
-		order:     m,
-		sources:   map[string]struct{}{},
-		snapshot:  Empty(),
-		records:   map[model.Ref]*serviceRecord{},
-		owned:     map[model.Ref]map[string]*Instance{},
-		services:  map[ServiceKey]*assembly{},
-		scoped:    map[model.Ref]*Scope{},
-		selection: *newSelection(),
+		order:    m,
+		sources:  map[string]struct{}{},
+		snapshot: Empty(),
+		records:  map[model.Ref]*serviceRecord{},
+		owned:    map[model.Ref]map[string]*Instance{},
+		services: map[ServiceKey]*assembly{},
+		scoped:   map[model.Ref]*Scope{},
+
+		heldServices: map[model.Ref]int{},
+		selection:    *newSelection(),
 
 		opaques: newOpaques(),
 		byName:  newWorkloads(),

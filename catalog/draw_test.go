@@ -120,9 +120,12 @@ func drawService(t *rapid.T) model.Service {
 		}
 		name := map[uint32][]string{80: {"http", "web"}, 81: {"grpc", "tls"}}[number]
 		ports = append(ports, model.Port{
-			Number: number, Name: pick(t, name...), Protocol: pick(t, "HTTP", "TCP"), TargetPort: pick[uint32](t, 0, 0, 8080),
+			Number: number, Name: pick(t, name...), Protocol: pick(t, "HTTP", "TCP", "TCP", "UDP"), TargetPort: pick[uint32](t, 0, 0, 8080),
 			TargetName: pick(t, "", "", "", "web"),
 		})
+		if below(t, 4) == 0 && !ports[len(ports)-1].IsUDP() {
+			ports = append(ports, model.Port{Number: number, Name: "dns", Protocol: "UDP"})
+		}
 	}
 	s.Ports = model.ListOf(ports...)
 	return s

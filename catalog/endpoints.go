@@ -8,19 +8,20 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
+	"github.com/isthmus-mesh/isthmus/catalog/tally"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Endpoints are the endpoints that serve one port of a service. Several records may claim
-// one endpoint. They are kept in merge order, so the first of them counts. Endpoints are
-// immutable, and a nil pointer is an empty set.
+// one endpoint, in merge order, and one of them speaks for it. Endpoints are immutable, and a nil
+// pointer is an empty set.
 type Endpoints struct {
 	EndpointCounts
 
 	claims   immutable.Map[claim, *Instance]
-	weights  *weights  // nil if every endpoint weighs 1
-	accounts *accounts // nil if no endpoint has one
+	weights  *tally.Weights
+	accounts *tally.Accounts
 }
 
 // EndpointCounts counts distinct addresses and ports.
@@ -39,6 +40,25 @@ func (e *Endpoints) Counts() EndpointCounts {
 		return EndpointCounts{}
 	}
 	return e.EndpointCounts
+}
+
+// Uneven reports whether endpoints of one locality differ in their weights, healthy or not.
+func (e *Endpoints) Uneven() bool { return e != nil && e.weights.Uneven() }
+
+// Weights yields the distinct weights in each locality: see [tally.Weights.All].
+func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] {
+	if e == nil {
+		return (*tally.Weights)(nil).All()
+	}
+	return e.weights.All()
+}
+
+// Accounts yields the service accounts under which the endpoints run, each once and in order.
+func (e *Endpoints) Accounts() iter.Seq[string] {
+	if e == nil {
+		return (*tally.Accounts)(nil).All()
+	}
+	return e.accounts.All()
 }
 
 // claim is one record's claim that an address and port serve. Claims of one endpoint are ordered by
@@ -61,20 +81,66 @@ func (c claim) compare(o claim) int {
 
 func (c claim) sameEndpoint(o claim) bool { return c.address == o.address && c.port == o.port }
 
-// All yields each endpoint once, with the attributes of its first record. The endpoints are
-// ordered by address and port.
+// said is a claim as a set of endpoints has it: a division gives instances another weight.
+type said struct {
+	claim
+	*Instance
+}
+
+func (s said) endpoint() Endpoint { return Endpoint{s.port, s.Instance} }
+
+// inTurn yields the claims of each endpoint, the one that speaks for it first. That is the first in
+// order, but where more than two registrations of its source share an address and port, as those
+// behind a gateway do, the first of them that serves. A list is valid until the next one.
+func inTurn(claims iter.Seq2[claim, *Instance]) iter.Seq[[]said] {
+	return func(yield func([]said) bool) {
+		var list []said
+		for c, instance := range claims {
+			if len(list) > 0 && !c.sameEndpoint(list[0].claim) {
+				if !yield(speakerFirst(list)) {
+					return
+				}
+				list = list[:0]
+			}
+			list = append(list, said{c, instance})
+		}
+		if len(list) > 0 {
+			yield(speakerFirst(list))
+		}
+	}
+}
+
+// speakerFirst puts the claim that speaks for an endpoint before the others.
+func speakerFirst(list []said) []said {
+	if len(list) <= 2 {
+		return list
+	}
+	registrations, serves := 0, -1
+	for i, s := range list {
+		if s.rank != list[0].rank || s.Record.Source != list[0].Record.Source || s.Registered == 0 {
+			break // they come in this order
+		}
+		registrations++
+		if serves < 0 && s.Health == model.Healthy {
+			serves = i
+		}
+	}
+	if registrations > 2 && serves > 0 {
+		speaker := list[serves]
+		copy(list[1:], list[:serves])
+		list[0] = speaker
+	}
+	return list
+}
+
+// All yields each endpoint once, with the attributes of the record that speaks for it. The endpoints
+// are ordered by address and port.
 func (e *Endpoints) All() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
-		var last claim
-		first := true
-		for endpoint, c := range e.each() {
-			if !first && c.sameEndpoint(last) {
-				continue
-			}
-			if !yield(endpoint) {
+		for list := range e.each() {
+			if !yield(list[0].endpoint()) {
 				return
 			}
-			first, last = false, c
 		}
 	}
 }
@@ -96,75 +162,71 @@ func (e *Endpoints) At(address string) iter.Seq[Endpoint] {
 			return
 		}
 		address := ip.Place(address)
-		var last claim
-		first := true
-		for c, instance := range e.claims.From(claim{address: address, rank: -1}) {
-			if c.address != address {
+		for list := range inTurn(e.claims.From(claim{address: address, rank: -1})) {
+			if list[0].address != address || !yield(list[0].endpoint()) {
 				return
 			}
-			if (first || !c.sameEndpoint(last)) && !yield(Endpoint{c.port, instance}) {
-				return
-			}
-			first, last = false, c
 		}
 	}
 }
 
-// Claims yields the claims of all records, by endpoint, the one that counts first.
+// Claims yields the claims of all records, by endpoint, the one that speaks for it first.
 func (e *Endpoints) Claims() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
-		for endpoint := range e.each() {
-			if !yield(endpoint) {
-				return
+		for list := range e.each() {
+			for _, s := range list {
+				if !yield(s.endpoint()) {
+					return
+				}
 			}
 		}
 	}
 }
 
-func (e *Endpoints) each() iter.Seq2[Endpoint, claim] {
-	return func(yield func(Endpoint, claim) bool) {
-		if e == nil {
-			return
-		}
-		for c, instance := range e.claims.All() {
-			if !yield(Endpoint{c.port, instance}, c) {
-				return
-			}
-		}
+// each yields the claims of each endpoint in turn.
+func (e *Endpoints) each() iter.Seq[[]said] {
+	if e == nil {
+		return func(func([]said) bool) {}
 	}
+	return inTurn(e.claims.All())
 }
 
-// eachAt yields the claims of c's endpoint.
-func (e *Endpoints) eachAt(c claim) iter.Seq2[Endpoint, claim] {
-	return func(yield func(Endpoint, claim) bool) {
-		if e == nil {
-			return
-		}
-		for at, instance := range e.claims.From(claim{address: c.address, port: c.port, rank: -1}) {
-			if !at.sameEndpoint(c) || !yield(Endpoint{at.port, instance}, at) {
-				return
-			}
-		}
+// at returns the claims of c's endpoint in turn.
+func (e *Endpoints) at(c claim) []said {
+	if e == nil {
+		return nil
 	}
+	return turnAt(e.claims, c)
+}
+
+// turnAt returns the claims of c's endpoint in turn; nil if there are none.
+func turnAt(claims immutable.Map[claim, *Instance], c claim) []said {
+	for list := range inTurn(claims.From(claim{address: c.address, port: c.port, rank: -1})) {
+		if list[0].sameEndpoint(c) {
+			return list
+		}
+		break
+	}
+	return nil
 }
 
 // byAddress yields the counts of the endpoints of each address.
 func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 	return func(yield func(string, EndpointCounts) bool) {
-		var tally EndpointCounts
+		var counts EndpointCounts
 		address := ""
 		for endpoint := range e.All() {
-			if ip.Place(endpoint.Address) != address && tally.Total > 0 {
-				if !yield(address, tally) {
+			if ip.Place(endpoint.Address) != address && counts.Total > 0 {
+				if !yield(address, counts) {
 					return
 				}
-				tally = EndpointCounts{}
+				counts = EndpointCounts{}
 			}
 			address = ip.Place(endpoint.Address)
-			tally.count(endpoint.Instance, endpoint.Port, +1)
+			counts.count(endpoint.Instance, endpoint.Port, +1)
 		}
-		if tally.Total > 0 {
-			yield(address, tally)
+		if counts.Total > 0 {
+			yield(address, counts)
 		}
 	}
 }
@@ -177,11 +239,11 @@ type edit struct {
 }
 
 type portEdit struct {
-	before *Endpoints
-	claims *immutable.Editor[claim, *Instance]
-	tally  EndpointCounts
-	weighing
-	accounts accounting
+	before   *Endpoints
+	claims   *immutable.Editor[claim, *Instance]
+	counts   EndpointCounts
+	weights  tally.Weighing
+	accounts tally.Accounting
 	// written are the claims that may differ from before. They are not kept if there were no
 	// endpoints before.
 	written []claim
@@ -197,8 +259,8 @@ func (e *edit) port(number uint32) *portEdit {
 	}
 	p := &portEdit{before: e.before[number]}
 	if b := p.before; b != nil {
-		p.claims, p.tally = b.claims.Edit(), b.EndpointCounts
-		p.weighing, p.accounts = b.weights.edit(), b.accounts.edit()
+		p.claims, p.counts = b.claims.Edit(), b.EndpointCounts
+		p.weights, p.accounts = b.weights.Edit(), b.accounts.Edit()
 	} else {
 		p.claims = immutable.New[claim, *Instance](claim.compare).Edit()
 	}
@@ -216,30 +278,38 @@ func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 		p.claims.Delete(c)
 	}
 	after := counting(p.claims.View(), c)
-	p.tally.count(before, c.port, -1)
-	p.tally.count(after, c.port, +1)
-	p.replace(before, after, (&Endpoints{claims: p.claims.View()}).All())
-	p.accounts.replace(before, after)
+	p.counts.count(before, c.port, -1)
+	p.counts.count(after, c.port, +1)
+	p.weights.Replace(before.endpoint(), after.endpoint(), p.counted)
+	p.accounts.Replace(before.endpoint(), after.endpoint())
 	if p.before != nil {
 		p.written = append(p.written, c)
 	}
 }
 
-// counting returns the instance that counts for c's endpoint; nil if there is none.
-func counting(claims immutable.Map[claim, *Instance], c claim) *Instance {
-	_, instance := firstOf(claims, c)
-	return instance
+// counted yields the records that count, as they are in the edit.
+func (p *portEdit) counted(yield func(*model.Endpoint) bool) {
+	for endpoint := range (&Endpoints{claims: p.claims.View()}).All() {
+		if !yield(&endpoint.Instance.Endpoint) {
+			return
+		}
+	}
 }
 
-// firstOf returns the claim that counts for c's endpoint; a nil instance if there is none.
-func firstOf(claims immutable.Map[claim, *Instance], c claim) (claim, *Instance) {
-	for first, instance := range claims.From(claim{address: c.address, port: c.port, rank: -1}) {
-		if first.sameEndpoint(c) {
-			return first, instance
-		}
-		break
+// endpoint returns the endpoint of an instance; nil if there is none.
+func (i *Instance) endpoint() *model.Endpoint {
+	if i == nil {
+		return nil
 	}
-	return claim{}, nil
+	return &i.Endpoint
+}
+
+// counting returns the instance that speaks for c's endpoint; nil if there is none.
+func counting(claims immutable.Map[claim, *Instance], c claim) *Instance {
+	if list := turnAt(claims, c); list != nil {
+		return list[0].Instance
+	}
+	return nil
 }
 
 func (t *EndpointCounts) count(instance *Instance, port uint32, by int) {
@@ -316,7 +386,7 @@ func (p *portEdit) finish(at moment.Moment) *Endpoints {
 		return nil
 	default:
 		p.stampLosses(at)
-		return &Endpoints{EndpointCounts: p.tally, claims: p.claims.Map(), weights: p.weighing.finish(), accounts: p.accounts.finish()}
+		return &Endpoints{EndpointCounts: p.counts, claims: p.claims.Map(), weights: p.weights.Finish(), accounts: p.accounts.Finish()}
 	}
 }
 
@@ -333,8 +403,9 @@ func (p *portEdit) stampLosses(at moment.Moment) {
 		if _, is := claims.Get(c); is || !was {
 			continue
 		}
-		if first, instance := firstOf(claims, c); instance != nil {
-			stamped := *instance
+		if list := turnAt(claims, c); list != nil {
+			stamped := *list[0].Instance
+			first := list[0].claim
 			first.by, stamped.changed = &stamped, at
 			p.claims.Set(first, &stamped)
 		}

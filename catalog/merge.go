@@ -17,13 +17,9 @@ type serviceRecord struct {
 	status model.Status
 	spec   model.Service
 	rank   int
+	held   bool // its source does not list it
 
 	foundBy pair // the label by which workloads find it; zero if it selects none
-}
-
-// compare is the merge order: by rank, then by name.
-func (r *serviceRecord) compare(o *serviceRecord) int {
-	return cmp.Or(cmp.Compare(r.rank, o.rank), r.ref.Compare(o.ref))
 }
 
 // written returns the host of a service as the record writes it.
@@ -36,11 +32,22 @@ func (r *serviceRecord) written(key ServiceKey) string {
 	return key.Host
 }
 
-// compareAt is the merge order of two records of a host: a record of the source that was
-// given the host comes first.
+// compareAt is the merge order of two records of a host: first a record of the source that was given
+// the host, then by rank. Within a source a listed record comes before a held one, then the older
+// where an API server vouches for the age, then by name.
 func (m *merging) compareAt(host string, a, b *serviceRecord) int {
-	return cmp.Or(trueFirst(m.gives(a.ref.Source, host), m.gives(b.ref.Source, host)), a.compare(b))
+	return cmp.Or(
+		trueFirst(m.gives(a.ref.Source, host), m.gives(b.ref.Source, host)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source),
+		trueFirst(!a.held, !b.held), compareAges(m.age(a), m.age(b)), a.ref.Compare(b.ref),
+	)
 }
+
+// at returns the merge order of the records of a service.
+func (m *merging) at(key ServiceKey) func(a, b *serviceRecord) int {
+	return func(a, b *serviceRecord) int { return m.compareAt(key.Host, a, b) }
+}
+
+func (m *merging) age(r *serviceRecord) int64 { return m.vouched(r.ref.Source, r.path, r.spec.Created) }
 
 // define merges the records of one service, given in merge order. It returns the definition
 // and the records that take part in it.
@@ -57,7 +64,6 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 		written:         first.written(key),
 	}
 	m.keepHome(key, d, first.ref)
-	ports := map[uint32]*serviceRecord{} // the record that defined each port
 	if slices.ContainsFunc(records, func(r *serviceRecord) bool { return r.path != "" }) {
 		d.portPaths = map[uint32]model.Path{}
 	}
@@ -71,12 +77,12 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 		} else {
 			taken = append(taken, r)
 			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r, addresses.add(r))...)
-			addPorts(d, r, ports)
 			// One record without ClusterLocal must not send clients to another cluster.
 			d.Traffic.ClusterLocal = d.Traffic.ClusterLocal || r.spec.Traffic.ClusterLocal
 		}
 		d.Records = append(d.Records, c)
 	}
+	unitePorts(d, taken)
 	slices.SortFunc(d.Ports, func(a, b model.Port) int { return cmp.Compare(a.Number, b.Number) })
 	slices.SortFunc(d.Conflicts, func(a, b Conflict) int {
 		return cmp.Or(a.Lost.Compare(b.Lost), cmp.Compare(a.Field, b.Field))
@@ -84,22 +90,44 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 	return d, taken
 }
 
-// addPorts unites the ports of a record into the definition, by number.
-func addPorts(d *Definition, r *serviceRecord, definedBy map[uint32]*serviceRecord) {
-	for port := range r.spec.Ports.All() {
-		notePath(d, r, port)
-		port.Path = ""
-		by, ok := definedBy[port.Number]
-		if !ok {
-			definedBy[port.Number] = r
-			d.Ports = append(d.Ports, port)
-			continue
-		}
-		kept := d.Ports[slices.IndexFunc(d.Ports, func(p model.Port) bool { return p.Number == port.Number })]
-		for field, pair := range map[string][2]string{"name": {kept.Name, port.Name}, "protocol": {kept.Protocol, port.Protocol}} {
-			if pair[0] != pair[1] {
-				d.Conflicts = append(d.Conflicts, conflict(fmt.Sprintf("ports[%d].%s", port.Number, field), by, r, pair[0], pair[1]))
+// unitePorts unites the ports of some records into the definition, by number. UDP never takes a
+// number from TCP.
+func unitePorts(d *Definition, records []*serviceRecord) {
+	definedBy := map[uint32]*serviceRecord{}
+	for _, udp := range []bool{false, true} {
+		for _, r := range records {
+			for port := range r.spec.Ports.All() {
+				if port.IsUDP() == udp && !(udp && r.hasTCP(port.Number)) {
+					addPort(d, r, port, definedBy)
+				}
 			}
+		}
+	}
+}
+
+// hasTCP reports whether a record has a port of that number for anything but UDP.
+func (r *serviceRecord) hasTCP(number uint32) bool {
+	for port := range r.spec.Ports.All() {
+		if port.Number == number && !port.IsUDP() {
+			return true
+		}
+	}
+	return false
+}
+
+func addPort(d *Definition, r *serviceRecord, port model.Port, definedBy map[uint32]*serviceRecord) {
+	notePath(d, r, port)
+	port.Path = ""
+	by, ok := definedBy[port.Number]
+	if !ok {
+		definedBy[port.Number] = r
+		d.Ports = append(d.Ports, port)
+		return
+	}
+	kept := d.Ports[slices.IndexFunc(d.Ports, func(p model.Port) bool { return p.Number == port.Number })]
+	for field, pair := range map[string][2]string{"name": {kept.Name, port.Name}, "protocol": {kept.Protocol, port.Protocol}} {
+		if pair[0] != pair[1] {
+			d.Conflicts = append(d.Conflicts, conflict(fmt.Sprintf("ports[%d].%s", port.Number, field), by, r, pair[0], pair[1]))
 		}
 	}
 }
@@ -117,7 +145,8 @@ func notePath(d *Definition, r *serviceRecord, port model.Port) {
 }
 
 // compareDefinitions lists the contradictions between a later record and the first. Its
-// addresses are compared with the record that supplies the addresses of its cluster.
+// addresses are compared with the record that supplies the addresses of its cluster, which may be
+// itself.
 func compareDefinitions(first, later, addressed *serviceRecord) []Conflict {
 	var found []Conflict
 	differ := func(field string, kept, lost string) {
@@ -126,7 +155,7 @@ func compareDefinitions(first, later, addressed *serviceRecord) []Conflict {
 		}
 	}
 	list := func(l model.List[string]) string { return strings.Join(l.Slice(), ",") }
-	if kept, lost := list(addressed.spec.Addresses), list(later.spec.Addresses); kept != lost {
+	if kept, lost := list(addressed.spec.Addresses), list(later.spec.Addresses); addressed != later && kept != lost {
 		found = append(found, conflict("addresses", addressed, later, kept, lost))
 	}
 	differ("exportTo", list(first.spec.ExportTo), list(later.spec.ExportTo))

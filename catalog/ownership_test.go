@@ -63,6 +63,7 @@ type candidate struct {
 	key                   catalog.ServiceKey
 	by                    model.Record // which defines it
 	given, foreign, yield bool
+	addresses             []string // of all records of its source
 }
 
 // plainly reads a state anew: what each service is, whatever came first.
@@ -78,8 +79,14 @@ func plainly(s state) (all []candidate) {
 	}
 	for key, r := range defining {
 		names := contested[key.Host]
+		var addresses []string
+		for _, ref := range s.refs() {
+			if spec := s[ref].Spec.(model.Service); ref.Source == r.Source && ref.Namespace == key.Namespace && nameOf(spec.Hosts.Slice()[0]) == key.Host {
+				addresses = append(addresses, spec.Addresses.Slice()...)
+			}
+		}
 		all = append(all, candidate{
-			key: key, by: r, given: wasGiven(key.Host, r), foreign: names != "" && names != key.Namespace && !wasGiven(key.Host, r),
+			key: key, by: r, addresses: addresses, given: wasGiven(key.Host, r), foreign: names != "" && names != key.Namespace && !wasGiven(key.Host, r),
 			yield: r.Source == "confined",
 		})
 	}
@@ -98,6 +105,13 @@ func definesRather(host string, r, was model.Record) bool {
 	}
 	if placeOf(r) != placeOf(was) {
 		return placeOf(r) < placeOf(was)
+	}
+	a, b := candidate{by: r}, candidate{by: was}
+	switch {
+	case vouched(a) != vouched(b):
+		return vouched(a)
+	case vouched(a) && createdOf(a) != createdOf(b):
+		return createdOf(a) < createdOf(b)
 	}
 	return r.Compare(was.Ref) < 0
 }
@@ -200,7 +214,7 @@ func mustOwn(t *rapid.T, s *catalog.Snapshot, all []candidate, namespace string)
 	}
 	for _, address := range contestedAddresses {
 		at := slices.DeleteFunc(slices.Clone(seen), func(c candidate) bool {
-			return !slices.Contains(c.by.Spec.(model.Service).Addresses.Slice(), address)
+			return !slices.Contains(c.addresses, address)
 		})
 		slices.SortFunc(at, func(a, b candidate) int { return strings.Compare(a.key.String(), b.key.String()) })
 		want, _ := ownerOf(at, namespace, false)

@@ -38,14 +38,14 @@ type backed struct {
 }
 
 // join adds claims of a service, in order. The first of all decides the attributes, and the first in a backend its weight there.
-func (m *backed) join(claims iter.Seq2[Endpoint, claim], s *split.Split, of model.ServiceName) {
-	for endpoint, c := range claims {
+func (m *backed) join(claims []said, s *split.Split, of model.ServiceName) {
+	for _, c := range claims {
 		if m.Instance == nil {
-			m.claim, m.Instance = c, endpoint.Instance
+			m.claim, m.Instance = c.claim, c.Instance
 		}
 		for i, w := range m.weights {
-			if w == 0 && s.Has(i, of, endpoint.Record.Source, endpoint.Labels) {
-				m.weights[i] = max(endpoint.Weight, 1)
+			if w == 0 && s.Has(i, of, c.Record.Source, c.Labels) {
+				m.weights[i] = max(c.Weight, 1)
 			}
 		}
 	}
@@ -54,9 +54,9 @@ func (m *backed) join(claims iter.Seq2[Endpoint, claim], s *split.Split, of mode
 // at returns one endpoint.
 func (p pool) at(s *split.Split, c claim) backed {
 	m := backed{claim: c, weights: make([]uint32, len(s.Backends))}
-	m.join(p.own.eachAt(c), s, model.ServiceName{})
+	m.join(p.own.at(c), s, model.ServiceName{})
 	for i, o := range p.others {
-		m.join(o.endpoints.eachAt(c), s, s.Backends[i].Service)
+		m.join(o.endpoints.at(c), s, s.Backends[i].Service)
 	}
 	return m
 }
@@ -89,15 +89,11 @@ func (p pool) hasBefore(backend int, c claim) bool {
 	return has(p.own) || slices.ContainsFunc(p.others[:backend], func(o other) bool { return has(o.endpoints) })
 }
 
-// firstClaims yields the first claim of each endpoint.
+// firstClaims yields the claim that speaks for each endpoint.
 func (e *Endpoints) firstClaims() iter.Seq[claim] {
 	return func(yield func(claim) bool) {
-		var last claim
-		for _, c := range e.each() {
-			if last.by != nil && c.sameEndpoint(last) {
-				continue
-			}
-			if last = c; !yield(c) {
+		for list := range e.each() {
+			if !yield(list[0].claim) {
 				return
 			}
 		}

@@ -195,7 +195,7 @@ func (s state) merge(key catalog.ServiceKey) observed {
 	taken := s.unite(records)
 	first := s[records[0]].Spec.(model.Service)
 	o := observed{Ports: map[uint32]portView{}, Definition: definition{
-		Addresses: first.Addresses.Slice(), ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
+		Addresses: s.addressesBeside(records[0], taken), ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
 		Location: first.Location, Traffic: first.Traffic, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
 		ByCluster: map[string][]string{}, Written: written(first, key),
 	}}
@@ -219,11 +219,9 @@ func (s state) merge(key catalog.ServiceKey) observed {
 	}
 	o.Definition.Conflicts = s.conflicts(records)
 	for _, port := range []uint32{80, 81} {
-		for _, r := range taken {
-			if p, ok := portOf(s[r], port); ok {
-				o.Definition.Ports = append(o.Definition.Ports, p)
-				break
-			}
+		if r, ok := s.definer(port, taken); ok {
+			p, _ := portOf(s[r], port)
+			o.Definition.Ports = append(o.Definition.Ports, p)
 		}
 		if view := s.serve(key, taken, port); view.Total > 0 {
 			o.Ports[port] = view
@@ -241,8 +239,23 @@ func (s state) speakOf(key catalog.ServiceKey) []model.Ref {
 			list = append(list, ref)
 		}
 	}
-	slices.SortFunc(list, mergeOrder)
+	slices.SortFunc(list, func(a, b model.Ref) int {
+		return cmp.Or(sourceOrder(a.Source, b.Source), s.unlisted(a)-s.unlisted(b), a.Compare(b))
+	})
 	return list
+}
+
+// unlisted is 1 for a service that a hold names.
+func (s state) unlisted(service model.Ref) int {
+	for ref, r := range s {
+		hold, _ := r.Spec.(model.Hold)
+		for i := range hold.Items.All() {
+			if ref.Source == service.Source && i.Kind == service.Kind && i.Namespace == service.Namespace && i.Name == service.Name && i.Extent != model.OnlyOwned {
+				return 1
+			}
+		}
+	}
+	return 0
 }
 
 // nameOf is what two hosts have in common that are one.
@@ -299,22 +312,43 @@ func (s state) unite(records []model.Ref) []model.Ref {
 	})
 }
 
+// portOf is the port of a number: that of TCP, if there is one.
 func portOf(r model.Record, number uint32) (model.Port, bool) {
-	for port := range r.Spec.(model.Service).Ports.All() {
-		if port.Number == number {
-			return port, true
+	for _, udp := range []bool{false, true} {
+		for port := range r.Spec.(model.Service).Ports.All() {
+			if port.Number == number && (port.Protocol == "UDP") == udp {
+				return port, true
+			}
 		}
 	}
 	return model.Port{}, false
+}
+
+func (s state) isTCP(r model.Ref, number uint32) bool {
+	p, _ := portOf(s[r], number)
+	return p.Protocol != "UDP"
+}
+
+// definer is the first record with a port of TCP, or else the first with the port.
+func (s state) definer(number uint32, taken []model.Ref) (model.Ref, bool) {
+	for _, udp := range []bool{false, true} {
+		for _, r := range taken {
+			if p, ok := portOf(s[r], number); ok && (p.Protocol == "UDP") == udp {
+				return r, true
+			}
+		}
+	}
+	return model.Ref{}, false
 }
 
 // addressesIn are those for clients of a cluster, and the word foreign behind them if they
 // are of another one.
 func (s state) addressesIn(cluster string, taken []model.Ref) []string {
 	if r, ok := s.addressedIn(cluster, taken); ok {
-		return s[r].Spec.(model.Service).Addresses.Slice()
+		return s.addressesBeside(r, taken)
 	}
 	first := s[taken[0]].Spec.(model.Service)
+	own := s.addressesBeside(taken[0], taken)
 	for _, r := range taken {
 		// What is of each cluster itself has no address elsewhere, nor for clients of which
 		// nobody knows in which of several clusters they are.
@@ -328,9 +362,27 @@ func (s state) addressesIn(cluster string, taken []model.Ref) []string {
 		}
 	}
 	if cluster != "" && first.Cluster != "" && first.Addresses.Len() > 0 {
-		return append(first.Addresses.Slice(), "foreign")
+		return append(own, "foreign")
 	}
-	return first.Addresses.Slice()
+	return own
+}
+
+// addressesBeside are the addresses of a record, with those of its source's later records in its
+// cluster.
+func (s state) addressesBeside(first model.Ref, taken []model.Ref) []string {
+	spec := func(r model.Ref) model.Service { return s[r].Spec.(model.Service) }
+	list := spec(first).Addresses.Slice()
+	if spec(first).Cluster != "" && len(list) == 0 {
+		return list // its cluster is another record's
+	}
+	for _, r := range taken[slices.Index(taken, first)+1:] {
+		for address := range spec(r).Addresses.All() {
+			if r.Source == first.Source && spec(r).Cluster == spec(first).Cluster && !slices.Contains(list, address) {
+				list = append(list, address)
+			}
+		}
+	}
+	return list
 }
 
 // addressedIn is the first record of a cluster that has addresses.
@@ -359,21 +411,29 @@ func (s state) conflicts(records []model.Ref) []catalog.Conflict {
 			continue
 		}
 		addressed, known := s.addressedIn(spec(r).Cluster, taken)
-		if !known || mergeOrder(addressed, r) > 0 {
-			addressed = first
+		if !known || slices.Index(taken, addressed) > slices.Index(taken, r) {
+			addressed, known = first, false
 		}
-		note(!spec(r).Addresses.Equal(spec(addressed).Addresses), "addresses", addressed)
+		united := addressed.Source == r.Source && (known || spec(first).Cluster == "" && spec(r).Cluster == "")
+		note(!united && !spec(r).Addresses.Equal(spec(addressed).Addresses), "addresses", addressed)
 		note(!spec(r).ExportTo.Equal(spec(first).ExportTo), "exportTo", first)
 		note(!spec(r).SubjectAltNames.Equal(spec(first).SubjectAltNames), "subjectAltNames", first)
 		note(spec(r).Location != spec(first).Location, "location", first)
 		note(spec(r).Traffic != spec(first).Traffic, "traffic", first)
-		for port := range spec(r).Ports.All() {
-			for _, earlier := range taken[:slices.Index(taken, r)] {
-				if p, ok := portOf(s[earlier], port.Number); ok {
-					note(p.Name != port.Name, fmt.Sprintf("ports[%d].name", port.Number), earlier)
-					note(p.Protocol != port.Protocol, fmt.Sprintf("ports[%d].protocol", port.Number), earlier)
-					break
-				}
+	}
+	for _, number := range []uint32{80, 81} {
+		kept, _ := s.definer(number, taken)
+		for _, r := range taken {
+			port, ok := portOf(s[r], number)
+			if !ok {
+				continue
+			}
+			p, _ := portOf(s[kept], number)
+			if p.Name != port.Name {
+				list = append(list, catalog.Conflict{Field: fmt.Sprintf("ports[%d].name", number), Kept: kept, Lost: r, Reason: reason})
+			}
+			if p.Protocol != port.Protocol {
+				list = append(list, catalog.Conflict{Field: fmt.Sprintf("ports[%d].protocol", number), Kept: kept, Lost: r, Reason: reason})
 			}
 		}
 	}
@@ -388,7 +448,7 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 	var v portView
 	for _, r := range taken {
 		port, ok := portOf(s[r], number)
-		if !ok {
+		if kept, _ := s.definer(number, taken); !ok || port.Protocol == "UDP" && s.isTCP(kept, number) {
 			continue
 		}
 		for _, c := range s.brought(key, r) {
@@ -407,6 +467,12 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		slices.SortFunc(p.Claims, func(a, b claim) int {
 			return cmp.Or(sourceOrder(a.Record.Source, b.Record.Source), -cmp.Compare(a.Endpoint.Registered, b.Endpoint.Registered), serving(b)-serving(a), a.Record.Compare(b.Record))
 		})
+		speaker := slices.IndexFunc(p.Claims, func(c claim) bool { return c.Record.Source == p.Claims[0].Record.Source && c.Endpoint.Registered > 0 && serving(c) > 0 })
+		if speaker > 0 && registered(p.Claims) > 2 { // who shares an address with many goes by who serves there
+			c := p.Claims[speaker]
+			copy(p.Claims[1:], p.Claims[:speaker])
+			p.Claims[0] = c
+		}
 		v.Total++
 		if p.Claims[0].Endpoint.Health == model.Healthy {
 			v.Healthy++
@@ -422,6 +488,16 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		}
 	}
 	return v
+}
+
+// registered counts the registrations of the first claim's source.
+func registered(claims []claim) (n int) {
+	for _, c := range claims {
+		if c.Record.Source == claims[0].Record.Source && c.Endpoint.Registered > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func comparedAs(address string) string {

@@ -252,8 +252,8 @@ func (d *division) serveAll(s *split.Split) *Endpoints {
 func (d *division) serveSome(s *split.Split, served *Endpoints, written []claim) *Endpoints {
 	changes := newEdit(map[uint32]*Endpoints{0: served}, 0)
 	for _, c := range written {
-		for _, old := range served.eachAt(c) {
-			changes.set(0, old, nil)
+		for _, old := range served.at(c) {
+			changes.set(0, old.claim, nil)
 		}
 		m := d.at(s, c)
 		if one := m.serve(s, d); one != nil {

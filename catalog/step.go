@@ -87,7 +87,9 @@ func (s *step) putService(ref model.Ref, r *model.Record) {
 		return
 	}
 	spec.Addresses = ip.Listed(spec.Addresses)
-	record := &serviceRecord{ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.order.rank(ref.Source, r.Path)}
+	record := &serviceRecord{
+		ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.order.rank(ref.Source, r.Path), held: s.heldServices[ref] > 0,
+	}
 	s.records[ref] = record
 	s.putSelector(record)
 	for host := range spec.Hosts.All() {
@@ -101,7 +103,7 @@ func (s *step) attach(key ServiceKey, r *serviceRecord) {
 		a = &assembly{}
 		s.services[key] = a
 	}
-	if at, found := slices.BinarySearchFunc(a.records, r, func(a, b *serviceRecord) int { return s.order.compareAt(key.Host, a, b) }); !found { // a host may be listed twice
+	if at, found := slices.BinarySearchFunc(a.records, r, s.order.at(key)); !found { // a host may be listed twice
 		a.records = slices.Insert(a.records, at, r)
 	}
 	s.touch(key).define = true
@@ -202,18 +204,45 @@ func (s *step) putMark(ref model.Ref, r *model.Record) {
 	}
 }
 
-// putHold stores a hold of a source. A hold does not affect merged values, so it is no
-// change.
+// putHold stores a hold of a source. It affects merged values in one way: a listed record defines a
+// service before a held one of its source.
 func (s *step) putHold(ref model.Ref, r *model.Record) {
 	if s.holds == nil {
 		s.holds = map[model.Ref]*model.Record{}
 		maps.Copy(s.holds, s.snapshot.holds)
 	}
+	s.hold(s.holds[ref], -1)
+	s.hold(r, +1)
 	if r == nil {
 		delete(s.holds, ref)
 	} else {
 		kept := *r // not r: a kept pointer costs memory for every record of a batch
 		s.holds[ref] = &kept
+	}
+}
+
+// hold counts the services that a hold names.
+func (s *step) hold(r *model.Record, by int) {
+	spec, _ := specOf[model.Hold](r)
+	for item := range spec.Items.All() {
+		if item.Kind != model.KindService || item.Extent == model.OnlyOwned {
+			continue
+		}
+		ref := model.Ref{Kind: item.Kind, Key: model.Key{Source: r.Source, Namespace: item.Namespace, Name: item.Name}}
+		if s.heldServices[ref] += by; s.heldServices[ref] == 0 {
+			delete(s.heldServices, ref)
+		}
+		service := s.records[ref]
+		if service == nil {
+			continue
+		}
+		service.held = s.heldServices[ref] > 0
+		for host := range service.spec.Hosts.All() {
+			if key := KeyOf(ref.Namespace, host); len(s.services[key].records) > 1 {
+				s.services[key].records = slices.SortedFunc(slices.Values(s.services[key].records), s.order.at(key))
+				s.touch(key).define = true
+			}
+		}
 	}
 }
 
