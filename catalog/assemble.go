@@ -30,9 +30,7 @@ func (s *step) assemble(key ServiceKey, t *touched) {
 	}
 	if !t.define && old != nil {
 		now.Definition = old.Definition
-		changes := s.swapAll(old.joined, a.taken, t.swaps)
-		now.joined, t.written = changes.finish(), changes.written()
-		t.changed = changes.changed(now.joined)
+		t.join(s.swapAll(old.joined, a.taken, t.swaps))
 		return
 	}
 	layout := layoutOf(a.taken)
@@ -48,13 +46,17 @@ func (s *step) assemble(key ServiceKey, t *touched) {
 		}
 	}
 	if old != nil && !t.gather && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !isDNS(definition.Resolution) {
-		changes := s.swapAll(before, taken, t.swaps)
-		now.joined, t.written = changes.finish(), changes.written()
-		t.changed = changes.changed(now.joined)
+		t.join(s.swapAll(before, taken, t.swaps))
 		return
 	}
 	now.joined = s.gather(key, taken)
 	t.changed = reconcile(before, now.joined)
+}
+
+// join takes the joined endpoints of a change.
+func (t *touched) join(changes *edit) {
+	t.now.joined, t.written = changes.finish(), changes.written()
+	t.changed = changes.changed(t.now.joined)
 }
 
 func sameEndpoints(a, b map[uint32]*Endpoints) bool {

@@ -22,8 +22,7 @@ type Builder struct {
 	owned    map[model.Ref]map[string]*Instance // endpoint records, by owner and name
 	services map[ServiceKey]*assembly
 	scoped   map[model.Ref]*Scope
-	// heldServices are the services that holds name, by the number of these holds.
-	heldServices map[model.Ref]int
+	held     heldServices
 	selection
 
 	opaques *united[OpaqueKey, Opaque]
@@ -35,6 +34,24 @@ type Builder struct {
 type assembly struct {
 	records []*serviceRecord // in merge order
 	taken   []*serviceRecord // the records that take part in the service
+}
+
+// heldServices counts for each service record the holds that name it.
+type heldServices map[model.Ref]int
+
+// count adds a hold, or with a negative number removes it. Changed is called for each service.
+func (h heldServices) count(hold *model.Record, by int, changed func(model.Ref)) {
+	spec, _ := specOf[model.Hold](hold)
+	for item := range spec.Items.All() {
+		if item.Kind != model.KindService || item.Extent == model.OnlyOwned {
+			continue
+		}
+		ref := model.Ref{Kind: item.Kind, Key: model.Key{Source: hold.Source, Namespace: item.Namespace, Name: item.Name}}
+		if h[ref] += by; h[ref] == 0 {
+			delete(h, ref)
+		}
+		changed(ref)
+	}
 }
 
 // NewBuilder returns a builder that merges sources in the order given, and grants no source
@@ -50,16 +67,15 @@ func NewBuilderIn(order Order) *Builder {
 
 func newBuilder(m merging) *Builder {
 	b := &Builder{
-		order:    m,
-		sources:  map[string]struct{}{},
-		snapshot: Empty(),
-		records:  map[model.Ref]*serviceRecord{},
-		owned:    map[model.Ref]map[string]*Instance{},
-		services: map[ServiceKey]*assembly{},
-		scoped:   map[model.Ref]*Scope{},
-
-		heldServices: map[model.Ref]int{},
-		selection:    *newSelection(),
+		order:     m,
+		sources:   map[string]struct{}{},
+		snapshot:  Empty(),
+		records:   map[model.Ref]*serviceRecord{},
+		owned:     map[model.Ref]map[string]*Instance{},
+		services:  map[ServiceKey]*assembly{},
+		scoped:    map[model.Ref]*Scope{},
+		held:      heldServices{},
+		selection: *newSelection(),
 
 		opaques: newOpaques(),
 		byName:  newWorkloads(),

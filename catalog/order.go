@@ -92,6 +92,14 @@ func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
 // rank returns the merge order of a record.
 func (m *merging) rank(source string, path model.Path) int { return m.ranks.Of(source, path) }
 
+// rankOf is the same for a record that may be removed, and needs no order then.
+func (m *merging) rankOf(ref model.Ref, r *model.Record) int {
+	if r == nil {
+		return 0
+	}
+	return m.rank(ref.Source, r.Path)
+}
+
 // gives reports whether a source was given a host on purpose.
 func (m *merging) gives(source, host string) bool {
 	patterns, some := m.owns[source]

@@ -467,7 +467,9 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		slices.SortFunc(p.Claims, func(a, b claim) int {
 			return cmp.Or(sourceOrder(a.Record.Source, b.Record.Source), -cmp.Compare(a.Endpoint.Registered, b.Endpoint.Registered), serving(b)-serving(a), a.Record.Compare(b.Record))
 		})
-		speaker := slices.IndexFunc(p.Claims, func(c claim) bool { return c.Record.Source == p.Claims[0].Record.Source && c.Endpoint.Registered > 0 && serving(c) > 0 })
+		speaker := slices.IndexFunc(p.Claims, func(c claim) bool {
+			return c.Record.Source == p.Claims[0].Record.Source && c.Endpoint.Registered > 0 && serving(c) > 0
+		})
 		if speaker > 0 && registered(p.Claims) > 2 { // who shares an address with many goes by who serves there
 			c := p.Claims[speaker]
 			copy(p.Claims[1:], p.Claims[:speaker])

@@ -262,6 +262,15 @@ func instanceOf(r *model.Record, spec model.Endpoint) *Instance {
 	return i
 }
 
+// stamp sets the time of a new instance. Other fields of a record can change while its instance stays
+// the same.
+func (i *Instance) stamp(old *Instance, committed time.Time) {
+	i.changed = moment.Of(committed)
+	if i.same(old) {
+		i.changed = old.changed
+	}
+}
+
 // Owner returns the service record that the instance came with; zero if it stands alone.
 func (i *Instance) Owner() model.Ref {
 	if i.owner == 0 {

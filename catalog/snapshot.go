@@ -53,6 +53,7 @@ func (t Totals) Before(c Change) Totals {
 // Empty returns the snapshot before any record.
 func Empty() *Snapshot {
 	return &Snapshot{
+		primed: map[string]model.SourceMark{}, holds: map[model.Ref]*model.Record{},
 		services: immutable.New[ServiceKey, *Service](ServiceKey.Compare),
 		scopes:   immutable.New[scopeKey, *Scope](scopeKey.compare),
 
@@ -113,6 +114,18 @@ func (s *Snapshot) ByHost(host string) iter.Seq[*Service] {
 			}
 		}
 	}
+}
+
+// follow takes over changed services, and updates all that is derived from services.
+func (s *Snapshot) follow(services *immutable.Editor[ServiceKey, *Service], changed map[ServiceKey]ServiceChange) {
+	if len(changed) == 0 {
+		return
+	}
+	s.services = services.Map()
+	s.clusters = s.clusters.after(changed)
+	s.crowds = s.crowds.With(crowdsBy(changed))
+	s.ports = portsAfter(s, changed)
+	s.served = servedAfter(s.served, changed)
 }
 
 // Viewer is a reader of the catalog: a workload of a namespace, which may be empty, and the

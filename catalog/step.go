@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
-	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -50,7 +49,7 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 		s.putEndpoint(ref, owner, r)
 	case model.KindWorkload:
 		s.putWorkload(ref, r)
-		s.byName.put(ref, r, s.rankOf(ref, r))
+		s.byName.put(ref, r, s.order.rankOf(ref, r))
 	case model.KindSource:
 		s.putMark(ref, r)
 	case model.KindHold:
@@ -58,20 +57,12 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 	case model.KindScope:
 		s.putScope(ref, r)
 	case model.KindSplit:
-		s.splits.put(ref, r, s.rankOf(ref, r))
+		s.splits.put(ref, r, s.order.rankOf(ref, r))
 	case model.KindConsumption:
 		// No output reads it.
 	default:
-		s.opaques.put(ref, r, s.rankOf(ref, r))
+		s.opaques.put(ref, r, s.order.rankOf(ref, r))
 	}
-}
-
-// rankOf returns the merge order of a record; a removed record needs none.
-func (s *step) rankOf(ref model.Ref, r *model.Record) int {
-	if r == nil {
-		return 0
-	}
-	return s.order.rank(ref.Source, r.Path)
 }
 
 func (s *step) putService(ref model.Ref, r *model.Record) {
@@ -88,7 +79,7 @@ func (s *step) putService(ref model.Ref, r *model.Record) {
 	}
 	spec.Addresses = ip.Listed(spec.Addresses)
 	record := &serviceRecord{
-		ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.order.rank(ref.Source, r.Path), held: s.heldServices[ref] > 0,
+		ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.order.rank(ref.Source, r.Path), held: s.held[ref] > 0,
 	}
 	s.records[ref] = record
 	s.putSelector(record)
@@ -124,7 +115,7 @@ func (s *step) putEndpoint(ref, owner model.Ref, r *model.Record) {
 	var instance *Instance
 	if spec, ok := specOf[model.Endpoint](r); ok {
 		instance = instanceOf(r, spec)
-		s.stamp(instance, old)
+		instance.stamp(old, s.committed)
 		add(s.owned, owner, ref.Name, instance)
 	} else {
 		drop(s.owned, owner, ref.Name)
@@ -167,7 +158,7 @@ func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 	if spec, ok := specOf[model.Workload](r); ok {
 		instance = instanceOf(r, spec.Endpoint)
 		instance.Path = "" // the selection was made here, wherever the workload came from
-		s.stamp(instance, old)
+		instance.stamp(old, s.committed)
 		if spec.Only.Len() > 0 {
 			s.confined[instance] = spec.Only
 		}
@@ -182,19 +173,9 @@ func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 	}
 }
 
-// stamp sets the time of a new instance. Other fields of a record can change while its
-// instance stays the same.
-func (s *step) stamp(instance, old *Instance) {
-	instance.changed = moment.Of(s.committed)
-	if instance.same(old) {
-		instance.changed = old.changed
-	}
-}
-
 func (s *step) putMark(ref model.Ref, r *model.Record) {
 	if s.primed == nil { // a step may carry the marks of several sources
-		s.primed = map[string]model.SourceMark{}
-		maps.Copy(s.primed, s.snapshot.primed)
+		s.primed = maps.Clone(s.snapshot.primed)
 	}
 	if r == nil {
 		delete(s.primed, ref.Source)
@@ -208,11 +189,10 @@ func (s *step) putMark(ref model.Ref, r *model.Record) {
 // service before a held one of its source.
 func (s *step) putHold(ref model.Ref, r *model.Record) {
 	if s.holds == nil {
-		s.holds = map[model.Ref]*model.Record{}
-		maps.Copy(s.holds, s.snapshot.holds)
+		s.holds = maps.Clone(s.snapshot.holds)
 	}
-	s.hold(s.holds[ref], -1)
-	s.hold(r, +1)
+	s.held.count(s.holds[ref], -1, s.reorder)
+	s.held.count(r, +1, s.reorder)
 	if r == nil {
 		delete(s.holds, ref)
 	} else {
@@ -221,27 +201,19 @@ func (s *step) putHold(ref model.Ref, r *model.Record) {
 	}
 }
 
-// hold counts the services that a hold names.
-func (s *step) hold(r *model.Record, by int) {
-	spec, _ := specOf[model.Hold](r)
-	for item := range spec.Items.All() {
-		if item.Kind != model.KindService || item.Extent == model.OnlyOwned {
-			continue
-		}
-		ref := model.Ref{Kind: item.Kind, Key: model.Key{Source: r.Source, Namespace: item.Namespace, Name: item.Name}}
-		if s.heldServices[ref] += by; s.heldServices[ref] == 0 {
-			delete(s.heldServices, ref)
-		}
-		service := s.records[ref]
-		if service == nil {
-			continue
-		}
-		service.held = s.heldServices[ref] > 0
-		for host := range service.spec.Hosts.All() {
-			if key := KeyOf(ref.Namespace, host); len(s.services[key].records) > 1 {
-				s.services[key].records = slices.SortedFunc(slices.Values(s.services[key].records), s.order.at(key))
-				s.touch(key).define = true
-			}
+// reorder gives a service record that is held from now on, or no longer, its place among those of its
+// hosts.
+func (s *step) reorder(ref model.Ref) {
+	r := s.records[ref]
+	if r == nil {
+		return
+	}
+	r.held = s.held[ref] > 0
+	for host := range r.spec.Hosts.All() {
+		key := KeyOf(ref.Namespace, host)
+		if a := s.services[key]; len(a.records) > 1 {
+			a.records = slices.SortedFunc(slices.Values(a.records), s.order.at(key))
+			s.touch(key).define = true
 		}
 	}
 }
@@ -314,13 +286,7 @@ func (s *step) finish(revision uint64) Change {
 		next.totals.count(now, +1)
 		record(services, key, now)
 	}
-	if len(change.Services) > 0 {
-		next.services = services.Map()
-		next.clusters = next.clusters.after(change.Services)
-		next.crowds = next.crowds.With(crowdsBy(change.Services))
-		next.ports = portsAfter(&next, change.Services)
-		next.served = servedAfter(next.served, change.Services)
-	}
+	next.follow(services, change.Services)
 	s.snapshot = &next
 	return change
 }

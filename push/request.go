@@ -56,6 +56,7 @@ func (s *Subscriber) take(r session.Request) (o outcome, err error) {
 	}
 	now := time.Now()
 	answered := s.stream.Request(i.state, &r, now)
+	r.Overtaken = r.Overtaken && i.state.Awaits() // otherwise nothing would repeat its names
 	if o.nacked = answered.NACKed; o.nacked {
 		s.engine.table.Load().types[i.Type].counts.nacks.Add(1)
 	}

@@ -56,7 +56,7 @@ type nonces struct {
 	begun      bool
 	subscribed map[string]bool
 	received   []string          // nonces
-	answered   bool              // the newest response, and with no other nonce since
+	answered   bool              // the newest response
 	held       map[string]string // addresses, by name; a name that is dropped is forgotten
 }
 
@@ -152,12 +152,7 @@ func (c *nonces) drawNonce() string {
 // request subscribes to names and, in the delta variant, drops others. In the other variant all
 // that are not named are dropped.
 func (c *nonces) request(nonce string, names, dropped []string) {
-	switch newest := len(c.received) - 1; {
-	case newest < 0 || nonce == c.received[newest]:
-		c.answered = true
-	case nonce != "" && !c.delta: // names of a request that crossed the newest response wait for its answer
-		c.answered = false
-	}
+	c.answered = c.answered || len(c.received) == 0 || nonce == c.received[len(c.received)-1]
 	if c.delta {
 		dropped = slices.DeleteFunc(dropped, func(name string) bool { return slices.Contains(names, name) })
 		c.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResponseNonce: nonce, ResourceNamesSubscribe: names, ResourceNamesUnsubscribe: dropped})

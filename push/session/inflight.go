@@ -61,6 +61,9 @@ func (f *inFlight) newest() *unanswered {
 	return f.unanswered[len(f.unanswered)-1]
 }
 
+// Awaits reports whether a response is unanswered.
+func (f *inFlight) Awaits() bool { return f.newest() != nil }
+
 // Blocks reports whether the next response of the type has to wait.
 func (f *inFlight) Blocks() bool {
 	r := f.newest()
