@@ -16,7 +16,7 @@ type Hold struct {
 	Cause  Ref       `json:"cause,omitzero"`
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
-	// Lost is the highest number of lost endpoints; some of them may be back.
+	// Lost is how many endpoints the cause had: a service has lost all of them, a source some.
 	Lost uint32 `json:"lost,omitempty"`
 	// Parts is the number of records with the items; zero in all but the first.
 	Parts uint32 `json:"parts,omitempty"`

@@ -1,6 +1,7 @@
 package istio_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,20 @@ func TestDurationsOfMessagesAreJudged(t *testing.T) {
 
 // An API server says of an object which version it is, and in its status how the
 // workload is. An istiod says when the workload connected.
+// A machine with a clock that is far ahead would be the newest registration for ever.
+func TestConnectionInTheFutureIsNone(t *testing.T) {
+	t.Parallel()
+	for ahead, want := range map[time.Duration]bool{time.Minute: true, time.Hour: false} {
+		at := time.Now().Add(ahead)
+		r := istio.FromJSON(fmt.Appendf(nil, `{"apiVersion":"networking.istio.io/v1","kind":"WorkloadEntry",
+"metadata":{"name":"vm-1","namespace":"shop","annotations":{"istio.io/connectedAt":%q}},"spec":{"address":"10.0.0.1"}}`, at.Format(time.RFC3339Nano)), istio.DefaultDomain)
+		workload, _ := r.Spec.(model.Workload)
+		if counts := workload.Endpoint.Registered == at.UnixMilli(); counts != want || !counts && workload.Endpoint.Registered != 0 {
+			t.Errorf("%s ahead it registered at %d", ahead, workload.Endpoint.Registered)
+		}
+	}
+}
+
 func TestObjectOfAnAPIServer(t *testing.T) {
 	t.Parallel()
 	r := istio.FromJSON([]byte(`{"apiVersion":"networking.istio.io/v1","kind":"WorkloadEntry",

@@ -136,11 +136,15 @@ func localityOf(s string) model.Locality {
 	return model.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }
 
+// mostAhead is how far the clock of another machine may be ahead. A later time is none: it would be
+// the newest for ever.
+const mostAhead = 5 * time.Minute
+
 // connectedAt returns when istiod wrote that the workload connected; zero if it did not.
 func connectedAt(meta model.Meta) int64 {
 	text, _ := meta.Annotations.Get("istio.io/connectedAt")
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	if err != nil || time.Until(at) > mostAhead {
 		return 0
 	}
 	return max(at.UnixMilli(), 0)

@@ -51,7 +51,7 @@ type Hold struct {
 // Terms describe a hold for people.
 type Terms struct {
 	Reason string
-	Had    int // the mark of the causing service, or the loss of the source
+	Had    int // the endpoints that the causing service had, or the source
 }
 
 // Held is a held record.

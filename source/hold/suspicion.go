@@ -43,12 +43,13 @@ type Suspicion struct {
 	whole    bool // of the source: every missing record is held
 	services map[model.Ref]Number
 	lost     int // endpoints of the source
+	had      int // endpoints of the source, until now
 }
 
 // Suspects judges a fall. A service without a name, of workloads that no service
 // selects, is no cause of its own.
 func (c Config) Suspects(f Fall) Suspicion {
-	s := Suspicion{services: map[model.Ref]Number{}, lost: max(f.loss(), f.Replaced)}
+	s := Suspicion{services: map[model.Ref]Number{}, lost: max(f.loss(), f.Replaced), had: f.Total + f.Suspected}
 	s.whole = c.Suspicious(f.loss(), f.Total+f.Suspected) || c.judgesAll() && (f.Nothing || f.Replaced > c.Min)
 	for service, n := range f.Services {
 		if service.Kind == model.KindService && n.Lacks && n.Now == 0 && c.SuspiciousAlone(n.Mark) {
@@ -87,7 +88,7 @@ func (s Suspicion) terms(cfg Config) map[model.Ref]Terms {
 	if s.whole && s.lost == 0 {
 		all[model.Ref{}] = Terms{"not listed any more, together with everything else of its source at once", 0}
 	} else if s.whole {
-		all[model.Ref{}] = Terms{fmt.Sprintf("not listed any more, together with %d endpoints of its source within %s", s.lost, cfg.For), s.lost}
+		all[model.Ref{}] = Terms{fmt.Sprintf("not listed any more, together with %d endpoints of its source within %s", s.lost, cfg.For), s.had}
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Text describes the held records, the next steps, and the options of an operator.
-func Text(h *Holds, source string, total int, cfg Config) string {
+func Text(h *Holds, source string, cfg Config) string {
 	objects, due := map[model.Ref]bool{}, Clock{}
 	for _, one := range h.by {
 		for ref := range one.objects {
@@ -23,7 +23,7 @@ func Text(h *Holds, source string, total int, cfg Config) string {
 			due = one.Clock
 		}
 	}
-	what := fmt.Sprintf("%d of %d endpoints", h.Stock.Endpoints, judged(h, total))
+	what := fmt.Sprintf("%d of %d endpoints", h.Stock.Endpoints, judged(h))
 	if h.Stock.Endpoints == 0 {
 		what = fmt.Sprintf("%d records", h.Stock.Stored)
 	}
@@ -34,15 +34,15 @@ func Text(h *Holds, source string, total int, cfg Config) string {
 	return text + "; if they are really gone, run: isthmus sources release " + source
 }
 
-// judged returns the number of judged endpoints: of the source, if a record is held
-// for it as a whole, else of the services with a loss.
-func judged(h *Holds, total int) (n int) {
+// judged returns the number of judged endpoints: what the source had, if a record is held for it as
+// a whole, else what the services with a loss had.
+func judged(h *Holds) (n int) {
 	had := map[model.Ref]int{}
 	for key, one := range h.by {
-		if key.cause == (model.Ref{}) {
-			return total
-		}
 		had[key.cause] = max(had[key.cause], one.Had, one.Stock.Endpoints)
+	}
+	if whole, is := had[model.Ref{}]; is {
+		return max(whole, h.Stock.Endpoints)
 	}
 	for _, most := range had {
 		n += most

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // kind is a kind of object that is read.
@@ -137,7 +138,12 @@ func readObject(u *unstructured.Unstructured, domain string) any {
 	if err != nil {
 		return nil
 	}
-	return istio.FromJSON(text, domain)
+	reading := istio.FromJSON(text, domain)
+	if spec, is := reading.Spec.(model.Workload); is && spec.Endpoint.Registered == 0 {
+		spec.Endpoint.Registered = max(spec.Created.UnixMilli(), 0) // the API server vouches for it
+		reading.Spec = spec
+	}
+	return reading
 }
 
 // client returns a client for one group of an API, in the protobuf encoding.

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
 	"github.com/isthmus-mesh/isthmus/internal/kubeevents"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -87,6 +90,27 @@ func TestClusterOfAKubeconfigStaysUntouched(t *testing.T) {
 	} {
 		if got := New(test.c, source.Env{}).events != nil; got != test.want {
 			t.Errorf("%+v writes Events: %t", test.c, got)
+		}
+	}
+}
+
+// An API server vouches for the creation of a WorkloadEntry: of two at one address the newer is what
+// runs there. What istiod wrote of its connection is more exact.
+func TestWorkloadsAreRegisteredWhenTheyAreCreated(t *testing.T) {
+	t.Parallel()
+	for connected, want := range map[string]int64{"": 1_700_000_000_000, "2023-11-14T22:13:25Z": 1_700_000_005_000} {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
+			"metadata": map[string]any{
+				"name": "vm", "namespace": "shop", "creationTimestamp": "2023-11-14T22:13:20Z",
+				"annotations": map[string]any{"istio.io/connectedAt": connected},
+			},
+			"spec": map[string]any{"address": "10.0.0.1"},
+		}}
+		read, _ := readObject(u, "cluster.local").(istio.Reading)
+		spec, _ := read.Spec.(model.Workload)
+		if spec.Endpoint.Registered != want {
+			t.Errorf("connected at %q it is registered at %d: %+v", connected, spec.Endpoint.Registered, read)
 		}
 	}
 }

@@ -292,7 +292,7 @@ func (m *mirror) reason() string {
 	if m.ledger.Holds.Empty() {
 		return ""
 	}
-	return hold.Text(m.ledger.Holds, m.source, m.ledger.Index.Endpoints(), m.cfg.Hold)
+	return hold.Text(m.ledger.Holds, m.source, m.cfg.Hold)
 }
 
 // stamp returns the time as it is stored: without a time zone or a monotonic clock.

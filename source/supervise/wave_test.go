@@ -173,7 +173,7 @@ func TestBackupOfLastWeekIsHeld(t *testing.T) {
 			b.list(before...)
 			b.standing(100+held, held)
 			if !edited {
-				mentions(t, b.Status().Reason, "100 of 200 endpoints")
+				mentions(t, b.Status().Reason, "100 of 100 endpoints")
 			}
 			b.list(now...)
 			b.standing(100, 0)

@@ -1746,7 +1746,7 @@ type Hold struct {
 	Cause  *Ref                   `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"`
 	Reason string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	Since  *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
-	// Lost is the highest number of lost endpoints; some of them may be back.
+	// Lost is how many endpoints the cause had: a service has lost all of them, a source some.
 	Lost uint32 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"`
 	// Parts is the number of records with the items; zero in all but the first.
 	Parts uint32 `protobuf:"varint,5,opt,name=parts,proto3" json:"parts,omitempty"`
