@@ -8,7 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
-	"github.com/isthmus-mesh/isthmus/catalog/tally"
+	"github.com/isthmus-mesh/isthmus/catalog/counts"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -20,8 +20,8 @@ type Endpoints struct {
 	EndpointCounts
 
 	claims   immutable.Map[claim, *Instance]
-	weights  *tally.Weights
-	accounts *tally.Accounts
+	weights  *counts.Weights
+	accounts *counts.Accounts
 }
 
 // EndpointCounts counts distinct addresses and ports.
@@ -45,10 +45,10 @@ func (e *Endpoints) Counts() EndpointCounts {
 // Uneven reports whether endpoints of one locality differ in their weights, healthy or not.
 func (e *Endpoints) Uneven() bool { return e != nil && e.weights.Uneven() }
 
-// Weights yields the distinct weights in each locality: see [tally.Weights.All].
+// Weights yields the distinct weights in each locality: see [counts.Weights.All].
 func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] {
 	if e == nil {
-		return (*tally.Weights)(nil).All()
+		return (*counts.Weights)(nil).All()
 	}
 	return e.weights.All()
 }
@@ -56,7 +56,7 @@ func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] {
 // Accounts yields the service accounts under which the endpoints run, each once and in order.
 func (e *Endpoints) Accounts() iter.Seq[string] {
 	if e == nil {
-		return (*tally.Accounts)(nil).All()
+		return (*counts.Accounts)(nil).All()
 	}
 	return e.accounts.All()
 }
@@ -213,20 +213,20 @@ func turnAt(claims immutable.Map[claim, *Instance], c claim) []said {
 // byAddress yields the counts of the endpoints of each address.
 func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 	return func(yield func(string, EndpointCounts) bool) {
-		var counts EndpointCounts
+		var sum EndpointCounts
 		address := ""
 		for endpoint := range e.All() {
-			if ip.Place(endpoint.Address) != address && counts.Total > 0 {
-				if !yield(address, counts) {
+			if ip.Place(endpoint.Address) != address && sum.Total > 0 {
+				if !yield(address, sum) {
 					return
 				}
-				counts = EndpointCounts{}
+				sum = EndpointCounts{}
 			}
 			address = ip.Place(endpoint.Address)
-			counts.count(endpoint.Instance, endpoint.Port, +1)
+			sum.count(endpoint.Instance, endpoint.Port, +1)
 		}
-		if counts.Total > 0 {
-			yield(address, counts)
+		if sum.Total > 0 {
+			yield(address, sum)
 		}
 	}
 }
@@ -242,8 +242,8 @@ type portEdit struct {
 	before   *Endpoints
 	claims   *immutable.Editor[claim, *Instance]
 	counts   EndpointCounts
-	weights  tally.Weighing
-	accounts tally.Accounting
+	weights  counts.Weighing
+	accounts counts.Accounting
 	// written are the claims that may differ from before. They are not kept if there were no
 	// endpoints before.
 	written []claim

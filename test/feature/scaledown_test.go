@@ -55,7 +55,7 @@ func TestScalingDownAtOnceIsAppliedOnceConfirmed(t *testing.T) {
 	calls := client.KeepCalling()
 
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0], b[2])})
-	isthmus.AwaitSource("files", "held", "21 of 23 endpoints disappeared within ")
+	isthmus.AwaitSource("files", "held", "21 of 22 endpoints disappeared within ")
 	client.AwaitAnswers("stays", "goes", "comes")
 	isthmus.AwaitSource("files", "live", "")
 	client.AwaitAnswers("stays", "comes")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
@@ -72,7 +73,8 @@ func (p *play) churn(s step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leave() // meanwhile, the time of one may have come
-	p.lookWhileChurning(s.Objects[0].Record.Name + ".example")
+	spec, _ := s.Objects[0].Record.Spec.(model.Service)
+	p.lookWhileChurning(spec.Hosts.At(0))
 }
 
 const churns = 100

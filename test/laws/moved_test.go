@@ -41,7 +41,7 @@ func where(by map[model.Ref]object, ref, owner model.Ref, o object) whereabouts 
 	w := whereabouts{namespace: ref.Namespace}
 	service, _ := o.record.Spec.(model.Service)
 	for host := range service.Hosts.All() {
-		w.hosts = append(w.hosts, strings.ToLower(host))
+		w.hosts = append(w.hosts, strings.TrimSuffix(strings.ToLower(host), "."))
 	}
 	w.exportTo = service.ExportTo.Slice()
 	switch {

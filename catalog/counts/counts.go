@@ -1,6 +1,6 @@
-// Package tally counts the weights and the service accounts of a port's endpoints. Each change of
+// Package counts has the weights and the service accounts of a port's endpoints. Each change of
 // an endpoint updates the counts, so that no reader has to walk all endpoints.
-package tally
+package counts
 
 import (
 	"cmp"
