@@ -166,6 +166,12 @@ func (t *telling) add(name string, m *mirror) {
 		}
 		t.events = append(t.events, model.Upsert{Record: r})
 	}
+	var held []model.HoldItem
+	for ref := range m.held {
+		held = append(held, model.HoldItem{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	}
+	hold := model.Ref{Kind: model.KindHold, Key: model.Key{Source: name, Name: "*"}}
+	t.events = append(t.events, model.Upsert{Record: model.Record{Ref: hold, Spec: model.Hold{Items: model.ListOf(held...)}}})
 }
 
 // world builds what is to be served from nothing but that.
