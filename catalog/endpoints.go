@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/counts"
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
-	"github.com/isthmus-mesh/isthmus/catalog/counts"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -290,7 +290,7 @@ func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 // counted yields the records that count, as they are in the edit.
 func (p *portEdit) counted(yield func(*model.Endpoint) bool) {
 	for endpoint := range (&Endpoints{claims: p.claims.View()}).All() {
-		if !yield(&endpoint.Instance.Endpoint) {
+		if !yield(&endpoint.Endpoint) {
 			return
 		}
 	}

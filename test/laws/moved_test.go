@@ -44,12 +44,12 @@ func where(by map[model.Ref]object, ref, owner model.Ref, o object) whereabouts 
 		w.hosts = append(w.hosts, strings.TrimSuffix(strings.ToLower(host), "."))
 	}
 	w.exportTo = service.ExportTo.Slice()
-	switch {
-	case ref.Kind == model.KindWorkload:
+	if ref.Kind == model.KindWorkload {
 		w.services = servicesOf(by, ref, owner, o.record.Spec)
 		slices.SortFunc(w.services, model.Ref.Compare)
 		w.address = addressOf(o.record.Spec)
-	case ref.Kind == model.KindEndpoint:
+	}
+	if ref.Kind == model.KindEndpoint {
 		w.address = addressOf(o.owned[ref].Spec)
 		for port := range service.Ports.All() {
 			w.ports = append(w.ports, max(port.TargetPort, port.Number*btoi32(port.TargetPort == 0)))

@@ -261,9 +261,21 @@ var rows = []row{
 	// Package catalog.
 	{
 		file: "catalog/merge.go", killer: "./catalog", run: "TestMergeFollowsTheRules|TestTranscripts",
-		text:        `return cmp.Or(cmp.Compare(r.rank, o.rank), r.ref.Compare(o.ref))`,
-		replacement: `return cmp.Or(cmp.Compare(o.rank, r.rank), r.ref.Compare(o.ref))`,
+		text:        `cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source),`,
+		replacement: `cmp.Compare(b.rank, a.rank), cmp.Compare(a.ref.Source, b.ref.Source),`,
 		promise:     "the definition comes from the first source in the order",
+	},
+	{
+		file: "catalog/merge.go", killer: "./catalog", run: "TestMergeFollowsTheRules",
+		text:        `trueFirst(!a.held, !b.held), `,
+		replacement: ``,
+		promise:     "within a source a listed record defines a service before a held one",
+	},
+	{
+		file: "source/hold/explain.go", killer: "./source/supervise", run: "TestStoreHoldsTheLastGoodOfEach",
+		text:        `is[i] = e.explains(k, rec)`,
+		replacement: `is[i] = false`,
+		promise:     "an endpoint that a listing has under another name is no loss",
 	},
 	{
 		file: "catalog/rank/rank.go", killer: "./catalog", run: "TestTheShorterPathCounts",
