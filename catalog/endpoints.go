@@ -200,14 +200,14 @@ func (e *Endpoints) at(c claim) []said {
 }
 
 // turnAt returns the claims of c's endpoint in turn; nil if there are none.
-func turnAt(claims immutable.Map[claim, *Instance], c claim) []said {
-	for list := range inTurn(claims.From(claim{address: c.address, port: c.port, rank: -1})) {
-		if list[0].sameEndpoint(c) {
-			return list
+func turnAt(claims immutable.Map[claim, *Instance], c claim) (list []said) {
+	for at, instance := range claims.From(claim{address: c.address, port: c.port, rank: -1}) {
+		if !at.sameEndpoint(c) {
+			break
 		}
-		break
+		list = append(list, said{at, instance})
 	}
-	return nil
+	return speakerFirst(list)
 }
 
 // byAddress yields the counts of the endpoints of each address.
@@ -304,12 +304,25 @@ func (i *Instance) endpoint() *model.Endpoint {
 	return &i.Endpoint
 }
 
-// counting returns the instance that speaks for c's endpoint; nil if there is none.
-func counting(claims immutable.Map[claim, *Instance], c claim) *Instance {
-	if list := turnAt(claims, c); list != nil {
-		return list[0].Instance
+// counting returns the instance that speaks for c's endpoint; nil if there is none. The first does
+// unless it is a registration, which are first among the claims of their source.
+func counting(claims immutable.Map[claim, *Instance], c claim) (first *Instance) {
+	n := 0
+	for at, instance := range claims.From(claim{address: c.address, port: c.port, rank: -1}) {
+		if !at.sameEndpoint(c) {
+			break
+		}
+		if n++; n == 1 {
+			first = instance
+		}
+		if first.Registered == 0 {
+			return first
+		}
+		if n > 2 {
+			return turnAt(claims, c)[0].Instance
+		}
 	}
-	return nil
+	return first
 }
 
 func (t *EndpointCounts) count(instance *Instance, port uint32, by int) {
