@@ -77,7 +77,7 @@ func (s *Snapshot) Mark(source string) (model.SourceMark, bool) {
 	return mark, ok
 }
 
-// Holds returns the holds of some sources. A hold changes no service. It is therefore not
+// Holds returns the holds of some sources. A hold changes no endpoint. It is therefore not
 // part of a service; a reader that shows holds joins the two.
 func (s *Snapshot) Holds(sources ...string) (holds model.Holds) {
 	for ref, rec := range s.holds {

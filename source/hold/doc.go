@@ -5,7 +5,7 @@
 // that its registry listed within [Config].For; its loss is the mark less the number that
 // a listing leaves. A service that has as many endpoints as before has lost none,
 // whichever they are. An endpoint that one service gains makes up for none that another
-// loses.
+// loses. A record that the same listing has under another name is not lost.
 //
 // A [Ledger] has the stored records of a source in numbers, its held records, and its
 // recent losses. [Ledger.Judge] decides about a listing, [Ledger.Report] about a change,
