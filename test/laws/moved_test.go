@@ -36,6 +36,18 @@ func (w whereabouts) coveredBy(o whereabouts) bool {
 	return within(o.hosts, w.hosts) && slices.Equal(w.services, o.services) && w.address == o.address && ports && (w.namespace == o.namespace || visible)
 }
 
+// each has one host and one port at a time: several records may have together what one had.
+func (w whereabouts) each() (list []whereabouts) {
+	for i := range max(len(w.hosts), 1) {
+		for n := range max(len(w.ports), 1) {
+			one := w
+			one.hosts, one.ports = w.hosts[min(i, len(w.hosts)):min(i+1, len(w.hosts))], w.ports[min(n, len(w.ports)):min(n+1, len(w.ports))]
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
 // where is where a record of an object is. By are the objects that select workloads.
 func where(by map[model.Ref]object, ref, owner model.Ref, o object) whereabouts {
 	w := whereabouts{namespace: ref.Namespace}
@@ -70,16 +82,29 @@ func (m *mirror) moved(before map[model.Ref]object, missing []model.Ref) (former
 			was[part] = true
 		}
 	}
-	explains := func(ref, owner model.Ref, o object) (found bool) {
-		at := where(before, ref, owner, o)
+	at := func(ref model.Ref, w whereabouts) (list []model.Ref) {
 		for other, now := range m.objects {
 			for _, part := range now.parts(other) {
-				if part.Kind == ref.Kind && !was[part] && !slices.Contains(missing, part) && at.coveredBy(where(before, part, other, now)) {
-					found, by[part] = true, true
+				if part.Kind == ref.Kind && !was[part] && !slices.Contains(missing, part) && w.coveredBy(where(before, part, other, now)) {
+					list = append(list, part)
 				}
 			}
 		}
-		return found
+		return list
+	}
+	explains := func(ref, owner model.Ref, o object) bool {
+		var all []model.Ref
+		for _, w := range where(before, ref, owner, o).each() {
+			some := at(ref, w)
+			if len(some) == 0 {
+				return false
+			}
+			all = append(all, some...)
+		}
+		for _, part := range all {
+			by[part] = true
+		}
+		return true
 	}
 	for ref, o := range m.objects {
 		owns, lost := false, false
