@@ -367,7 +367,7 @@ func (s state) addressesIn(cluster string, taken []model.Ref) []string {
 	return own
 }
 
-// addressesBeside are the addresses of a record, with those of its source's later records in its
+// addressesBeside are the addresses of a record and of its source's later records in the same
 // cluster.
 func (s state) addressesBeside(first model.Ref, taken []model.Ref) []string {
 	spec := func(r model.Ref) model.Service { return s[r].Spec.(model.Service) }

@@ -94,8 +94,8 @@ func TestClusterOfAKubeconfigStaysUntouched(t *testing.T) {
 	}
 }
 
-// An API server vouches for the creation of a WorkloadEntry: of two at one address the newer is what
-// runs there. What istiod wrote of its connection is more exact.
+// An API server vouches for the creation of a WorkloadEntry: of two at one address the newer one runs
+// there. The time of the connection, which istiod writes, is more exact.
 func TestWorkloadsAreRegisteredWhenTheyAreCreated(t *testing.T) {
 	t.Parallel()
 	for connected, want := range map[string]int64{"": 1_700_000_000_000, "2023-11-14T22:13:25Z": 1_700_000_005_000} {

@@ -271,7 +271,7 @@ func TestASourceThatDialsIsVerified(t *testing.T) {
 			t.Parallel()
 			config := sourcemcp.Config{Collections: []string{entries}, TLS: files(t, ca.PEM, ca.Issue("sink"))}
 			config.TLS.Identities = c.identities
-			config.Hurry(time.Hour, time.Hour) // a listener that nobody has dialled for a while is opened anew
+			config.Hurry(time.Hour, time.Hour) // a listener without a connection is opened anew after a while
 			at := bound(&config)
 			super, s := run(t, config)
 			address := (<-at).String()

@@ -9,7 +9,7 @@ import (
 )
 
 // Objects that are written under other names in one step are the same services: nothing is held, and
-// what the new ones say counts at once. A host that goes by the way is held still.
+// the new definitions count at once. Hosts that disappear in such a step are held still.
 func TestRenamedObjectsAreNoLoss(t *testing.T) {
 	t.Parallel()
 	files := newRegistry(t, "files")

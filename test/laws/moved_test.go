@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// whereabouts is what an endpoint is at: a host, a namespace and who sees it there, an address, and
-// some ports. A service is at its hosts alone, and a workload at the services that select it.
+// whereabouts is the place of an endpoint: a host, a namespace and its exports, an address, and some
+// ports. A service is at its hosts alone, and a workload at the services that select it.
 type whereabouts struct {
 	hosts     []string
 	services  []model.Ref
@@ -36,7 +36,7 @@ func (w whereabouts) coveredBy(o whereabouts) bool {
 	return within(o.hosts, w.hosts) && slices.Equal(w.services, o.services) && w.address == o.address && ports && (w.namespace == o.namespace || visible)
 }
 
-// each has one host and one port at a time: several records may have together what one had.
+// each has one host and one port at a time: several new records may replace one.
 func (w whereabouts) each() (list []whereabouts) {
 	for i := range max(len(w.hosts), 1) {
 		for n := range max(len(w.ports), 1) {
