@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
@@ -206,4 +208,36 @@ func TestFolderWithNothingLeftIsHeld(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A folder that is taken away is no folder whose only changed file is gone, even if the
+// system reports the file first, and the folder late.
+func TestFolderIsGoneBeforeItsEventIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		outside := t.TempDir()
+		root := filepath.Join(outside, "registry")
+		events := make(chan fsnotify.Event, 1)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			write(t, root, name+".yaml", entry(name, name+".example"))
+		}
+		stored := store.NewMemory(store.Config{})
+		config := file.Config{Path: root}.Pace(0, 0, 0, time.Hour).Fed(events)
+		s := supervise.New("files", file.New(config, slog.New(slog.DiscardHandler)), stored, supervise.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		synctest.Wait()
+		rename(t, "", root, filepath.Join(outside, "aside"))
+		events <- fsnotify.Event{Name: filepath.Join(root, "a.yaml"), Op: fsnotify.Write}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(slices.Collect(stored.List(model.Filter{Kind: model.KindService}))); n != 4 {
+			t.Errorf("%d of 4 services are left", n)
+		}
+		if st := s.Status(); st.State != source.StateStale {
+			t.Errorf("the source is %s: %s", st.State, st.Reason)
+		}
+	})
 }

@@ -37,6 +37,8 @@ func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 		case err != nil && !isKnown && !f.describes(place):
 		case known.linked, f.tree.places[real] != "" && f.tree.places[real] != place:
 			return nil, false // a file with several names
+		case err != nil && !isFolder(filepath.Dir(real)):
+			return nil, false // the event about the folder is on its way
 		case err != nil:
 			files[place] = entry{}
 			gone++
@@ -47,6 +49,13 @@ func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 		}
 	}
 	return files, gone <= 1
+}
+
+// isFolder reports whether there is a folder at a path without links. It is asked after a file in
+// it is not found: then the file, and no folder above it, is what is gone.
+func isFolder(actual string) bool {
+	mode, err := typeOf(actual)
+	return err == nil && mode.IsDir()
 }
 
 // describes reports whether a file in a readable folder has documents, even if the last
