@@ -125,13 +125,13 @@ func (s *State) retryGroup(most int) []string {
 }
 
 // clearNACK forgets that a name was NACKed, once its content has changed. A full set with
-// the name may be valid now, so the set is retried.
+// the name may be valid now, so the set is retried, unless the answer to a newer one decides.
 func (s *State) clearNACK(name string) {
 	if !s.forgive(name) {
 		return
 	}
 	s.stir(name)
-	if s.full {
+	if s.full && !s.Blocks() {
 		s.retry()
 	} else if name == s.record.withheld.name {
 		s.record.withheld = withheld{}

@@ -140,6 +140,25 @@ func TestDroppedNameIsNoReasonForASet(t *testing.T) {
 	g.step(other, nil)
 }
 
+// A NACKed name that the client drops while a later set is unanswered is a reason for
+// another one only if the client NACKs that, too.
+func TestDroppedNameAwaitsTheAnswerToTheSet(t *testing.T) {
+	t.Parallel()
+	for kind, next := range map[AnswerKind][]string{ACK: nil, NACK: {"b=2", "c=bad"}} {
+		g := wholeRig(t, four, "a=1", "b=1", "c=1", "d=1")
+		g.stream.limits.Turn = 100
+		g.of.Subscribe([]string{"b", "c", "d"}, []string{"b", "c", "d"}, true)
+		g.of.SetWildcard(WildcardOff, false)
+		bad := content{"b": "bad", "c": "bad", "d": "bad"}
+		g.answer(g.step(bad, []string{"b", "c", "d"}, "b=bad", "c=bad", "d=bad"), NACK)
+		better := content{"b": "2", "c": "bad", "d": "bad"}
+		later := g.step(better, []string{"b"}, "b=2", "c=bad", "d=bad")
+		g.of.Unsubscribe([]string{"d"})
+		g.answer(later, kind)
+		g.step(better, nil, next...)
+	}
+}
+
 // linked is content of which each resource brings the resource of the same name.
 type linked struct{ content }
 

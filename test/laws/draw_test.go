@@ -246,6 +246,9 @@ func drawServiceObject(t *rapid.T) model.Object {
 	}
 	name := rapid.SampledFrom(serviceNames).Draw(t, "name")
 	s := drawService(t, name+".example")
+	if rapid.IntRange(0, 4).Draw(t, "renamed") == 0 {
+		name += "-renamed" // of the same host
+	}
 	o := model.Object{Record: record(model.KindService, name, s)}
 	first := rapid.IntRange(1, 3).Draw(t, "first")
 	for i := range rapid.IntRange(0, 6).Draw(t, "endpoints") {
