@@ -144,6 +144,10 @@ func (f *findings) sources(p Parts, ready bool, connected int) {
 			f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("%s rejected, the first is %s: %s", count(n, "object"), placed(first.Object, first.Where),
 				complaint(first.Field, first.Reason)), "fix the object there; "+look+" lists all")
 		}
+		if n := len(s.Notices); n > 0 {
+			first := s.Notices[0]
+			f.add(SeverityNotice, about, time.Time{}, fmt.Sprintf("%s, the first is about %s: %s", count(n, "notice"), placed(first.Object, first.Where), first.Text), look+" lists all")
+		}
 		for _, e := range supervisor.Exchanges() {
 			if e.NACK != "" {
 				f.add(SeverityWarning, about, time.Time{}, fmt.Sprintf("the newest answer of type %s was NACKed: %s", e.Type, e.NACK), look)

@@ -21,6 +21,7 @@ import (
 // that it can be had in a bubble of fake time.
 type apiServer struct {
 	listOnly bool // watches do not begin with a list, as in API servers before 1.32
+	unmarked bool // watches have no bookmarks in between
 
 	mu       sync.Mutex
 	revision int
@@ -90,9 +91,14 @@ func (a *apiServer) list(r *http.Request) *http.Response {
 	if r.URL.Query().Get("resourceVersion") != "0" {
 		items, version = a.sorted(resource, namespace), strconv.Itoa(a.revision)
 	}
-	return answer(http.StatusOK, object{
-		"apiVersion": versions[resource], "kind": kinds[resource] + "List", "metadata": object{"resourceVersion": version}, "items": items,
-	})
+	of, kind := versions[resource], kinds[resource]+"List"
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+		of, kind = "meta.k8s.io/v1", "PartialObjectMetadataList"
+		for i, o := range items {
+			items[i] = object{"metadata": o["metadata"]}
+		}
+	}
+	return answer(http.StatusOK, object{"apiVersion": of, "kind": kind, "metadata": object{"resourceVersion": version}, "items": items})
 }
 
 func (a *apiServer) sorted(resource, namespace string) []object {
@@ -169,7 +175,9 @@ func (a *apiServer) write(resource string, objects map[string]object) {
 		}
 	}
 	for s := range a.watches {
-		s.send("BOOKMARK", a.bookmark(s.resource, nil))
+		if !a.unmarked {
+			s.send("BOOKMARK", a.bookmark(s.resource, nil))
+		}
 	}
 }
 

@@ -30,12 +30,18 @@ const shortest = time.Second
 // begin begins a watch, and gives up if the API server does not answer.
 func (f *feed) begin(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	note := &transportNote{failed: func(err error) { f.answered(ctx, err, false) }}
+	note := &transportNote{failed: func(err error) { f.answered(ctx, err, byWatch) }}
 	late := time.AfterFunc(longestBegin, cancel)
 	w, err := f.api.Watch(context.WithValue(ctx, noteKey{}, note), options)
 	inTime := late.Stop()
 	if broken := note.get(); inTime && err == nil && broken == nil {
-		b := &begun{Interface: w, ctx: ctx, cancel: cancel, results: make(chan watch.Event), answered: func(err error) { f.answered(ctx, err, false) }}
+		b := &begun{
+			Interface: w, ctx: ctx, cancel: cancel, results: make(chan watch.Event),
+			answered: func(err error) { f.answered(ctx, err, byWatch) }, received: f.receives, relist: f.relist,
+		}
+		if options.SendInitialEvents != nil {
+			b.first = time.After(longest)
+		}
 		go b.relay()
 		return b, nil
 	} else if err == nil {
@@ -56,6 +62,9 @@ type begun struct {
 	cancel   context.CancelFunc
 	results  chan watch.Event
 	answered func(error)
+	received func(watch.Event)
+	relist   <-chan struct{}  // has everything listed anew
+	first    <-chan time.Time // when a watch that begins with a list has to have sent something; nil for others
 }
 
 // ResultChan implements [watch.Interface].
@@ -71,7 +80,9 @@ var errEndsAtOnce = errors.New("the watch ended at once, without an event; check
 
 // relay passes the events on, and notes whether the watch goes on. It waits for
 //   - an event, or the end,
-//   - the time at which a watch without events has lasted.
+//   - the time at which a watch without events has lasted,
+//   - a reason to list everything: events were missed, or the watch should have begun with a
+//     list and sends nothing.
 func (b *begun) relay() {
 	defer close(b.results)
 	lasts := time.NewTimer(shortest)
@@ -84,6 +95,12 @@ func (b *begun) relay() {
 				goesOn = true
 				b.answered(nil)
 			}
+		case <-b.relist:
+			b.pass(listAnew)
+			return
+		case <-b.first:
+			b.pass(listAnew)
+			return
 		case e, more := <-b.Interface.ResultChan():
 			if !goesOn {
 				goesOn = b.judge(e, more)
@@ -91,12 +108,22 @@ func (b *begun) relay() {
 			if !more {
 				return
 			}
-			select {
-			case b.results <- e:
-			case <-b.ctx.Done():
+			b.first = nil
+			b.received(e)
+			if !b.pass(e) {
 				return
 			}
 		}
+	}
+}
+
+// pass passes an event on, and reports whether the reflector has taken it.
+func (b *begun) pass(e watch.Event) bool {
+	select {
+	case b.results <- e:
+		return true
+	case <-b.ctx.Done():
+		return false
 	}
 }
 

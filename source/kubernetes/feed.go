@@ -17,16 +17,18 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
 )
 
-// feed lists and watches one kind.
+// feed lists and watches one kind, and asks the API server when the watch is silent.
 type feed struct {
 	kind
 	into  *state
 	woken chan<- struct{} // of the run
 
-	mu     sync.Mutex
-	err    error     // why the kind cannot be read now; nil if it can
-	byList bool      // the error is of a list, not of a watch
-	since  time.Time // start of the failure
+	mu    sync.Mutex
+	err   error     // why the kind cannot be read now; nil if it can
+	by    request   // the request that failed
+	since time.Time // start of the failure
+
+	reception
 }
 
 // run follows the kind until ctx ends. The reflector lists, watches, resumes, and
@@ -63,11 +65,14 @@ func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Ob
 	if options.Continue != "" && apierrors.IsResourceExpired(err) {
 		return list, err // the rest of the list has expired; the reflector lists everything at once next
 	}
-	f.answered(ctx, err, true)
+	f.answered(ctx, err, byList)
 	return list, err
 }
 
 func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if _, deaf := f.isDeaf(); deaf && options.SendInitialEvents != nil {
+		return nil, apierrors.FromObject(listAnew.Object) // it would deliver nothing
+	}
 	w, err := f.begin(ctx, options)
 	if options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		return w, err // the API server does not begin watches with a list; the reflector lists next
@@ -76,31 +81,40 @@ func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 		return w, err // a list comes next
 	}
 	if err != nil {
-		f.answered(ctx, err, false)
+		f.answered(ctx, err, byWatch)
 	}
 	return w, err // a watch that has begun reports itself whether it goes on
 }
 
 func hasExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// answered notes whether the API server answers for the kind, by a list or a watch. A
-// successful list does not clear the error of a watch.
-func (f *feed) answered(ctx context.Context, err error, byList bool) {
+// request is a kind of request for objects. An answer clears the errors of its own kind and of
+// those before it.
+type request int
+
+const (
+	byQuestion request = iota
+	byList
+	byWatch
+)
+
+// answered notes whether the API server answers for the kind.
+func (f *feed) answered(ctx context.Context, err error, by request) {
 	if ctx.Err() != nil {
 		return // the run itself ends
 	}
 	f.mu.Lock()
 	was := f.err
 	switch {
-	case err == nil && byList && !f.byList:
+	case err == nil && by < f.by:
 		f.mu.Unlock()
 		return
 	case err == nil:
-		f.err, f.byList = nil, false
+		f.err, f.by = nil, byQuestion
 	case was == nil:
-		f.err, f.byList, f.since = err, byList, time.Now()
+		f.err, f.by, f.since = err, by, time.Now()
 	default:
-		f.err, f.byList = err, byList
+		f.err, f.by = err, by
 	}
 	f.mu.Unlock()
 	if (was == nil) != (err == nil) || apierrors.ReasonForError(was) != apierrors.ReasonForError(err) || !f.isListed() {
@@ -117,10 +131,16 @@ func (f *feed) failing() (since time.Time, err error) {
 
 func (f *feed) isListed() bool { return f.into.isListed(f.part()) }
 
-var _ cache.TransformingStore = (*feed)(nil)
+var (
+	_ cache.TransformingStore      = (*feed)(nil)
+	_ cache.ResourceVersionUpdater = (*feed)(nil)
+)
 
 // Add implements [cache.ReflectorStore].
-func (f *feed) Add(object any) error { return f.put(object) }
+func (f *feed) Add(object any) error {
+	f.counts(+1)
+	return f.put(object)
+}
 
 // Update implements [cache.ReflectorStore].
 func (f *feed) Update(object any) error { return f.put(object) }
@@ -133,6 +153,7 @@ func (f *feed) put(item any) error {
 
 // Delete implements [cache.ReflectorStore].
 func (f *feed) Delete(item any) error {
+	f.counts(-1)
 	o := f.objectOf(item)
 	o.content = nil
 	f.into.change(f.resource, o, time.Now())
@@ -141,7 +162,8 @@ func (f *feed) Delete(item any) error {
 }
 
 // Replace implements [cache.ReflectorStore].
-func (f *feed) Replace(items []any, _ string) error {
+func (f *feed) Replace(items []any, version string) error {
+	f.lists(len(items), version)
 	objects := make([]object, len(items))
 	for i, item := range items {
 		objects[i] = f.objectOf(item)

@@ -121,6 +121,7 @@ func (r *run) pass(ctx context.Context, read func() []step) error {
 			continue
 		}
 		r.protect(s)
+		s.listing.Notices = r.notices()
 		if err := r.sink.Replace(ctx, *s.listing); err != nil {
 			return err
 		}

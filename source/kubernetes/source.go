@@ -37,9 +37,13 @@ type pace struct {
 	first   time.Duration // for the first answer for each kind
 	failing time.Duration // how long a kind fails before that counts
 	gather  time.Duration // how long changes are gathered
+	silence silence
 }
 
-var usual = pace{first: 2 * time.Minute, failing: 5 * time.Second, gather: 10 * time.Millisecond}
+var usual = pace{
+	first: 2 * time.Minute, failing: 5 * time.Second, gather: 10 * time.Millisecond,
+	silence: silence{usual: 10 * time.Minute, marked: 3 * time.Minute, late: 10 * time.Second, retry: 2 * time.Second},
+}
 
 // New returns a source for a configuration that is valid.
 func New(c Config, env source.Env) *Source {
@@ -78,11 +82,15 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		s.events.Run(following, client)
 	})
 	for _, k := range kinds {
-		f := &feed{kind: k, into: r.state, woken: r.woken}
+		f := &feed{kind: k, into: r.state, woken: r.woken, reception: newReception(s.pace.silence)}
 		r.feeds = append(r.feeds, f)
 		feeds.Go(func() {
 			defer r.notePanic()
 			f.run(following)
+		})
+		feeds.Go(func() {
+			defer r.notePanic()
+			f.listen(following)
 		})
 	}
 	if err := r.follow(ctx); err != nil && ctx.Err() == nil {
