@@ -90,8 +90,8 @@ type said struct {
 func (s said) endpoint() Endpoint { return Endpoint{s.port, s.Instance} }
 
 // inTurn yields the claims of each endpoint, the one that speaks for it first. That is the first in
-// order, but where more than two registrations of its source share an address and port, as those
-// behind a gateway do, the first of them that serves. A list is valid until the next one.
+// order. More than two registrations of its source may share an address and port, as workloads
+// behind a gateway do: then the first of them that serves speaks. A list is valid until the next one.
 func inTurn(claims iter.Seq2[claim, *Instance]) iter.Seq[[]said] {
 	return func(yield func([]said) bool) {
 		var list []said

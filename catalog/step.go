@@ -201,8 +201,8 @@ func (s *step) putHold(ref model.Ref, r *model.Record) {
 	}
 }
 
-// reorder gives a service record that is held from now on, or no longer, its place among those of its
-// hosts.
+// reorder gives a service record that is held from now on, or no longer, its place among the records
+// of its hosts.
 func (s *step) reorder(ref model.Ref) {
 	r := s.records[ref]
 	if r == nil {

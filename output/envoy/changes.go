@@ -83,12 +83,20 @@ func appendChanges(s *policy.Prepared, list []world.Changed, hosts *stepHosts, h
 	return list
 }
 
-// namesAt yields the names of a resource and of its subsets, those for gateways included.
+// namesAt yields the names of a resource and of its subsets, those for gateways and the short
+// ones included.
 func namesAt(s *policy.Prepared, t serviceType, host string, port uint32, subsets []*policy.Selector, p *policy.Policy) iter.Seq2[*policy.Selector, string] {
 	return func(yield func(*policy.Selector, string) bool) {
 		for of, name := range t.named(host, port, subsets) {
 			if !yield(of, name) {
 				return
+			}
+		}
+		if t.authority {
+			for short := range names.ShortNames(host, s.Domain) {
+				if !yield(nil, t.name(short, port)) {
+					return
+				}
 			}
 		}
 		if t.Row == ClusterType && s.MayChoose(host) && !yield(nil, names.Subset(host, port, names.Chosen)) {

@@ -26,7 +26,8 @@ import (
 
 var (
 	namespaces = []string{"a", "b"}
-	hosts      = []string{"x.com", "y.com"}
+	hosts      = []string{"x.com", "y.com", "x.a.svc.cluster.local", "x.a"}
+	short      = []string{"x", "x.a", "x.a.svc"}
 	ports      = []model.Port{
 		{Number: 53, Name: "dns", Protocol: "UDP"},
 		{Number: 80, Name: "http", Protocol: "HTTP"},
@@ -139,12 +140,13 @@ func everything(t *rapid.T, w *World) map[resource]found {
 				}
 				all[resource{v, world.Row(typ), name}] = found{subject, subject.Encode().Joined()}
 			}
-			for _, host := range hosts {
+			for _, host := range slices.Concat(hosts, short) {
 				for _, port := range []uint32{53, 80, 81} {
 					at := resource{v, world.Row(typ), serviceTypeOf(world.Row(typ)).name(host, port)}
 					subject, ok := w.Find(v, at.Row, at.name)
-					if _, named := all[at]; ok != named {
-						t.Fatalf("%v: named %t, found %t", at, named, ok)
+					_, named := all[at]
+					if want := named || at.Row == ListenerType && slices.Contains(short, host) && dials(w, v, host, port); ok != want {
+						t.Fatalf("%v: named %t, wanted %t, found %t", at, named, want, ok)
 					}
 					if ok {
 						all[at] = found{subject, subject.Encode().Joined()}
@@ -154,6 +156,15 @@ func everything(t *rapid.T, w *World) map[resource]found {
 		}
 	}
 	return all
+}
+
+// dials reports whether a gRPC client of a view reaches a service by a short name.
+func dials(w *World, v View, short string, port uint32) bool {
+	if short == "x" && v.Namespace != "a" {
+		return false
+	}
+	_, ok := w.Find(v, ListenerType, names.Listener("x.a.svc.cluster.local", port))
+	return ok && reach.IsGRPC(v.Kind)
 }
 
 func TestChangesMissNothing(t *testing.T) { t.Parallel(); checkChanges(t, policy.Istio) }

@@ -328,7 +328,7 @@ func lackedBy(snapshot *catalog.Snapshot, v View) map[catalog.ServiceKey][]strin
 		if kind := reach.TrafficOf(port); kind != reach.HTTP && kind != reach.Detected {
 			continue
 		}
-		_, namespace, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
+		_, namespace, short := names.ShortName(s.Key.Host, v.proxy.Domain)
 		var own []string
 		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && namespace == v.Namespace) {
 			again := slices.ContainsFunc(own, func(d string) bool { return strings.EqualFold(d, domain) })

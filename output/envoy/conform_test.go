@@ -41,7 +41,7 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 // conforming are settings with every kind of port of the edge, of which some are ports of
 // services, and with priorities by locality, subsets and TLS.
 var conforming = &Translator{policy.Settings{
-	Outbound: policy.RegistryOutbound,
+	Outbound: policy.RegistryOutbound, ClusterDomain: "cluster.local",
 	Edge: policy.Edge{Ports: []policy.EdgePort{
 		{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}, {Number: 8443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: policy.EdgeAutoPassthrough, Hosts: []string{"*"}},
 	}},

@@ -104,7 +104,7 @@ func answersByCalling(t failing, s *catalog.Snapshot, w world.World, c world.Cli
 	}
 	taken, found := map[string]bool{}, map[string][]string{}
 	for _, service := range owners("", v.Namespace, services) { // a lookup is of a name
-		_, namespace, short := vhost.ShortName(service.Key.Host, "cluster.local")
+		_, namespace, short := names.ShortName(service.Key.Host, "cluster.local")
 		addresses := calledAt(service, c, isIPv6)
 		for domain := range vhost.DomainsOf(service, "cluster.local", "", short && namespace == v.Namespace) {
 			name := strings.ToLower(domain)

@@ -41,7 +41,7 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 	taken, has := map[string]bool{"*": true}, map[catalog.ServiceKey]map[string]bool{}
 	for _, is := range []round{{}, {true, false}, {true, true}, {false, true}} {
 		for _, s := range owners(map[bool]string{true: "10.0.0.1"}[is.address], v.Namespace, services) {
-			_, namespace, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
+			_, namespace, short := names.ShortName(s.Key.Host, v.proxy.Domain)
 			for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && namespace == v.Namespace) {
 				isForeign := s.ForeignIn(v.proxy.Cluster) && slices.Contains(requestAddresses, domain) && domain != s.Key.Host
 				if is == (round{reach.IsAddress(domain), isForeign}) && !taken[strings.ToLower(domain)] {
@@ -55,7 +55,7 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 		}
 	}
 	for _, s := range services {
-		_, namespace, short := vhost.ShortName(s.Key.Host, v.proxy.Domain)
+		_, namespace, short := names.ShortName(s.Key.Host, v.proxy.Domain)
 		var domains []string // in the order in which they are written
 		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && namespace == v.Namespace) {
 			if has[s.Key][domain] && !slices.Contains(domains, domain) {

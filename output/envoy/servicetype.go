@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"iter"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -220,11 +221,16 @@ func findAnyListener(w *state, v View, name string) (world.Subject, bool) {
 			return own, true
 		}
 	}
-	p, ok := findServicePort(w, v, listenersOfServices, name)
-	if !ok {
-		return nil, false
+	if p, ok := findServicePort(w, v, listenersOfServices, name); ok {
+		return listener{p.slot(ListenerType).common()}, true
 	}
-	return listener{p.slot(ListenerType).common()}, true
+	short, port, _ := names.ParseListener(name)
+	if host, ok := names.LongName(short, v.Namespace, w.settings.Domain); ok {
+		if p, ok := findServicePort(w, v, listenersOfServices, names.Listener(host, port)); ok {
+			return alias{listener{p.slot(ListenerType).common()}, name}, true
+		}
+	}
+	return nil, false
 }
 
 func allRouteNames(w *state, v View) iter.Seq[string] {
@@ -241,7 +247,7 @@ func findAnyRoutes(w *state, v View, name string) (world.Subject, bool) {
 	if !ok {
 		return nil, false
 	}
-	return route{slot: p.slot(RouteType).common(), policy: v.settings.OrIstio().Of(p.Key.Host)}, true
+	return route{slot: p.slot(RouteType).common(), policy: p.policy, domain: w.settings.Domain}, true
 }
 
 // listener is a gRPC client's way in: it stands for the target the client
@@ -258,9 +264,28 @@ func (l listener) Refers(to string) iter.Seq[string] {
 
 // Encode implements [world.Subject].
 func (l listener) Encode() world.Encoded {
-	name := names.Listener(l.key.Host, l.port)
+	return l.named(names.Listener(l.key.Host, l.port))
+}
+
+func (l listener) named(name string) world.Encoded {
 	return encode(name, wire.ListenerURL, wire.APIListener(name, l.clusterName()))
 }
+
+// alias is the listener of a short name of a service.
+type alias struct {
+	listener
+
+	name string
+}
+
+// Alias implements [world.Alias].
+func (alias) Alias() {}
+
+// Slot implements [world.Subject].
+func (a alias) Slot() any { return a }
+
+// Encode implements [world.Subject].
+func (a alias) Encode() world.Encoded { return a.named(a.name) }
 
 // absentListener has grpc-node sent an empty listener for one that does not exist.
 // It remembers a listener that was removed, and when the same comes again takes
@@ -287,6 +312,7 @@ func emptyListener(name string) world.Encoded {
 type route struct {
 	slot
 	policy *policy.Policy
+	domain string // in which hosts have short names
 }
 
 // Refers implements [world.Referrer].
@@ -300,5 +326,6 @@ func (r route) Refers(to string) iter.Seq[string] {
 // Encode implements [world.Subject].
 func (r route) Encode() world.Encoded {
 	name := r.clusterName()
-	return encode(name, wire.RouteURL, wire.GRPCRoutes(name, r.key.Host, r.port, wire.Target{Cluster: name, Policy: r.policy}))
+	hosts := slices.AppendSeq([]string{r.key.Host}, names.ShortNames(r.key.Host, r.domain))
+	return encode(name, wire.RouteURL, wire.GRPCRoutes(name, hosts, r.port, wire.Target{Cluster: name, Policy: r.policy}))
 }

@@ -191,7 +191,7 @@ func (d *draft) consider(name string) {
 		d.bad(name, p)
 		return
 	}
-	if !ok {
+	if _, alias := f.subject.(world.Alias); !ok || alias && !d.named(name) {
 		d.gone(name, p)
 		return
 	}

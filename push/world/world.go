@@ -60,6 +60,13 @@ type Subject interface {
 	Encode() Encoded
 }
 
+// Alias is a [Subject] under one more name. It is sent to clients that ask for the name, and
+// is no part of a wildcard.
+type Alias interface {
+	Subject
+	Alias()
+}
+
 // Referrer is a [Subject] that refers to others. It is asked while a resource of a type
 // that it [TypeSpec].Needs is in flight or NACKed. It is also asked when it is sent, for
 // the resources that it [TypeSpec].Brings.

@@ -9,15 +9,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/reading"
 )
 
-// An explanation is the part of a listing's difference that is no loss: what a missing record had
-// is listed under another name.
+// An explanation is the part of a listing's difference that is no loss: the endpoints and hosts of a
+// missing record are listed under another name.
 //
 // A missing endpoint is explained by a new one of the same listing with the same network, address
 // and ports, at the same host and namespace, or at the same host in another namespace where at least
 // the same namespaces see it. It is explained for all hosts of its service, or not at all. A missing
 // service is explained if all of its missing endpoints are, or if it has none, by new services with
-// its hosts. What was listed before explains nothing: whoever copies the hosts and addresses of
-// others must not switch off their hold.
+// its hosts. A record that was listed before explains nothing: a tenant that copies the hosts and
+// addresses of others must not switch off their hold.
 type explanation struct {
 	explained []model.Record              // missing records, held or not
 	by        map[model.Ref]bool          // new records, which are no gain
@@ -39,7 +39,7 @@ type offer struct {
 	exportTo model.List[string]
 }
 
-// explain returns what explains missing records, and the difference without these.
+// explain returns the explanation of missing records, and the difference without these records.
 func explain(k Known, r *reading.Reading, d reading.Difference) (explanation, reading.Difference) {
 	e := explanation{by: map[model.Ref]bool{}}
 	if len(d.Missing) == 0 || !slices.Contains(d.Survived, false) {
@@ -123,7 +123,7 @@ func seenByAll(o offer, namespace string, exported model.List[string]) bool {
 	return !all(exported)
 }
 
-// spots returns where a record is, by what the listing and the missing records say.
+// spots returns where a record is, by the services of the listing and the missing ones.
 func (e *explanation) spots(k Known, rec model.Record) (spots []spot) {
 	switch spec := rec.Spec.(type) {
 	case model.Service:

@@ -34,8 +34,8 @@ func Text(h *Holds, source string, cfg Config) string {
 	return text + "; if they are really gone, run: isthmus sources release " + source
 }
 
-// judged returns the number of judged endpoints: what the source had, if a record is held for it as
-// a whole, else what the services with a loss had.
+// judged returns the number of judged endpoints: all endpoints of the source if a record is held for
+// it as a whole, else all endpoints of the services with a loss.
 func judged(h *Holds) (n int) {
 	had := map[model.Ref]int{}
 	for key, one := range h.by {

@@ -296,6 +296,14 @@ var rows = []row{
 		promise:     "an endpoint is gone only when it is gone from every source",
 	},
 
+	// Package source/kubernetes.
+	{
+		file: "source/kubernetes/question.go", killer: "./source/kubernetes", run: "Silence|Quiet|Late",
+		text:        `return len(list.Items) != r.objects, nil`,
+		replacement: `return false, nil`,
+		promise:     "an object that was deleted while the watch was silent is found missing",
+	},
+
 	// Package catalog/gate.
 	{
 		file: "catalog/gate/gate.go", killer: "./catalog", run: "SourcesArePrimed|WaitedFor|RequiredSources",

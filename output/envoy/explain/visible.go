@@ -7,6 +7,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/names"
+	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
 // resolve finds the service that the host names for the client. Otherwise it ends the way,
@@ -15,6 +17,10 @@ func (f follower) resolve() bool {
 	host := f.known()
 	if host == "" {
 		f.trace.End("service", fmt.Sprintf("no service has the host %q", f.call.Host), "isthmus services lists the hosts; isthmus sources shows rejected objects and registries that cannot be read; isthmus events shows what was removed")
+		return false
+	}
+	if called := model.Name(f.call.Host); called != f.call.Host && reach.IsGRPC(f.call.Client.Kind) {
+		f.trace.End("service", fmt.Sprintf("gRPC asks for names as they are dialled, and there is none of the spelling %q", f.call.Host), fmt.Sprintf("dial xds:///%s", names.Listener(called, f.call.Port)))
 		return false
 	}
 	if host != model.Name(f.call.Host) {
@@ -38,8 +44,8 @@ func (f follower) resolve() bool {
 func (f follower) known() string {
 	called := model.Name(f.call.Host)
 	candidates := []string{called}
-	for _, suffix := range []string{"." + f.call.Client.Namespace + ".svc." + f.Settings.OrIstio().Domain, ".svc." + f.Settings.OrIstio().Domain, "." + f.Settings.OrIstio().Domain} {
-		candidates = append(candidates, called+suffix)
+	if host, short := names.LongName(called, f.call.Client.Namespace, f.Settings.OrIstio().Domain); short {
+		candidates = append(candidates, host)
 	}
 	for rest := called; strings.Contains(rest, "."); {
 		_, rest, _ = strings.Cut(rest, ".")

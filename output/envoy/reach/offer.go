@@ -32,6 +32,7 @@ const (
 	BadResolution   = "the resolution is not known"
 	GRPCNone        = "gRPC has no original destination to go to: resolution NONE"
 	GRPCUDP         = "gRPC does not speak UDP"
+	GRPCWildcard    = "gRPC asks for a service by its whole name, which a wildcard does not have"
 	grpcUnix        = "gRPC cannot reach endpoints on unix sockets over xDS"
 	grpcOneName     = "gRPC resolves one name, and none or several of the endpoints are healthy"
 	WithoutAnyPorts = "the service has no ports"
@@ -47,6 +48,8 @@ func offer(kind string, s *catalog.Service, port model.Port) (Form, string) {
 		return NoForm, BadHost
 	case IsGRPC(kind) && port.Protocol == "UDP":
 		return NoForm, GRPCUDP
+	case IsGRPC(kind) && strings.HasPrefix(s.Key.Host, "*"):
+		return NoForm, GRPCWildcard
 	}
 	switch s.Resolution {
 	case model.ResolutionStatic:

@@ -43,7 +43,7 @@ type Host struct {
 
 // NewHost makes the virtual host of a service at a port.
 func NewHost(s catalog.ServiceDefinition, number uint32, in Key) *Host {
-	name, home, ok := ShortName(s.Key.Host, in.Domain)
+	name, home, ok := names.ShortName(s.Key.Host, in.Domain)
 	if !ok {
 		name, home = "", ""
 	}
@@ -145,9 +145,8 @@ func DomainsOf(s catalog.ServiceDefinition, domain, cluster string, own bool) it
 		if !yield(host) || !yield(host+".") {
 			return
 		}
-		if name, namespace, ok := ShortName(host, domain); ok {
-			short := name + "." + namespace
-			if !yield(short) || !yield(short+".svc") || own && !yield(name) {
+		for short := range names.ShortNames(host, domain) {
+			if (own || strings.ContainsRune(short, '.')) && !yield(short) {
 				return
 			}
 		}
@@ -157,13 +156,6 @@ func DomainsOf(s catalog.ServiceDefinition, domain, cluster string, own bool) it
 			}
 		}
 	}
-}
-
-// ShortName takes apart a host as Kubernetes names them, NAME.NAMESPACE.svc.DOMAIN.
-func ShortName(host, domain string) (name, namespace string, ok bool) {
-	rest, own := strings.CutSuffix(host, ".svc."+domain)
-	name, namespace, ok = strings.Cut(rest, ".")
-	return name, namespace, own && ok && name != "" && namespace != "" && !strings.ContainsRune(namespace, '.')
 }
 
 // Authority writes an address as requests name it.

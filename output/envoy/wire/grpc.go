@@ -39,16 +39,20 @@ func apiListener(name string, m *hcmv3.HttpConnectionManager) *listenerv3.Listen
 	}
 }
 
-// GRPCRoutes returns the route configuration of a gRPC client for one service port. An
-// authority contains the port, unless it was set by hand.
-func GRPCRoutes(name, host string, port uint32, to Target) *routev3.RouteConfiguration {
-	action, authority := routeTo(to.Cluster), names.Listener(host, port)
+// GRPCRoutes returns the route configuration of a gRPC client for one service port, by the names
+// of its host. An authority contains the port, unless it was set by hand.
+func GRPCRoutes(name string, hosts []string, port uint32, to Target) *routev3.RouteConfiguration {
+	action := routeTo(to.Cluster)
+	var domains []string
+	for _, host := range hosts {
+		domains = append(domains, names.Listener(host, port), host)
+	}
 	action.RetryPolicy = grpcRetryPolicy(to.Policy)
 	return &routev3.RouteConfiguration{
 		Name: name,
 		VirtualHosts: []*routev3.VirtualHost{{
-			Name:    authority,
-			Domains: []string{authority, host},
+			Name:    domains[0],
+			Domains: domains,
 			Routes: []*routev3.Route{{
 				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: ""}},
 				Action: &routev3.Route_Route{Route: action},
