@@ -1,9 +1,14 @@
 package rig_test
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 
@@ -39,6 +44,60 @@ func TestFreeAddressIsFree(t *testing.T) {
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A port that one process was given is given to no other, whether it listens already or not.
+func TestPortsAreGivenToOneProcess(t *testing.T) {
+	const variable, each = "ISTHMUS_GIVE_PORTS", 300
+	give := func() (addresses []string) {
+		for range each {
+			address, err := process.FreeAddress()
+			if err != nil {
+				t.Fatal(err)
+			}
+			addresses = append(addresses, address)
+		}
+		return addresses
+	}
+	if os.Getenv(variable) != "" {
+		fmt.Println(strings.Join(give(), " "))
+		_, _ = io.ReadAll(os.Stdin) // keeps them until the other has looked
+		return
+	}
+	const processes = 20 // of 10,000 ports each takes 300: without leases, most overlap
+	given := map[string]bool{}
+	for range processes {
+		other := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // it is this program
+		other.Env = append(os.Environ(), variable+"=1")
+		hold, err := other.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := other.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = hold.Close()
+			_, _ = io.Copy(io.Discard, said)
+			if err := other.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+		line, err := bufio.NewReader(said).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		for address := range strings.FieldsSeq(line) {
+			if given[address] {
+				t.Errorf("%s is given to two processes", address)
+			}
+			given[address] = true
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 )
@@ -21,15 +22,43 @@ var next = func() *atomic.Uint32 {
 	return &n
 }()
 
-// FreeAddress finds an address of 127.0.0.1 on which nobody listens.
+// FreeAddress finds an address of 127.0.0.1 on which nobody listens. Its port is this process's:
+// no other process that asks here is given it, until this one ends or has asked for many more.
 func FreeAddress() (string, error) {
-	for range 100 {
+	for range highest - lowest + 1 {
 		port := lowest + int(next.Add(1)%(highest-lowest+1))
-		if isFree(port) {
+		if take(port) {
 			return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
 		}
 	}
 	return "", errors.New("no free port found on 127.0.0.1")
+}
+
+// leases are the newest ports that were handed out, the oldest first, as sockets.
+var leases struct {
+	sync.Mutex
+	list []int
+}
+
+const mostLeases = 500
+
+// take leases a port that is free.
+func take(port int) bool {
+	socket, ok := lease(port)
+	if !ok {
+		return false
+	}
+	if !isFree(port) {
+		endLease(socket)
+		return false
+	}
+	leases.Lock()
+	defer leases.Unlock()
+	if leases.list = append(leases.list, socket); len(leases.list) > mostLeases {
+		endLease(leases.list[0])
+		leases.list = leases.list[1:]
+	}
+	return true
 }
 
 // isFree binds a port of 127.0.0.1 and lets go of it. No process is forked meanwhile: it
