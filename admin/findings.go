@@ -173,10 +173,14 @@ func repair(kind string) string {
 
 // placed names an object with its place. A file that cannot be read has a place alone.
 func placed(object, where string) string {
-	if object == "" {
+	switch {
+	case object == "":
 		return where
+	case where == "":
+		return object
+	default:
+		return object + " at " + where
 	}
-	return object + " at " + where
 }
 
 func complaint(field, reason string) string {

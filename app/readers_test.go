@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -249,6 +250,15 @@ func TestEchoesAreShown(t *testing.T) {
 				}
 				return nil
 			})
+			status, err := http.Get("http://" + a.app.AdminAddr().String() + "/api/v1/status")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer status.Body.Close()
+			findings, err := io.ReadAll(status.Body)
+			if err != nil || !strings.Contains(string(findings), " of its resources came in whole or in part through this Isthmus") {
+				t.Errorf("the status has no notice: %s (%v)", findings, err)
+			}
 			if a.app.self == b.app.self || !strings.HasPrefix(a.app.self, "isthmus-") {
 				t.Errorf("they are %q and %q", a.app.self, b.app.self)
 			}

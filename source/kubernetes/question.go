@@ -161,27 +161,22 @@ func (f *feed) missed(ctx context.Context, r reception) (bool, error) {
 // everything listed anew.
 func (f *feed) conclude(r reception, missed bool) {
 	f.mu.Lock()
-	received := !f.at.Equal(r.at)
-	fresh := missed && !received && f.deaf.IsZero()
-	switch {
-	case received:
-	case fresh:
+	if !f.at.Equal(r.at) {
+		f.mu.Unlock()
+		return
+	}
+	if f.at = time.Now(); missed && f.deaf.IsZero() {
 		f.deaf = r.at
-		fallthrough
-	default:
-		f.at = time.Now()
 	}
 	f.mu.Unlock()
-	if received || !missed {
+	if !missed {
 		return
 	}
 	select {
 	case f.relist <- struct{}{}:
 	default: // it is going to be listed
 	}
-	if fresh {
-		f.tell()
-	}
+	f.tell()
 }
 
 // tell has the notices of the source passed on.
