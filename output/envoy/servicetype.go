@@ -221,6 +221,9 @@ func findAnyListener(w *state, v View, name string) (world.Subject, bool) {
 			return own, true
 		}
 	}
+	if !reach.IsGRPC(v.Kind) {
+		return nil, false
+	}
 	if p, ok := findServicePort(w, v, listenersOfServices, name); ok {
 		return listener{p.slot(ListenerType).common()}, true
 	}

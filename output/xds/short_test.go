@@ -3,6 +3,7 @@ package xds_test
 import (
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/push/world"
@@ -16,6 +17,11 @@ func TestExplainKnowsWhatGRPCDials(t *testing.T) {
 	settings := envoy.NewTranslator()
 	r := newRig(t, setup{})
 	r.step = settings.Begin(nil)
+	own := service("shop", "reviews.shop") // of another port than the service that has this short name
+	spec := own.Spec.(model.Service)
+	spec.Ports = model.ListOf(model.Port{Number: 8080, Name: "grpc", Protocol: "GRPC"})
+	own.Spec = spec
+	r.put(own, service("shop", "reviews.shop.svc.cluster.local"), endpoint("shop", "reviews.shop.svc.cluster.local", "r", "10.0.0.3"))
 	r.put(service("shop", host), endpoint("shop", host, "a", "10.0.0.1"), service("shop", "*.example"), endpoint("shop", "*.example", "b", "10.0.0.2"))
 	for _, c := range []struct {
 		namespace, dialled string
@@ -26,6 +32,7 @@ func TestExplainKnowsWhatGRPCDials(t *testing.T) {
 		{"other", "cart", false},
 		{"other", "cart.shop", true},
 		{"other", "cart.shop.svc", true},
+		{"other", "reviews.shop", true},
 		{"shop", "Cart.shop", false},
 		{"shop", host + ".", false},
 		{"shop", "a.example", false},

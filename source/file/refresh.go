@@ -37,7 +37,7 @@ func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 		case err != nil && !isKnown && !f.describes(place):
 		case known.linked, f.tree.places[real] != "" && f.tree.places[real] != place:
 			return nil, false // a file with several names
-		case err != nil && !isFolder(filepath.Dir(real)):
+		case err != nil && !isGone(real):
 			return nil, false // the event about the folder is on its way
 		case err != nil:
 			files[place] = entry{}
@@ -51,11 +51,15 @@ func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 	return files, gone <= 1
 }
 
-// isFolder reports whether there is a folder at a path without links. It is asked after a file in
-// it is not found: then the file, and no folder above it, is what is gone.
-func isFolder(actual string) bool {
-	mode, err := typeOf(actual)
-	return err == nil && mode.IsDir()
+// isGone reports whether a missing file is gone from a folder that is there, at a path without
+// links. Another folder may have come there since the file was missing, so it is looked for again.
+func isGone(actual string) bool {
+	mode, err := typeOf(filepath.Dir(actual))
+	if err != nil || !mode.IsDir() {
+		return false
+	}
+	_, err = os.Lstat(actual)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // describes reports whether a file in a readable folder has documents, even if the last

@@ -30,17 +30,18 @@ const shortest = time.Second
 // begin begins a watch, and gives up if the API server does not answer.
 func (f *feed) begin(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	note := &transportNote{failed: func(err error) { f.answered(ctx, err, byWatch) }}
+	note := &transportNote{failed: func(err error) { f.answered(ctx, err, false) }}
 	late := time.AfterFunc(longestBegin, cancel)
 	w, err := f.api.Watch(context.WithValue(ctx, noteKey{}, note), options)
 	inTime := late.Stop()
 	if broken := note.get(); inTime && err == nil && broken == nil {
 		b := &begun{
 			Interface: w, ctx: ctx, cancel: cancel, results: make(chan watch.Event),
-			answered: func(err error) { f.answered(ctx, err, byWatch) }, received: f.receives, relist: f.relist,
+			answered: func(err error) { f.answered(ctx, err, false) }, received: f.receives, relist: f.relist,
 		}
 		if options.SendInitialEvents != nil {
-			b.first = time.After(longest)
+			b.stalls = time.NewTimer(longest)
+			b.stalled = b.stalls.C
 		}
 		go b.relay()
 		return b, nil
@@ -63,8 +64,12 @@ type begun struct {
 	results  chan watch.Event
 	answered func(error)
 	received func(watch.Event)
-	relist   <-chan struct{}  // has everything listed anew
-	first    <-chan time.Time // when a watch that begins with a list has to have sent something; nil for others
+	relist   <-chan struct{} // has everything listed anew
+
+	// A watch that begins with a list has stalled if it sends nothing for long before the end
+	// of the list. Both are nil for other watches.
+	stalls  *time.Timer
+	stalled <-chan time.Time
 }
 
 // ResultChan implements [watch.Interface].
@@ -81,8 +86,8 @@ var errEndsAtOnce = errors.New("the watch ended at once, without an event; check
 // relay passes the events on, and notes whether the watch goes on. It waits for
 //   - an event, or the end,
 //   - the time at which a watch without events has lasted,
-//   - a reason to list everything: events were missed, or the watch should have begun with a
-//     list and sends nothing.
+//   - a reason to list everything: events were missed, or the list stalls that the watch begins
+//     with.
 func (b *begun) relay() {
 	defer close(b.results)
 	lasts := time.NewTimer(shortest)
@@ -91,14 +96,14 @@ func (b *begun) relay() {
 	for {
 		select {
 		case <-lasts.C:
-			if !goesOn {
+			if !goesOn && b.stalled == nil { // else it has to send something
 				goesOn = true
 				b.answered(nil)
 			}
 		case <-b.relist:
 			b.pass(listAnew)
 			return
-		case <-b.first:
+		case <-b.stalled:
 			b.pass(listAnew)
 			return
 		case e, more := <-b.Interface.ResultChan():
@@ -108,13 +113,23 @@ func (b *begun) relay() {
 			if !more {
 				return
 			}
-			b.first = nil
-			b.received(e)
+			if b.received(e); b.stalled != nil {
+				b.goesOn(e)
+			}
 			if !b.pass(e) {
 				return
 			}
 		}
 	}
+}
+
+// goesOn notes an event of the list that a watch begins with.
+func (b *begun) goesOn(e watch.Event) {
+	if b.stalls.Stop(); endsList(e) {
+		b.stalled = nil
+		return
+	}
+	b.stalls.Reset(longest)
 }
 
 // pass passes an event on, and reports whether the reflector has taken it.

@@ -23,10 +23,10 @@ type feed struct {
 	into  *state
 	woken chan<- struct{} // of the run
 
-	mu    sync.Mutex
-	err   error     // why the kind cannot be read now; nil if it can
-	by    request   // the request that failed
-	since time.Time // start of the failure
+	mu     sync.Mutex
+	err    error     // why the kind cannot be read now; nil if it can
+	byList bool      // the error is of a list, not of a watch
+	since  time.Time // start of the failure
 
 	reception
 }
@@ -65,7 +65,7 @@ func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Ob
 	if options.Continue != "" && apierrors.IsResourceExpired(err) {
 		return list, err // the rest of the list has expired; the reflector lists everything at once next
 	}
-	f.answered(ctx, err, byList)
+	f.answered(ctx, err, true)
 	return list, err
 }
 
@@ -81,40 +81,31 @@ func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 		return w, err // a list comes next
 	}
 	if err != nil {
-		f.answered(ctx, err, byWatch)
+		f.answered(ctx, err, false)
 	}
 	return w, err // a watch that has begun reports itself whether it goes on
 }
 
 func hasExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// request is a kind of request for objects. An answer clears the errors of its own kind and of
-// those before it.
-type request int
-
-const (
-	byQuestion request = iota
-	byList
-	byWatch
-)
-
-// answered notes whether the API server answers for the kind.
-func (f *feed) answered(ctx context.Context, err error, by request) {
+// answered notes whether the API server answers for the kind, by a list or a watch. A
+// successful list does not clear the error of a watch.
+func (f *feed) answered(ctx context.Context, err error, byList bool) {
 	if ctx.Err() != nil {
 		return // the run itself ends
 	}
 	f.mu.Lock()
 	was := f.err
 	switch {
-	case err == nil && by < f.by:
+	case err == nil && byList && !f.byList:
 		f.mu.Unlock()
 		return
 	case err == nil:
-		f.err, f.by = nil, byQuestion
+		f.err, f.byList = nil, false
 	case was == nil:
-		f.err, f.by, f.since = err, by, time.Now()
+		f.err, f.byList, f.since = err, byList, time.Now()
 	default:
-		f.err, f.by = err, by
+		f.err, f.byList = err, byList
 	}
 	f.mu.Unlock()
 	if (was == nil) != (err == nil) || apierrors.ReasonForError(was) != apierrors.ReasonForError(err) || !f.isListed() {
@@ -126,6 +117,9 @@ func (f *feed) answered(ctx context.Context, err error, by request) {
 func (f *feed) failing() (since time.Time, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.err == nil {
+		return f.asking, f.unanswered
+	}
 	return f.since, f.err
 }
 

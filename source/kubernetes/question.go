@@ -23,7 +23,7 @@ import (
 // silence bounds how long a watch is silent before the API server is asked.
 type silence struct {
 	usual  time.Duration // where the API server may send no bookmarks
-	marked time.Duration // where it sends them, about one a minute, and where events were missed
+	marked time.Duration // where it sent one last, about one a minute, and where events are missed
 	late   time.Duration // how long events may be on their way
 	retry  time.Duration // the pause after a question that was not answered
 }
@@ -33,11 +33,13 @@ type reception struct {
 	silence
 	relist chan struct{} // has everything listed anew
 
-	at        time.Time // of the newest event, bookmark, list, or question that found nothing
-	version   string    // the newest resource version; empty before the first list
-	objects   int       // number of objects
-	bookmarks bool      // the API server sends some
-	deaf      time.Time // since when events are missed; zero if none are
+	at         time.Time // of the newest event, bookmark, list, or answer to a question
+	version    string    // the newest resource version; empty before the first list
+	objects    int       // number of objects
+	bookmarks  bool      // the API server sends some
+	deaf       time.Time // since when events are missed; zero if none are
+	unanswered error     // why the newest questions were not answered; nil if they were
+	asking     time.Time // since when none was answered
 }
 
 func newReception(s silence) reception {
@@ -53,11 +55,11 @@ func (f *feed) receives(e watch.Event) {
 		return
 	}
 	f.mu.Lock()
-	healed := !f.deaf.IsZero()
-	f.at, f.deaf = time.Now(), time.Time{}
+	changed := !f.deaf.IsZero() || f.unanswered != nil
+	f.at, f.deaf, f.unanswered = time.Now(), time.Time{}, nil
 	f.bookmarks = f.bookmarks || e.Type == watch.Bookmark && !endsList(e)
 	f.mu.Unlock()
-	if healed {
+	if changed {
 		f.tell()
 	}
 }
@@ -72,7 +74,11 @@ func endsList(e watch.Event) bool {
 func (f *feed) lists(objects int, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.at, f.objects, f.version = time.Now(), objects, version
+	f.at, f.objects, f.version, f.unanswered = time.Now(), objects, version, nil
+	select {
+	case <-f.relist:
+	default:
+	}
 }
 
 // counts notes that an object was added or deleted.
@@ -104,24 +110,22 @@ func (f *feed) listen(ctx context.Context) {
 // look.
 func (f *feed) question(ctx context.Context) time.Duration {
 	r, due := f.silent()
-	if !due {
-		return max(time.Until(r.at.Add(f.patience(r))), f.retry)
+	if !due { // a bookmark may come that shortens the wait
+		return max(min(time.Until(r.at.Add(f.patience(r))), f.marked), f.retry)
 	}
 	missed, err := f.missed(ctx, r)
 	if apierrors.IsForbidden(err) {
 		err = nil // watches alone are allowed
 	}
-	if f.answered(ctx, err, byQuestion); err != nil {
-		return f.retry
-	}
-	if missed {
+	if ctx.Err() == nil && missed {
 		select { // they may be on their way
 		case <-ctx.Done():
-			return 0
 		case <-time.After(f.late):
 		}
 	}
-	f.conclude(r, missed)
+	if ctx.Err() == nil {
+		f.conclude(r, missed, err)
+	}
 	return f.retry
 }
 
@@ -130,7 +134,7 @@ func (f *feed) question(ctx context.Context) time.Duration {
 func (f *feed) silent() (r reception, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.reception, f.version != "" && (f.err == nil || f.by == byQuestion) && time.Since(f.at) >= f.patience(f.reception)
+	return f.reception, f.version != "" && f.err == nil && time.Since(f.at) >= f.patience(f.reception)
 }
 
 func (f *feed) patience(r reception) time.Duration {
@@ -157,26 +161,34 @@ func (f *feed) missed(ctx context.Context, r reception) (bool, error) {
 	return len(list.Items) != r.objects, nil
 }
 
-// conclude notes the answer to a question, unless something was received since. Missed events have
-// everything listed anew.
-func (f *feed) conclude(r reception, missed bool) {
+// conclude notes the outcome of a question, unless something was received since. Missed events
+// have everything listed anew.
+func (f *feed) conclude(r reception, missed bool, err error) {
 	f.mu.Lock()
 	if !f.at.Equal(r.at) {
 		f.mu.Unlock()
 		return
 	}
-	if f.at = time.Now(); missed && f.deaf.IsZero() {
+	changed := missed || (err == nil) != (f.unanswered == nil)
+	switch {
+	case err == nil:
+		f.at, f.bookmarks, f.unanswered = time.Now(), f.bookmarks && missed, nil
+	case f.unanswered == nil:
+		f.unanswered, f.asking = err, time.Now()
+	}
+	if missed && f.deaf.IsZero() {
 		f.deaf = r.at
 	}
 	f.mu.Unlock()
-	if !missed {
-		return
+	if missed {
+		select {
+		case f.relist <- struct{}{}:
+		default: // it is going to be listed
+		}
 	}
-	select {
-	case f.relist <- struct{}{}:
-	default: // it is going to be listed
+	if changed {
+		f.tell()
 	}
-	f.tell()
 }
 
 // tell has the notices of the source passed on.
@@ -198,13 +210,13 @@ func (r *run) notices() []model.Notice {
 	for _, f := range r.feeds {
 		if since, is := f.isDeaf(); is {
 			list = append(list, model.Notice{Object: f.name(), Where: "the watch of the API server", Text: fmt.Sprintf(
-				"it has delivered nothing since %s although objects have changed, so they are listed anew after each %s; look for a proxy or a balancer in front of the API server that buffers answers or loses connections",
+				"it has delivered nothing since %s although objects have changed, so the API server is asked after each %s; look for a proxy or a balancer in front of the API server that buffers answers or loses connections",
 				since.UTC().Format(time.RFC3339), f.marked.Round(time.Second))})
 		}
 	}
 	return list
 }
 
-// listAnew ends a watch, so that the reflector lists. It is no expired version, after which the
-// reflector would have a watch begin with a list.
+// listAnew ends a watch, so that the reflector lists. While a watch begins with a list, an expired
+// version would have the reflector begin the next one so, too.
 var listAnew = watch.Event{Type: watch.Error, Object: &apierrors.NewBadRequest("the watch delivers nothing").ErrStatus}

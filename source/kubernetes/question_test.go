@@ -130,14 +130,14 @@ func isList(r *http.Request) bool {
 func TestQuietClusterIsAskedLittle(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		bookmarks bool
-		most      int32
-	}{"without bookmarks": {false, 6 * 13}, "with bookmarks": {true, 0}} {
+		before, bookmarks bool
+		most              int32
+	}{"without bookmarks": {false, false, 6 * 13}, "with bookmarks": {true, true, 0}, "with bookmarks that end": {true, false, 7 * 13}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r, stored := newRegistry(false), store.NewMemory(store.Config{})
-				r.api.unmarked = !c.bookmarks
+				r.api.unmarked = !c.before
 				s, stop := supervised(t, r, stored)
 				defer stop()
 				for _, endpoints := range [][]string{{"10.0.0.1"}, {"10.0.0.1", "10.0.0.2", "10.0.0.4"}, {"10.0.0.2"}} {
@@ -204,51 +204,101 @@ func TestLateEventsAreNotMissed(t *testing.T) {
 	})
 }
 
-// A question without an answer makes the source stale, with the reason.
+// A question without an answer makes the source stale, with the reason, whether the mute watches
+// go on or are begun again and again.
 func TestQuestionWithoutAnswerMakesStale(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, stored := newRegistry(false), store.NewMemory(store.Config{})
-		r.Set(services("10.0.0.1"))
-		s, stop := supervised(t, r, stored)
-		defer stop()
-		mute := silent(0)
-		r.api.fail(func(r *http.Request) (*http.Response, error) {
-			if response, err := mute(r); response != nil || err != nil {
-				return response, err
+	for _, ending := range []time.Duration{0, 1500 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			r, stored := newRegistry(false), store.NewMemory(store.Config{})
+			r.Set(services("10.0.0.1"))
+			s, stop := supervised(t, r, stored)
+			defer stop()
+			mute := silent(ending)
+			r.api.fail(func(r *http.Request) (*http.Response, error) {
+				if response, err := mute(r); response != nil || err != nil {
+					return response, err
+				}
+				return rejection(http.StatusServiceUnavailable, "ServiceUnavailable"), nil
+			}, ends)
+			pass(9 * time.Minute)
+			if st := s.Status(); st.State != source.StateLive {
+				t.Errorf("before it asks it is %s: %s", st.State, st.Reason)
 			}
-			return rejection(http.StatusServiceUnavailable, "ServiceUnavailable"), nil
-		}, goOn)
-		pass(9 * time.Minute)
-		if st := s.Status(); st.State != source.StateLive {
-			t.Errorf("before it asks it is %s: %s", st.State, st.Reason)
-		}
-		pass(3 * time.Minute)
-		if st := s.Status(); st.State != source.StateStale || !strings.Contains(st.Reason, "as drawn") {
-			t.Errorf("it is %s: %s", st.State, st.Reason)
-		}
-		mustServe(t, stored, "while it is stale", "a@10.0.0.1 c@10.0.0.1")
-		r.api.fail(nil, ends)
-		pass(time.Minute)
-		if st := s.Status(); st.State != source.StateLive {
-			t.Errorf("at last it is %s: %s", st.State, st.Reason)
-		}
-	})
+			pass(3 * time.Minute)
+			if st := s.Status(); st.State != source.StateStale || !strings.Contains(st.Reason, "as drawn") && !strings.Contains(st.Reason, "without an event") {
+				t.Errorf("it is %s: %s", st.State, st.Reason)
+			}
+			mustServe(t, stored, "while it is stale", "a@10.0.0.1 c@10.0.0.1")
+			r.api.fail(nil, ends)
+			pass(time.Minute)
+			if st := s.Status(); st.State != source.StateLive {
+				t.Errorf("at last it is %s: %s", st.State, st.Reason)
+			}
+		})
+	}
 }
 
-// A watch that should begin with a list, and delivers nothing, gives way to a list.
+// An event is an answer to a question that failed.
+func TestEventAnswersAQuestion(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]time.Duration{"before the answer": -time.Second, "after it": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, stored := newRegistry(false), store.NewMemory(store.Config{})
+				r.Set(services("10.0.0.1"))
+				s, stop := supervised(t, r, stored)
+				defer stop()
+				var failed atomic.Int32
+				watched := &stream{wake: make(chan struct{}, 1), closed: func(*stream) {}}
+				r.api.fail(only("services", func(q *http.Request) (*http.Response, error) {
+					if !isQuestion(q) {
+						watched.of = q
+						return &http.Response{StatusCode: http.StatusOK, Body: watched, ContentLength: -1, Header: jsonHeader()}, nil
+					}
+					failed.Add(1)
+					last := r.api.sorted("services", "")[0]
+					time.AfterFunc(2*time.Second+late, func() { watched.send("MODIFIED", last) })
+					time.Sleep(2 * time.Second)
+					return rejection(http.StatusServiceUnavailable, "ServiceUnavailable"), nil
+				}), ends)
+				for range 15 * 60 {
+					pass(time.Second)
+					if st := s.Status(); st.State != source.StateLive {
+						t.Fatalf("it is %s: %s", st.State, st.Reason)
+					}
+				}
+				if n := failed.Load(); n != 1 {
+					t.Errorf("%d questions failed, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+// A watch that should begin with a list, and does not come to its end, gives way to a list.
 func TestFirstListNeedsNoWatch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, stored := newRegistry(false), store.NewMemory(store.Config{})
-		r.Set(services("10.0.0.1"))
-		r.api.fail(silent(0), goOn)
-		s, stop := supervised(t, r, stored)
-		defer stop()
-		pass(2 * time.Minute)
-		if st := s.Status(); st.State != source.StateLive {
-			t.Errorf("it is %s: %s", st.State, st.Reason)
-		}
-		mustServe(t, stored, "after two minutes", "a@10.0.0.1 c@10.0.0.1")
-	})
+	for sent := range 2 { // of the events of the list
+		synctest.Test(t, func(t *testing.T) {
+			r, stored := newRegistry(false), store.NewMemory(store.Config{})
+			r.Set(services("10.0.0.1"))
+			mute := silent(0)
+			r.api.fail(func(q *http.Request) (*http.Response, error) {
+				response, err := mute(q)
+				if _, _, resource := asked(q); response != nil && sent > 0 && len(r.api.sorted(resource, "")) > 0 {
+					response.Body.(*stream).send("ADDED", r.api.sorted(resource, "")[0]) //nolint:forcetypeassert // as made above
+				}
+				return response, err
+			}, goOn)
+			s, stop := supervised(t, r, stored)
+			defer stop()
+			pass(2 * time.Minute)
+			if st := s.Status(); st.State != source.StateLive {
+				t.Errorf("it is %s: %s", st.State, st.Reason)
+			}
+			mustServe(t, stored, "after two minutes", "a@10.0.0.1 c@10.0.0.1")
+		})
+	}
 }

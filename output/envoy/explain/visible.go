@@ -47,6 +47,17 @@ func (f follower) known() string {
 	if host, short := names.LongName(called, f.call.Client.Namespace, f.Settings.OrIstio().Domain); short {
 		candidates = append(candidates, host)
 	}
+	if kind := f.call.Client.Kind; reach.IsGRPC(kind) { // each has a listener, and the first one counts
+		for _, host := range candidates {
+			s, visible := f.Snapshot.Resolve(f.viewer, host)
+			if !visible {
+				continue
+			}
+			if port, has := s.Port(f.call.Port); has && reach.FormFor(kind, s, port) != reach.NoForm {
+				return host
+			}
+		}
+	}
 	for rest := called; strings.Contains(rest, "."); {
 		_, rest, _ = strings.Cut(rest, ".")
 		candidates = append(candidates, "*."+rest)
