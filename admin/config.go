@@ -39,6 +39,7 @@ type ConfigSource struct {
 	Only           source.Only           `json:"only"`
 	Owns           source.Owns           `json:"owns"`
 	LocalAddresses source.LocalAddresses `json:"localAddresses"`
+	Network        source.Network        `json:"network,omitempty"`
 }
 
 // Leaving is a source whose records will be removed.

@@ -41,7 +41,7 @@ func (o opener) supervise(s config.Source) *supervise.Supervisor {
 		Stored: func() iter.Seq[model.Record] { return o.store.List(model.Filter{Source: s.Name}) },
 	})
 	return supervise.New(s.Name, opened, o.store, supervise.Config{
-		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Log: o.log, Restored: restoredAt(o.disk, s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: o.lookout.look, Events: o.events,
+		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Network: s.Network, Log: o.log, Restored: restoredAt(o.disk, s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: o.lookout.look, Events: o.events,
 	})
 }
 

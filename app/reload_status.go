@@ -58,7 +58,7 @@ func (r *reloader) loaded(p plan) {
 func granted(c *config.Config) []admin.ConfigSource {
 	list := []admin.ConfigSource{}
 	for _, s := range c.Sources {
-		list = append(list, admin.ConfigSource{Name: s.Name, Kind: s.Kind, Required: s.IsRequired(), Only: s.Only, Owns: s.Owns, LocalAddresses: s.LocalAddresses})
+		list = append(list, admin.ConfigSource{Name: s.Name, Kind: s.Kind, Required: s.IsRequired(), Only: s.Only, Owns: s.Owns, LocalAddresses: s.LocalAddresses, Network: s.Network})
 	}
 	return list
 }

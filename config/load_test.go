@@ -261,4 +261,8 @@ func TestWhoMayListLocalAddresses(t *testing.T) {
 	if text := fmt.Sprint(problems); !strings.Contains(text, `sources[0].localAddresses`) || !strings.Contains(text, `"true" is neither allow nor reject`) {
 		t.Error(text)
 	}
+	_, problems = config.Parse([]byte("sources: [{name: a, network: vpc/2, file: {path: a}}]\noutputs: {xds: {listen: 127.0.0.1:0}}\n"), lookup)
+	if text := fmt.Sprint(problems); !strings.Contains(text, `sources[0].network "vpc/2" cannot be the value of a label`) {
+		t.Error(text)
+	}
 }

@@ -20,6 +20,8 @@ type Source struct {
 	Only source.Only `json:"only"`
 	// LocalAddresses defines whether endpoints at local addresses are accepted.
 	LocalAddresses source.LocalAddresses `json:"localAddresses"`
+	// Network is the network of endpoints that name none.
+	Network source.Network `json:"network"`
 	// Owns gives hosts to the source, before all others.
 	Owns source.Owns `json:"owns"`
 
@@ -51,12 +53,7 @@ func (s *Source) complete() {
 	if s.Hold.For == unset {
 		s.Hold.For = cmp.Or(s.holdFor, hold.Default().For)
 	}
-	if s.LocalAddresses == "" {
-		s.LocalAddresses = source.RejectLocal
-		if s.Local && !s.Only.Confines() {
-			s.LocalAddresses = source.AllowLocal
-		}
-	}
+	s.LocalAddresses = s.LocalAddresses.OrDefault(s.Local && !s.Only.Confines())
 }
 
 // keys and settings implement extensible: each kind of registry is a key of the entry.

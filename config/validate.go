@@ -99,6 +99,7 @@ func (c *Config) validateSources(f *findings) {
 		f.addAll(at+".hold", s.Hold.Validate())
 		f.addAll(at+".only", s.Only.Validate())
 		f.addAll(at, s.LocalAddresses.Validate())
+		f.addAll(at, s.Network.Validate())
 		f.addAll(at+".owns", s.Owns.Validate())
 		switch {
 		case s.Settings == nil:

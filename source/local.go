@@ -20,6 +20,19 @@ const (
 	RejectLocal LocalAddresses = "reject"
 )
 
+// OrDefault returns the default if there is no value. Registries whose files are this machine's may
+// list them.
+func (l LocalAddresses) OrDefault(own bool) LocalAddresses {
+	switch {
+	case l != "":
+		return l
+	case own:
+		return AllowLocal
+	default:
+		return RejectLocal
+	}
+}
+
 // Validate reports any other value.
 func (l LocalAddresses) Validate() error {
 	if l != AllowLocal && l != RejectLocal {

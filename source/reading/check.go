@@ -99,7 +99,7 @@ func (r *Reading) complete(rec model.Record, owner model.Ref) (_ model.Record, f
 	}
 	rec.UID, rec.Revision, rec.Generation = model.UID{}, 0, 0
 	rec.Owner, rec.Status = owner, model.Status{}
-	rec.Spec = r.limits.Only.Confine(rec.Spec)
+	rec.Spec = r.limits.Network.Complete(r.limits.Only.Confine(rec.Spec))
 	if owner != (model.Ref{}) {
 		rec.Place = ""
 	}

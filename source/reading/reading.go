@@ -33,11 +33,12 @@ type Reading struct {
 	limits Limits
 }
 
-// Limits are the parts of a registry that a source may have.
+// Limits are the parts of a registry that a source may have, and the network of its endpoints.
 type Limits struct {
-	Source string // its name
-	Only   source.Only
-	Local  source.LocalAddresses
+	Source  string // its name
+	Only    source.Only
+	Local   source.LocalAddresses
+	Network source.Network
 }
 
 // fault is the fault of an object, and its place.

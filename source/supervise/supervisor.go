@@ -29,6 +29,8 @@ type Config struct {
 	Only source.Only
 	// LocalAddresses says whether endpoints at local addresses are allowed.
 	LocalAddresses source.LocalAddresses
+	// Network is the network of endpoints that name none.
+	Network source.Network
 	// Restored is when the records stored at the start were last known to be current;
 	// zero if that is unknown, or none were restored.
 	Restored time.Time
@@ -109,7 +111,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 // runOnce runs the source to its end and returns how long it had been live and why it
 // ended. The source runs on this goroutine, so its panics end up here.
 func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error) {
-	k := &sink{src: s.src, mirror: s.mirror, status: s.status, limits: reading.Limits{Source: s.mirror.source, Only: s.cfg.Only, Local: s.cfg.LocalAddresses}}
+	k := &sink{src: s.src, mirror: s.mirror, status: s.status, limits: reading.Limits{Source: s.mirror.source, Only: s.cfg.Only, Local: s.cfg.LocalAddresses, Network: s.cfg.Network}}
 	defer s.mirror.relist.Stop()
 	defer k.stopAsking()
 	if err := s.restore(ctx); err != nil {
