@@ -100,8 +100,10 @@ func (f *feed) answered(ctx context.Context, err error, byList bool) {
 	case err == nil && byList && !f.byList:
 		f.mu.Unlock()
 		return
+	case err == nil && was == nil:
 	case err == nil:
 		f.err, f.byList = nil, false
+		f.asking = time.Now() // a question that failed before is asked once more
 	case was == nil:
 		f.err, f.byList, f.since = err, byList, time.Now()
 	default:

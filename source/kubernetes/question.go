@@ -175,6 +175,8 @@ func (f *feed) conclude(r reception, missed bool, err error) {
 		f.at, f.bookmarks, f.unanswered = time.Now(), f.bookmarks && missed, nil
 	case f.unanswered == nil:
 		f.unanswered, f.asking = err, time.Now()
+	default:
+		f.unanswered = err
 	}
 	if missed && f.deaf.IsZero() {
 		f.deaf = r.at

@@ -10,8 +10,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/reading"
 )
 
-// outside returns the writes that confine the stored records, and the number of
-// objects and single endpoints that they remove.
+// outside returns the writes that confine the stored records and complete their networks, and the
+// number of objects and single endpoints that they remove.
 func outside(all iter.Seq[model.Record], cfg Config) (writes []model.Write, gone int) {
 	objects, records := atLocalAddresses(all, cfg.LocalAddresses)
 	for rec := range all {
@@ -19,7 +19,7 @@ func outside(all iter.Seq[model.Record], cfg Config) (writes []model.Write, gone
 			objects[rec.Ref] = true
 		}
 	}
-	if len(objects)+len(records) == 0 && !cfg.Only.Confines() {
+	if len(objects)+len(records) == 0 && !cfg.Only.Confines() && cfg.Network == "" {
 		return nil, 0 // the usual case
 	}
 	for rec := range all {
@@ -27,7 +27,7 @@ func outside(all iter.Seq[model.Record], cfg Config) (writes []model.Write, gone
 			writes = append(writes, reading.Deletion(rec))
 			continue
 		}
-		if spec := cfg.Only.Confine(rec.Spec); rec.Kind == model.KindWorkload && !spec.EqualSpec(rec.Spec) {
+		if spec := cfg.Network.Complete(cfg.Only.Confine(rec.Spec)); index.IsEndpoint(rec.Kind) && !spec.EqualSpec(rec.Spec) {
 			rec.Spec = spec
 			writes = append(writes, model.Write{Record: rec})
 		}

@@ -35,3 +35,25 @@ func TestEndpointsAreInTheNetworkOfTheirSource(t *testing.T) {
 		}
 	})
 }
+
+// A network that is configured later holds for the stored records at once, as the registry may be
+// away.
+func TestStoredEndpointsGetTheNetwork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		b := connectWith(t, l, supervise.Config{})
+		b.list(service("a", "f", "10.0.0.1"), workloadAt("vm", "10.0.0.3"))
+		b = connectWith(t, l, supervise.Config{Network: "vpc-2"})
+		b.fail("away")
+		for rec := range b.store.List(model.Filter{Source: "reg"}) {
+			e, _ := rec.Spec.(model.Endpoint)
+			if w, is := rec.Spec.(model.Workload); is {
+				e = w.Endpoint
+			}
+			if e.Address != "" && e.Network != "vpc-2" {
+				t.Errorf("%s is in the network %q", e.Address, e.Network)
+			}
+		}
+	})
+}
