@@ -116,7 +116,7 @@ func TestAdditionsAreValidatedLikeTheRest(t *testing.T) {
 		`isthmus.yaml:4: sources[0].hostlist.url: "nowhere" is not a URL`,
 		"isthmus.yaml:5: sources[0].hostlist.poll: must be more than 0",
 		"isthmus.yaml:6: sources[0].hostlist.pol: unknown key; did you mean poll? known here: url, poll, timeout",
-		"isthmus.yaml:7: sources[1].host: unknown key; did you mean hostlist? known here: name, required, hold, only, localAddresses, owns, file, servicecenter, kubernetes, mcp, xds, azure, hostlist",
+		"isthmus.yaml:7: sources[1].host: unknown key; did you mean hostlist? known here: name, required, hold, only, localAddresses, network, owns, file, servicecenter, kubernetes, mcp, xds, azure, hostlist",
 		"isthmus.yaml:9: outputs.tally.path: missing",
 	} {
 		if !strings.Contains(err.Error(), want) {
