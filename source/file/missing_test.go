@@ -210,8 +210,8 @@ func TestFolderWithNothingLeftIsHeld(t *testing.T) {
 	}
 }
 
-// A folder that is taken away is no folder whose only changed file is gone, even if the
-// system reports the file first, and the folder late.
+// A folder that is taken away keeps the services of its files, even if the system reports a file in
+// it first, and the folder late.
 func TestFolderIsGoneBeforeItsEventIsRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

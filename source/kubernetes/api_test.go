@@ -150,7 +150,7 @@ func (a *apiServer) watch(r *http.Request) *http.Response {
 		s.send("BOOKMARK", a.bookmark(resource, object{"k8s.io/initial-events-end": "true"}))
 	}
 	a.watches[s] = true
-	return &http.Response{StatusCode: http.StatusOK, Body: s, ContentLength: -1, Header: jsonHeader()}
+	return s.answer(r)
 }
 
 func (a *apiServer) bookmark(resource string, annotations object) object {
@@ -263,6 +263,12 @@ type stream struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	over error // after the text
+}
+
+// answer returns the stream as the answer to a watch.
+func (s *stream) answer(r *http.Request) *http.Response {
+	s.of = r
+	return &http.Response{StatusCode: http.StatusOK, Body: s, ContentLength: -1, Header: jsonHeader()}
 }
 
 func (s *stream) has(e event) bool { return s.resource == e.resource && isIn(s.namespace, e.object) }

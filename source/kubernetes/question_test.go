@@ -28,7 +28,7 @@ func silent(after time.Duration) fault {
 		if after > 0 {
 			time.AfterFunc(after, func() { s.end(io.EOF) })
 		}
-		return &http.Response{StatusCode: http.StatusOK, Body: s, ContentLength: -1, Header: jsonHeader()}, nil
+		return s.answer(r), nil
 	}
 }
 
@@ -58,9 +58,9 @@ func addresses(in *store.Memory) string {
 	return strings.Join(list, " ")
 }
 
-// A watch that goes on and delivers nothing serves nobody what is gone: the API server is asked
-// after ten minutes, and then every three. The source says what it suspects, until an event
-// comes.
+// Deleted endpoints are served for a limited time behind a watch that goes on and delivers nothing:
+// the API server is asked after ten minutes, and then every three. The source has a notice until
+// an event comes.
 func TestSilenceIsAQuestion(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -189,8 +189,7 @@ func TestLateEventsAreNotMissed(t *testing.T) {
 				last := r.api.sorted("serviceentries", "")[0]
 				time.AfterFunc(5*time.Second, func() { entries.send("MODIFIED", last) })
 			default:
-				entries.of = q
-				return &http.Response{StatusCode: http.StatusOK, Body: entries, ContentLength: -1, Header: jsonHeader()}, nil
+				return entries.answer(q), nil
 			}
 			return nil, nil
 		}), ends)
@@ -254,8 +253,7 @@ func TestEventAnswersAQuestion(t *testing.T) {
 				watched := &stream{wake: make(chan struct{}, 1), closed: func(*stream) {}}
 				r.api.fail(only("services", func(q *http.Request) (*http.Response, error) {
 					if !isQuestion(q) {
-						watched.of = q
-						return &http.Response{StatusCode: http.StatusOK, Body: watched, ContentLength: -1, Header: jsonHeader()}, nil
+						return watched.answer(q), nil
 					}
 					failed.Add(1)
 					last := r.api.sorted("services", "")[0]
