@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -299,4 +300,34 @@ func TestFirstListNeedsNoWatch(t *testing.T) {
 			mustServe(t, stored, "after two minutes", "a@10.0.0.1 c@10.0.0.1")
 		})
 	}
+}
+
+// An API server that was restored from a backup has older versions than it has sent, and its
+// watches from there deliver nothing. The question fails, and the next run lists the backup.
+func TestRestoredAPIServerIsReadAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, stored := newRegistry(false), store.NewMemory(store.Config{})
+		r.Set(services("10.0.0.1"))
+		s, stop := supervised(t, r, stored)
+		defer stop()
+		mute := silent(0)
+		r.api.fail(func(q *http.Request) (*http.Response, error) {
+			switch since, _ := strconv.Atoi(q.URL.Query().Get("resourceVersion")); {
+			case since == 0: // anew
+				return nil, nil
+			case isQuestion(q):
+				return rejection(http.StatusGatewayTimeout, "Timeout"), nil
+			default:
+				return mute(q)
+			}
+		}, goOn)
+		pass(time.Second)
+		r.Set(services("10.0.0.2"))
+		pass(14 * time.Minute)
+		mustServe(t, stored, "after 14 minutes", "a@10.0.0.2 c@10.0.0.2")
+		if st := s.Status(); st.State != source.StateLive {
+			t.Errorf("it is %s: %s", st.State, st.Reason)
+		}
+	})
 }
