@@ -34,14 +34,18 @@ func newNacos(name string, port int) (*nacos, error) {
 // starting is held while a server starts: two at once take more than twice as long.
 var starting sync.Mutex
 
+// attempts is how often a start is tried, and how many times as long as for other outcomes is waited for
+// it: the start is a minute of a processor.
+const attempts = 5
+
 // run starts it, again if it was killed. A Nacos that takes longer than 10 s for its
 // database gives up and ends, as it may on a busy machine. So that is tried again.
 func (n *nacos) run(ctx context.Context) (err error) {
 	starting.Lock()
 	defer starting.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, until.Patience)
+	ctx, cancel := context.WithTimeout(ctx, attempts*until.Patience)
 	defer cancel()
-	for range 5 {
+	for range attempts {
 		if err = n.Run(ctx); err == nil || ctx.Err() != nil {
 			break
 		}
