@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -15,6 +17,7 @@ import (
 // goroutine, its HTTP API to any.
 type Server struct {
 	*process.Process
+	database string // its folder
 
 	// Port is that of the HTTP API. Those of gRPC are 1000 and 1001 above it, that of
 	// raft is 1000 below.
@@ -42,13 +45,14 @@ func New(setup, dir string, port int) *Server {
 		"-classpath", filepath.Join(setup, "target", "classes") + ":" + filepath.Join(lib, "hessian-4.0.63.jar") + ":" + lib + "/*",
 		"Server",
 	}
-	return &Server{Process: process.New(dir, "nacos", "java", arguments...), Port: port, MCP: address(mcp)}
+	return &Server{Process: process.New(dir, "nacos", "java", arguments...), database: filepath.Join(dir, "data", "derby-data"), Port: port, MCP: address(mcp)}
 }
 
 // Run starts it, again if it was killed, and waits until it takes registrations and
-// serves MCP. Of what was registered before it knows nothing.
+// serves MCP. Of what was registered before it knows nothing. If it ends instead, it is left without a
+// database: with a half created one it would never start.
 func (s *Server) Run(ctx context.Context) error {
-	return s.Start(ctx, func(ctx context.Context) error {
+	err := s.Start(ctx, func(ctx context.Context) error {
 		for _, a := range []string{s.MCP, address(s.Port + 1000)} {
 			if err := dial(ctx, a); err != nil {
 				return err
@@ -57,6 +61,10 @@ func (s *Server) Run(ctx context.Context) error {
 		_, err := s.Instances(ctx, Instance{Service: "none"})
 		return err
 	})
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(s.database))
+	}
+	return err
 }
 
 func dial(ctx context.Context, address string) error {
