@@ -22,6 +22,24 @@ func (f *failing) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// A slow check leaves most of the time to the program that it waits for.
+func TestSlowCheckPausesLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, asked := time.Now(), 0
+		until.NoError(t, time.Millisecond, "the third time", func() error {
+			time.Sleep(time.Second)
+			if asked++; asked < 3 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		if took := time.Since(began); took != 11*time.Second {
+			t.Errorf("3 checks of 1 s and 2 pauses took %s, want 11 s", took)
+		}
+	})
+}
+
 func TestNoErrorAsksAgainUntilThereIsNoError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
