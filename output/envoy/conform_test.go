@@ -106,7 +106,7 @@ func drawResourceName(t *rapid.T, r world.Row) string {
 	if r == SecretType && rapid.Bool().Draw(t, "secret") {
 		return rapid.SampledFrom([]string{"file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"}).Draw(t, "name")
 	}
-	host, port := rapid.SampledFrom(hosts).Draw(t, "host"), rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port")
+	host, port := rapid.SampledFrom(named).Draw(t, "host"), rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port")
 	if serviceTypeOf(r).subsets {
 		return names.Subset(host, port, rapid.SampledFrom([]string{"", "v1", "v3"}).Draw(t, "subset"))
 	}
@@ -185,10 +185,25 @@ func (m *mirror) take(change catalog.Change) world.Update {
 	return u
 }
 
+// named are the hosts without the one that is also the short name of another: the laws know no resource
+// that only a client which names it is sent. TestChangesMissNothing draws both.
+var named = hosts[:len(hosts)-1]
+
 // drawAnyEvent draws an event, some of scopes: those of a namespace and of all.
 func drawAnyEvent(t *rapid.T) model.Event {
 	if rapid.IntRange(0, 7).Draw(t, "of a scope") > 0 {
-		return drawEvent(t)
+		event := drawEvent(t)
+		if u, ok := event.(model.Upsert); ok {
+			if spec, is := u.Record.Spec.(model.Service); is {
+				list := slices.DeleteFunc(spec.Hosts.Slice(), func(host string) bool { return !slices.Contains(named, host) })
+				if spec.Hosts = model.ListOf(list...); len(list) == 0 {
+					spec.Hosts = model.ListOf(named[0])
+				}
+				u.Record.Spec = spec
+				return u
+			}
+		}
+		return event
 	}
 	r := model.Record{Ref: model.Ref{Kind: model.KindScope, Key: model.Key{
 		Source: "first", Namespace: rapid.SampledFrom([]string{"a", "b", "istio-system"}).Draw(t, "scope of"), Name: "s",
