@@ -20,8 +20,8 @@ const (
 	RejectLocal LocalAddresses = "reject"
 )
 
-// OrDefault returns the default if there is no value. Registries whose files are this machine's may
-// list them.
+// OrDefault returns the default if there is no value. A registry of this machine's own files may list
+// such addresses.
 func (l LocalAddresses) OrDefault(own bool) LocalAddresses {
 	switch {
 	case l != "":

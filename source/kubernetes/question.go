@@ -17,7 +17,7 @@ import (
 
 // A watch may be silent because nothing changes, or because a proxy on the way withholds its
 // events. API servers promise no bookmarks, so silence proves neither: it is a question to the
-// API server. Has it objects newer than what was received, or another number of them? A version
+// API server. Has it objects newer than the newest event, or another number of them? A version
 // and a count answer that, so nothing is kept of each object.
 
 // silence bounds how long a watch is silent before the API server is asked.
@@ -28,7 +28,7 @@ type silence struct {
 	retry  time.Duration // the pause after a question that was not answered
 }
 
-// reception is what a feed has received of its kind. The lock of the feed guards it.
+// reception is the state of a feed's watch. The lock of the feed guards it.
 type reception struct {
 	silence
 	relist chan struct{} // has everything listed anew
@@ -129,8 +129,8 @@ func (f *feed) question(ctx context.Context) time.Duration {
 	return f.retry
 }
 
-// silent returns what was received, and whether that is long ago. A failing list or watch is no
-// silence.
+// silent returns the reception, and whether the last event of it is long ago. A failing list or watch
+// is no silence.
 func (f *feed) silent() (r reception, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,8 +144,7 @@ func (f *feed) patience(r reception) time.Duration {
 	return f.usual
 }
 
-// missed asks the API server, from its cache and for metadata alone, whether it has more than
-// what was received.
+// missed asks the API server, from its cache and for metadata alone, whether events of it were missed.
 func (f *feed) missed(ctx context.Context, r reception) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -206,7 +205,7 @@ func (f *feed) isDeaf() (since time.Time, is bool) {
 	return f.deaf, !f.deaf.IsZero()
 }
 
-// notices returns the kinds whose events are missed.
+// notices returns a notice for each kind of which events are missed.
 func (r *run) notices() []model.Notice {
 	list := []model.Notice{} // not nil: notices were looked for
 	for _, f := range r.feeds {

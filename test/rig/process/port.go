@@ -14,15 +14,15 @@ import (
 // that a process finds its port free when it starts, and when it starts again.
 const lowest, highest = 20000, 29999
 
-// next is where the search goes on. No port is handed out twice before all others were:
-// who was given one may be slow to listen there.
+// next is the port at which the search goes on. No port is given twice before all others were: a process
+// may be slow to listen at one.
 var next = func() *atomic.Uint32 {
 	var n atomic.Uint32
 	n.Store(rand.Uint32N(highest - lowest + 1))
 	return &n
 }()
 
-// FreeAddress finds an address of 127.0.0.1 on which nobody listens. Its port is this process's:
+// FreeAddress finds a free address of 127.0.0.1. Its port is this process's:
 // no other process that asks here is given it, until this one ends or has asked for many more.
 func FreeAddress() (string, error) {
 	for range highest - lowest + 1 {
