@@ -178,15 +178,15 @@ func contributors(service *catalog.Service, held model.Holds, now time.Time) []C
 func instances(service *catalog.Service, unserved unserved, held model.Holds, now time.Time) []EndpointClaim {
 	list := []EndpointClaim{}
 	for _, port := range service.Ports {
-		var last catalog.Endpoint
 		counts := 0 // the position of the claim that counts for the endpoint
-		for e := range service.Joined(port.Number).Claims() {
-			first := last.Instance == nil || last.Address != e.Address || last.Port != e.Port
+		for e, first := range service.Joined(port.Number).Claims() {
 			shape := claimShape(port.Number, e, first)
 			_, shape.Held = held.Of(e.Record, e.Owner())
 			if first {
 				counts = len(list)
-				shape.Unserved = unserved[e.ID(port.Number)]
+				if served, ok := service.Endpoints(port.Number).Of(e); ok {
+					shape.Unserved = unserved[served.ID(port.Number)]
+				}
 				if isLeftOut(service, port.Number, e) {
 					shape.Unserved = "no backend of the split with a share has it"
 				}
@@ -195,11 +195,12 @@ func instances(service *catalog.Service, unserved unserved, held model.Holds, no
 			if at := e.Changed(); at.After(list[counts].LastChanged) {
 				list[counts].LastChanged, list[counts].LastChangedAge = at, age(now, at)
 			}
-			last = e
 		}
 		for e := range service.Endpoints(port.Number).All() { // of other hosts
-			if _, own := service.Joined(port.Number).Get(e.Address, e.Port); !own {
-				list = append(list, claimShape(port.Number, e, true))
+			if _, own := service.Joined(port.Number).Of(e); !own {
+				shape := claimShape(port.Number, e, true)
+				shape.Unserved = unserved[e.ID(port.Number)]
+				list = append(list, shape)
 			}
 		}
 	}

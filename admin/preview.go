@@ -127,7 +127,7 @@ func preview(snapshot *catalog.Snapshot, outputs []served, key catalog.ServiceKe
 // compare counts the endpoints of a port that differ.
 func (c *EndpointChanges) compare(now, next *catalog.Endpoints) {
 	for e := range now.All() {
-		switch after, stays := next.Get(e.Address, e.Port); {
+		switch after, stays := next.Get(e.ID(0)); {
 		case !stays:
 			c.Removed++
 		case after.Weight != e.Weight:
@@ -135,7 +135,7 @@ func (c *EndpointChanges) compare(now, next *catalog.Endpoints) {
 		}
 	}
 	for e := range next.All() {
-		if _, had := now.Get(e.Address, e.Port); !had {
+		if _, had := now.Get(e.ID(0)); !had {
 			c.Added++
 		}
 	}

@@ -108,7 +108,7 @@ func isLeftOut(service *catalog.Service, port uint32, e catalog.Endpoint) bool {
 	if !service.IsDivided(port) {
 		return false
 	}
-	_, served := service.Endpoints(port).Get(e.Address, e.Port)
+	_, served := service.Endpoints(port).Of(e)
 	return !served
 }
 

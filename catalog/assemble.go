@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -140,7 +139,7 @@ func (s *step) claim(changes *edit, taken []*serviceRecord, by *serviceRecord, i
 		if !serves || port.IsUDP() && slices.ContainsFunc(taken, func(r *serviceRecord) bool { return r.hasTCP(port.Number) }) {
 			continue
 		}
-		c := claim{ip.Place(instance.Address), at, int32(s.order.rank(instance.Record.Source, instance.Path)), instance}
+		c := claim{instance.place(), at, int32(s.order.rank(instance.Record.Source, instance.Path)), instance}
 		if enter {
 			changes.set(port.Number, c, instance)
 		} else {
@@ -189,9 +188,9 @@ func (s *step) rerank(moved func(source string) bool) {
 		}
 	}
 	s.rerankScopes(moved)
-	s.opaques.rerank(moved, s.order.ranks)
-	s.byName.rerank(moved, s.order.ranks)
-	s.splits.rerank(moved, s.order.ranks)
+	s.opaques.Rerank(moved, s.order.ranks)
+	s.byName.Rerank(moved, s.order.ranks)
+	s.splits.Rerank(moved, s.order.ranks)
 }
 
 func (s *step) rerankService(old *serviceRecord) {

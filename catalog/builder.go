@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog/united"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -25,8 +26,8 @@ type Builder struct {
 	held     heldServices
 	selection
 
-	opaques *united[OpaqueKey, Opaque]
-	byName  *united[WorkloadKey, Workload]
+	opaques *united.Records[OpaqueKey, Opaque]
+	byName  *united.Records[WorkloadKey, Workload]
 	splits  *splitting
 }
 
@@ -137,7 +138,7 @@ func (b *Builder) Arrange(order Order) Change {
 	step := b.step()
 	for _, key := range split {
 		step.touch(key).define = true
-		step.splits.touch(key)
+		step.splits.Touch(key)
 	}
 	if len(moved) > 0 {
 		step.rerank(func(source string) bool { _, is := moved[source]; return is })

@@ -3,6 +3,8 @@ package catalog
 import (
 	"maps"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog/united"
 )
 
 // Change is the exact difference between two snapshots.
@@ -38,7 +40,7 @@ type ServiceChange struct {
 }
 
 // Replaced is the change of one value. Old is nil for a new one, and New for a removed one.
-type Replaced[V any] struct{ Old, New *V }
+type Replaced[V any] = united.Replaced[V]
 
 // Empty reports whether nothing changed.
 func (c Change) Empty() bool {

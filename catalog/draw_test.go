@@ -133,9 +133,9 @@ func drawService(t *rapid.T) model.Service {
 
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
-		Address:    pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "unix:///S", "h", "H.", "fd00::1", "FD00::1", "::ffff:10.0.0.1"),
+		Address:    pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "unix:///S", "h", "H.", "fd00::1", "FD00::1", "::ffff:10.0.0.1", ""),
 		Also:       pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1", "FD00::1"), model.ListOf("FD00:0::1", "10.0.0.2", "no address")),
-		Network:    pick(t, "", "", "n"),
+		Network:    pick(t, "", "", "", "n", "m"),
 		Ports:      pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
 		Exact:      pick(t, false, false, true),
 		Labels:     pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),

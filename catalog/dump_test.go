@@ -204,8 +204,11 @@ func claimsOf(s *catalog.Service) map[catalog.EndpointID][]catalog.Endpoint {
 		return claims
 	}
 	for _, port := range s.Ports {
-		for e := range s.Endpoints(port.Number).Claims() {
-			id := e.ID(port.Number)
+		var id catalog.EndpointID
+		for e, speaks := range s.Endpoints(port.Number).Claims() {
+			if speaks {
+				id = e.ID(port.Number)
+			}
 			claims[id] = append(claims[id], e)
 		}
 	}
@@ -213,7 +216,7 @@ func claimsOf(s *catalog.Service) map[catalog.EndpointID][]catalog.Endpoint {
 }
 
 func compareIDs(a, b catalog.EndpointID) int {
-	return cmp.Or(cmp.Compare(a.ServicePort, b.ServicePort), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
+	return cmp.Or(cmp.Compare(a.ServicePort, b.ServicePort), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Network, b.Network))
 }
 
 func instanceText(e catalog.Endpoint) string {

@@ -24,14 +24,16 @@ type Endpoints struct {
 	accounts *counts.Accounts
 }
 
-// EndpointCounts counts distinct addresses and ports.
+// EndpointCounts counts endpoints.
 type EndpointCounts struct {
 	Total   int
 	Healthy int
 	Sockets int // unix sockets, healthy or not
 	// Networked counts the endpoints with a network, healthy or not.
 	Networked int
-	Local     int // at local addresses, healthy or not
+	// Shared counts the endpoints at the address and port of another network's, healthy or not.
+	Shared int
+	Local  int // at local addresses, healthy or not
 }
 
 // Counts returns the counts; a nil pointer has none.
@@ -61,14 +63,14 @@ func (e *Endpoints) Accounts() iter.Seq[string] {
 	return e.accounts.All()
 }
 
-// claim is one record's claim that an address and port serve. Claims of one endpoint are ordered by
-// the rank of their source, then the newest registration first, then one that serves, then by record.
-// There is one for each endpoint of a mesh; two claims are equal when compare returns 0.
+// claim is one record's claim that an address and port serve. Claims of one address and port are
+// ordered by the rank of their source, then the newest registration first, then one that serves, then
+// by record. There is one for each endpoint of a mesh; two claims are equal when compare returns 0.
 type claim struct {
-	address string
+	address string // the [Instance.place]
 	port    uint32
 	rank    int32
-	by      *Instance // nil in a key that searches the first claim of an endpoint
+	by      *Instance // nil in a key that searches the first claim of an address and port
 }
 
 func (c claim) compare(o claim) int {
@@ -79,41 +81,109 @@ func (c claim) compare(o claim) int {
 		trueFirst(c.by.Health == model.Healthy, o.by.Health == model.Healthy), c.by.Record.Compare(o.by.Record))
 }
 
-func (c claim) sameEndpoint(o claim) bool { return c.address == o.address && c.port == o.port }
+func (c claim) sameSocket(o claim) bool { return c.address == o.address && c.port == o.port }
 
 // said is a claim as a set of endpoints has it: a division gives instances another weight.
 type said struct {
 	claim
 	*Instance
+	backend int // of a split, from 1; 0 for the service itself
 }
 
-func (s said) endpoint() Endpoint { return Endpoint{s.port, s.Instance} }
-
-// inTurn yields the claims of each endpoint, the one that speaks for it first. That is the first in
-// order. More than two registrations of its source may share an address and port, as workloads
-// behind a gateway do: then the first of them that serves speaks. A list is valid until the next one.
+// inTurn yields the claims of each endpoint, the one that speaks for it first. A list is valid until
+// the next one.
 func inTurn(claims iter.Seq2[claim, *Instance]) iter.Seq[[]said] {
 	return func(yield func([]said) bool) {
 		var list []said
 		for c, instance := range claims {
-			if len(list) > 0 && !c.sameEndpoint(list[0].claim) {
-				if !yield(speakerFirst(list)) {
+			if len(list) > 0 && !c.sameSocket(list[0].claim) {
+				if !each(arrange(list), yield) {
 					return
 				}
 				list = list[:0]
 			}
-			list = append(list, said{c, instance})
+			list = append(list, said{claim: c, Instance: instance})
 		}
-		if len(list) > 0 {
-			yield(speakerFirst(list))
-		}
+		each(arrange(list), yield)
 	}
 }
 
-// speakerFirst puts the claim that speaks for an endpoint before the others.
-func speakerFirst(list []said) []said {
+// each yields the claims of each endpoint among arranged ones.
+func each(list []said, yield func([]said) bool) bool {
+	for endpoint, rest := cut(list); len(endpoint) > 0; endpoint, rest = cut(rest) {
+		if !yield(endpoint) {
+			return false
+		}
+	}
+	return true
+}
+
+// arrange orders the claims of one address and port by endpoint, and puts the claim that speaks for
+// each first. That is the first in order, or see [speakerFirst].
+func arrange(list []said) []said {
+	separate(list)
+	for endpoint, rest := cut(list); len(endpoint) > 0; endpoint, rest = cut(rest) {
+		speakerFirst(endpoint)
+	}
+	return list
+}
+
+// separate orders the claims of one address and port by endpoint. Several networks may have one IP
+// address: each that a claim names has an endpoint there. Claims without a network come first, and have
+// an endpoint of their own; if only one network is named, they are about the endpoint there.
+func separate(list []said) {
+	if !isApart(list) {
+		return
+	}
+	place := map[string]int{"": 0}
+	for _, s := range list {
+		if _, ok := place[s.Network]; !ok {
+			place[s.Network] = len(place)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b said) int { return cmp.Compare(place[a.Network], place[b.Network]) })
+}
+
+// isApart reports whether claims name several networks with one IP address. Of divided endpoints, the
+// network is that of the endpoint, even if it is none.
+func isApart(list []said) bool {
+	network := ""
+	for _, s := range list {
+		if network != "" && s.Network != "" && s.Network != network || s.divided && s.Network != list[0].Network {
+			return s.isIP()
+		}
+		network = cmp.Or(network, s.Network)
+	}
+	return false
+}
+
+// cut returns the claims of the first endpoint among separated ones, and the others.
+func cut(list []said) (endpoint, rest []said) {
+	if !isApart(list) {
+		return list, nil
+	}
+	n := slices.IndexFunc(list, func(s said) bool { return s.Network != list[0].Network })
+	return list[:n], list[n:]
+}
+
+// endpointOf returns the endpoint of some claims, of which the first speaks. It has their network.
+func endpointOf(list []said) Endpoint {
+	e := Endpoint{list[0].port, list[0].Network, list[0].Instance}
+	if e.Network != "" || len(list) == 1 || e.divided || !e.isIP() {
+		return e
+	}
+	for _, s := range list {
+		e.Network = cmp.Or(e.Network, s.Network)
+	}
+	return e
+}
+
+// speakerFirst puts the claim that speaks for an endpoint before the others. More than two registrations
+// of a source may share an address and port, as workloads behind a gateway do: then the first of them
+// that serves speaks.
+func speakerFirst(list []said) {
 	if len(list) <= 2 {
-		return list
+		return
 	}
 	registrations, serves := 0, -1
 	for i, s := range list {
@@ -130,28 +200,52 @@ func speakerFirst(list []said) []said {
 		copy(list[1:], list[:serves])
 		list[0] = speaker
 	}
-	return list
 }
 
 // All yields each endpoint once, with the attributes of the record that speaks for it. The endpoints
-// are ordered by address and port.
+// are ordered by address and port. Of one address and port, the endpoint without a network comes first,
+// then that of the network which comes first in the merge order.
 func (e *Endpoints) All() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
 		for list := range e.each() {
-			if !yield(list[0].endpoint()) {
+			if !yield(endpointOf(list)) {
 				return
 			}
 		}
 	}
 }
 
-// Get returns the endpoint of an address and port, as [Endpoints.All] yields it.
-func (e *Endpoints) Get(address string, port uint32) (Endpoint, bool) {
-	if e == nil {
-		return Endpoint{}, false
+// Get returns an endpoint, as [Endpoints.All] yields it. The port of the service plays no part.
+func (e *Endpoints) Get(id EndpointID) (Endpoint, bool) {
+	var room [2]Endpoint
+	for _, at := range e.socket(room[:0], claim{address: id.Address, port: id.Port}) {
+		if at.Network == id.Network {
+			return at, true
+		}
 	}
-	instance := counting(e.claims, claim{address: ip.Place(address), port: port})
-	return Endpoint{port, instance}, instance != nil
+	return Endpoint{}, false
+}
+
+// Of returns the endpoint of another set's at an address and port: in the same network, or the only one
+// there if one of both has no network.
+func (e *Endpoints) Of(o Endpoint) (Endpoint, bool) {
+	var room [2]Endpoint
+	list := e.socket(room[:0], claim{address: o.place(), port: o.Port})
+	for _, at := range list {
+		if at.Network == o.Network || len(list) == 1 && (at.Network == "" || o.Network == "") {
+			return at, true
+		}
+	}
+	return Endpoint{}, false
+}
+
+// First returns the first endpoint at an address and port, as [Endpoints.All] yields it.
+func (e *Endpoints) First(address string, port uint32) (Endpoint, bool) {
+	var room [2]Endpoint
+	for _, at := range e.socket(room[:0], claim{address: ip.Place(address), port: port}) {
+		return at, true
+	}
+	return Endpoint{}, false
 }
 
 // At yields the endpoints of an address, as [Endpoints.All] yields them. Its cost is the
@@ -163,19 +257,23 @@ func (e *Endpoints) At(address string) iter.Seq[Endpoint] {
 		}
 		address := ip.Place(address)
 		for list := range inTurn(e.claims.From(claim{address: address, rank: -1})) {
-			if list[0].address != address || !yield(list[0].endpoint()) {
+			if list[0].address != address || !yield(endpointOf(list)) {
 				return
 			}
 		}
 	}
 }
 
-// Claims yields the claims of all records, by endpoint, the one that speaks for it first.
-func (e *Endpoints) Claims() iter.Seq[Endpoint] {
-	return func(yield func(Endpoint) bool) {
+// Claims yields the claims of all records, by endpoint, and whether a claim speaks for the endpoint. That
+// one comes first, as [Endpoints.All] yields it; the others are as their records have them.
+func (e *Endpoints) Claims() iter.Seq2[Endpoint, bool] {
+	return func(yield func(Endpoint, bool) bool) {
 		for list := range e.each() {
-			for _, s := range list {
-				if !yield(s.endpoint()) {
+			if !yield(endpointOf(list), true) {
+				return
+			}
+			for _, s := range list[1:] {
+				if !yield(Endpoint{s.port, s.Network, s.Instance}, false) {
 					return
 				}
 			}
@@ -185,29 +283,47 @@ func (e *Endpoints) Claims() iter.Seq[Endpoint] {
 
 // each yields the claims of each endpoint in turn.
 func (e *Endpoints) each() iter.Seq[[]said] {
-	if e == nil {
-		return func(func([]said) bool) {}
-	}
-	return inTurn(e.claims.All())
+	return inTurn(e.all())
 }
 
-// at returns the claims of c's endpoint in turn.
+// all yields all claims, in order.
+func (e *Endpoints) all() iter.Seq2[claim, *Instance] {
+	if e == nil {
+		return func(func(claim, *Instance) bool) {}
+	}
+	return e.claims.All()
+}
+
+// at returns the arranged claims of c's address and port.
 func (e *Endpoints) at(c claim) []said {
 	if e == nil {
 		return nil
 	}
-	return turnAt(e.claims, c)
+	return arrange(claimsAt(nil, e.claims, c))
 }
 
-// turnAt returns the claims of c's endpoint in turn; nil if there are none.
-func turnAt(claims immutable.Map[claim, *Instance], c claim) (list []said) {
+// claimsAt adds the claims of c's address and port to a list.
+func claimsAt(list []said, claims immutable.Map[claim, *Instance], c claim) []said {
 	for at, instance := range claims.From(claim{address: c.address, port: c.port, rank: -1}) {
-		if !at.sameEndpoint(c) {
+		if !at.sameSocket(c) {
 			break
 		}
-		list = append(list, said{at, instance})
+		list = append(list, said{claim: at, Instance: instance})
 	}
-	return speakerFirst(list)
+	return list
+}
+
+// socket adds the endpoints at c's address and port to a list.
+func (e *Endpoints) socket(to []Endpoint, c claim) []Endpoint {
+	if e == nil {
+		return to
+	}
+	var room [4]said
+	list := arrange(claimsAt(room[:0], e.claims, c))
+	for endpoint, rest := cut(list); len(endpoint) > 0; endpoint, rest = cut(rest) {
+		to = append(to, endpointOf(endpoint))
+	}
+	return to
 }
 
 // byAddress yields the counts of the endpoints of each address.
@@ -216,14 +332,14 @@ func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 		var sum EndpointCounts
 		address := ""
 		for endpoint := range e.All() {
-			if ip.Place(endpoint.Address) != address && sum.Total > 0 {
+			if endpoint.place() != address && sum.Total > 0 {
 				if !yield(address, sum) {
 					return
 				}
 				sum = EndpointCounts{}
 			}
-			address = ip.Place(endpoint.Address)
-			sum.count(endpoint.Instance, endpoint.Port, +1)
+			address = endpoint.place()
+			sum.count(endpoint, +1)
 		}
 		if sum.Total > 0 {
 			yield(address, sum)
@@ -247,6 +363,7 @@ type portEdit struct {
 	// written are the claims that may differ from before. They are not kept if there were no
 	// endpoints before.
 	written []claim
+	was, is []Endpoint // at one address and port; memory that is used again
 }
 
 func newEdit(before map[uint32]*Endpoints, at moment.Moment) *edit {
@@ -271,75 +388,65 @@ func (e *edit) port(number uint32) *portEdit {
 // set adds a claim, or with a nil instance removes it.
 func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 	p := e.port(servicePort)
-	before := counting(p.claims.View(), c)
+	p.was = p.view().socket(p.was[:0], c)
 	if instance != nil {
 		p.claims.Set(c, instance)
 	} else {
 		p.claims.Delete(c)
 	}
-	after := counting(p.claims.View(), c)
-	p.counts.count(before, c.port, -1)
-	p.counts.count(after, c.port, +1)
-	p.weights.Replace(before.endpoint(), after.endpoint(), p.counted)
-	p.accounts.Replace(before.endpoint(), after.endpoint())
+	p.is = p.view().socket(p.is[:0], c)
+	if !slices.Equal(p.was, p.is) {
+		p.recount()
+	}
 	if p.before != nil {
 		p.written = append(p.written, c)
 	}
 }
 
+// recount counts the endpoints of one address and port instead of those before.
+func (p *portEdit) recount() {
+	p.counts.Shared += max(len(p.is)-1, 0) - max(len(p.was)-1, 0)
+	weighed := true
+	for _, e := range p.is {
+		p.counts.count(e, +1)
+		p.accounts.Count(&e.Endpoint, +1)
+		weighed = weighed && p.weights.Add(&e.Endpoint)
+	}
+	if !weighed {
+		p.weights.CountAll(p.counted)
+	}
+	for _, e := range p.was {
+		p.counts.count(e, -1)
+		p.accounts.Count(&e.Endpoint, -1)
+		if weighed {
+			p.weights.Remove(&e.Endpoint)
+		}
+	}
+}
+
+func (p *portEdit) view() *Endpoints { return &Endpoints{claims: p.claims.View()} }
+
 // counted yields the records that count, as they are in the edit.
 func (p *portEdit) counted(yield func(*model.Endpoint) bool) {
-	for endpoint := range (&Endpoints{claims: p.claims.View()}).All() {
+	for endpoint := range p.view().All() {
 		if !yield(&endpoint.Endpoint) {
 			return
 		}
 	}
 }
 
-// endpoint returns the endpoint of an instance; nil if there is none.
-func (i *Instance) endpoint() *model.Endpoint {
-	if i == nil {
-		return nil
-	}
-	return &i.Endpoint
-}
-
-// counting returns the instance that speaks for c's endpoint; nil if there is none. The first does
-// unless it is a registration, which are first among the claims of their source.
-func counting(claims immutable.Map[claim, *Instance], c claim) (first *Instance) {
-	n := 0
-	for at, instance := range claims.From(claim{address: c.address, port: c.port, rank: -1}) {
-		if !at.sameEndpoint(c) {
-			break
-		}
-		if n++; n == 1 {
-			first = instance
-		}
-		if first.Registered == 0 {
-			return first
-		}
-		if n > 2 {
-			return turnAt(claims, c)[0].Instance
-		}
-	}
-	return first
-}
-
-func (t *EndpointCounts) count(instance *Instance, port uint32, by int) {
-	if instance == nil {
-		return
-	}
+func (t *EndpointCounts) count(e Endpoint, by int) {
 	t.Total += by
-	if instance.Health == model.Healthy {
+	if e.Health == model.Healthy {
 		t.Healthy += by
 	}
-	if port == 0 {
+	if e.Port == 0 {
 		t.Sockets += by
 	}
-	if instance.Network != "" {
+	if e.Network != "" {
 		t.Networked += by
 	}
-	if IsLocal(instance.Endpoint) {
+	if IsLocal(e.Endpoint) {
 		t.Local += by
 	}
 }
@@ -410,13 +517,16 @@ func (p *portEdit) stampLosses(at moment.Moment) {
 	if at == 0 { // unknown
 		return
 	}
-	claims := p.claims.View()
 	for _, c := range p.written {
 		_, was := p.before.claims.Get(c)
-		if _, is := claims.Get(c); is || !was {
+		if _, is := p.claims.View().Get(c); is || !was {
 			continue
 		}
-		if list := turnAt(claims, c); list != nil {
+		all := p.view().at(c)
+		for list, rest := cut(all); len(list) > 0; list, rest = cut(rest) {
+			if of := endpointOf(list).Network; of != c.by.Network && (isApart(all) || of != "" && c.by.Network != "") {
+				continue // it did not have the claim
+			}
 			stamped := *list[0].Instance
 			first := list[0].claim
 			first.by, stamped.changed = &stamped, at
@@ -425,7 +535,7 @@ func (p *portEdit) stampLosses(at moment.Moment) {
 	}
 }
 
-// differences adds to changed the endpoints with another counting instance. It compares
+// differences adds to changed the endpoints with another speaker. It compares
 // only the written endpoints.
 func (p *portEdit) differences(now *Endpoints, servicePort uint32, changed map[EndpointID]struct{}) {
 	if p.before == nil || now == nil {
@@ -433,8 +543,18 @@ func (p *portEdit) differences(now *Endpoints, servicePort uint32, changed map[E
 		return
 	}
 	for _, c := range p.written {
-		if !counting(p.before.claims, c).same(counting(now.claims, c)) {
-			changed[EndpointID{servicePort, c.address, c.port}] = struct{}{}
+		p.before.differencesAt(now, c, servicePort, changed)
+	}
+}
+
+// differencesAt adds to changed the endpoints at c's address and port with another speaker.
+func (e *Endpoints) differencesAt(o *Endpoints, c claim, servicePort uint32, changed map[EndpointID]struct{}) {
+	var room, other [2]Endpoint
+	was, is := e.socket(room[:0], c), o.socket(other[:0], c)
+	for _, one := range append(was, is...) {
+		same := func(o Endpoint) bool { return one.same(o) }
+		if !slices.ContainsFunc(was, same) || !slices.ContainsFunc(is, same) {
+			changed[one.ID(servicePort)] = struct{}{}
 		}
 	}
 }
@@ -480,11 +600,11 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 	return true
 }
 
-// differences adds to changed the endpoints with another counting instance.
+// differences adds to changed the endpoints with another speaker.
 func (e *Endpoints) differences(o *Endpoints, servicePort uint32, changed map[EndpointID]struct{}) {
-	seen := map[EndpointID]*Instance{}
+	seen := map[EndpointID]Endpoint{}
 	for endpoint := range e.All() {
-		seen[endpoint.ID(servicePort)] = endpoint.Instance
+		seen[endpoint.ID(servicePort)] = endpoint
 	}
 	for endpoint := range o.All() {
 		id := endpoint.ID(servicePort)

@@ -100,13 +100,14 @@ func mustBeExactIn(t *rapid.T, key catalog.ServiceKey, before, after observed, c
 type spot struct {
 	address string
 	port    uint32
+	network string
 }
 
 // counting returns the claim that counts at each place.
 func (v portView) counting() map[spot]claim {
 	counting := map[spot]claim{}
 	for _, p := range v.Places {
-		counting[spot{p.Address, p.Port}] = p.Claims[0]
+		counting[spot{p.Address, p.Port, p.Network}] = p.Claims[0]
 	}
 	return counting
 }
@@ -120,7 +121,7 @@ func differing(number uint32, before, after map[spot]claim) map[catalog.Endpoint
 		was, had := before[at]
 		is, has := after[at]
 		if had != has || !reflect.DeepEqual(was, is) {
-			ids[catalog.EndpointID{ServicePort: number, Address: at.address, Port: at.port}] = struct{}{}
+			ids[catalog.EndpointID{ServicePort: number, Address: at.address, Port: at.port, Network: at.network}] = struct{}{}
 		}
 	}
 	return ids

@@ -122,10 +122,10 @@ func (s *Service) instanceAt(number uint32, address, first string, at uint32) (E
 	return Endpoint{}, false
 }
 
-// Connectable yields the IP addresses of an instance that other machines can connect to, in
+// Connectable yields the IP addresses of an endpoint that other machines can connect to, in
 // canonical form.
-func (i *Instance) Connectable() iter.Seq[string] {
+func (e Endpoint) Connectable() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		i.whereabouts(func(at WorkloadAddress) bool { return !ip.Connectable(at.Address) || yield(at.Address) })
+		e.whereabouts(func(at WorkloadAddress) bool { return !ip.Connectable(at.Address) || yield(at.Address) })
 	}
 }

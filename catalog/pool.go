@@ -32,46 +32,52 @@ func (p pool) isEmpty() bool {
 
 // backed is an endpoint with the backends that have it.
 type backed struct {
-	claim              // the first
-	*Instance          // nil if there is no such endpoint
-	weights   []uint32 // by backend; 0 if it does not have the endpoint
+	claim // the first
+	Endpoint
+	weights []uint32 // by backend; 0 if it does not have the endpoint
 }
 
-// join adds claims of a service, in order. The first of all decides the attributes, and the first in a backend its weight there.
-func (m *backed) join(claims []said, s *split.Split, of model.ServiceName) {
-	for _, c := range claims {
-		if m.Instance == nil {
-			m.claim, m.Instance = c.claim, c.Instance
-		}
-		for i, w := range m.weights {
-			if w == 0 && s.Has(i, of, c.Record.Source, c.Labels) {
-				m.weights[i] = max(c.Weight, 1)
-			}
-		}
-	}
-}
-
-// at returns one endpoint.
-func (p pool) at(s *split.Split, c claim) backed {
-	m := backed{claim: c, weights: make([]uint32, len(s.Backends))}
-	m.join(p.own.at(c), s, model.ServiceName{})
+// at returns the endpoints at c's address and port. The first claim of all decides the attributes of an
+// endpoint, and the first in a backend its weight there.
+func (p pool) at(s *split.Split, c claim) (list []backed) {
+	all := p.own.at(c)
 	for i, o := range p.others {
-		m.join(o.endpoints.at(c), s, s.Backends[i].Service)
+		for _, one := range o.endpoints.at(c) {
+			one.backend = i + 1
+			all = append(all, one)
+		}
 	}
-	return m
+	separate(all)
+	each(all, func(claims []said) bool {
+		m := backed{claims[0].claim, endpointOf(claims), make([]uint32, len(s.Backends))}
+		for _, one := range claims {
+			m.join(one, s)
+		}
+		list = append(list, m)
+		return true
+	})
+	return list
+}
+
+// join gives the endpoint to the backends that have it by a claim.
+func (m *backed) join(one said, s *split.Split) {
+	var of model.ServiceName
+	if one.backend > 0 {
+		of = s.Backends[one.backend-1].Service
+	}
+	for i, w := range m.weights {
+		if w == 0 && s.Has(i, of, one.Record.Source, one.Labels) {
+			m.weights[i] = max(one.Weight, 1)
+		}
+	}
 }
 
 // each yields each endpoint once.
 func (p pool) each(s *split.Split) iter.Seq[backed] {
 	return func(yield func(backed) bool) {
-		for c := range p.own.firstClaims() {
-			if !yield(p.at(s, c)) {
-				return
-			}
-		}
-		for i, o := range p.others {
-			for c := range o.endpoints.firstClaims() {
-				if !p.hasBefore(i, c) && !yield(p.at(s, c)) {
+		for _, c := range p.sockets() {
+			for _, m := range p.at(s, c) {
+				if !yield(m) {
 					return
 				}
 			}
@@ -79,28 +85,18 @@ func (p pool) each(s *split.Split) iter.Seq[backed] {
 	}
 }
 
-// hasBefore reports whether the service itself, or a backend before the one given, has an
-// endpoint.
-func (p pool) hasBefore(backend int, c claim) bool {
-	has := func(e *Endpoints) bool {
-		_, ok := e.Get(c.address, c.port)
-		return ok
-	}
-	return has(p.own) || slices.ContainsFunc(p.others[:backend], func(o other) bool { return has(o.endpoints) })
-}
-
-// firstClaims yields the claim that speaks for each endpoint.
-func (e *Endpoints) firstClaims() iter.Seq[claim] {
-	return func(yield func(claim) bool) {
-		for list := range e.each() {
-			if !yield(list[0].claim) {
-				return
-			}
+// sockets returns a claim for each address and port, in order.
+func (p pool) sockets() (list []claim) {
+	for _, o := range append([]other{{endpoints: p.own}}, p.others...) {
+		for c := range o.endpoints.all() {
+			list = append(list, c)
 		}
 	}
+	slices.SortFunc(list, compareSockets)
+	return slices.CompactFunc(list, claim.sameSocket)
 }
 
-func compareEndpoints(a, b claim) int {
+func compareSockets(a, b claim) int {
 	return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.port, b.port))
 }
 

@@ -457,16 +457,25 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 			if !named && (c.Endpoint.Exact || port.TargetName != "") && !(target && port.TargetName != "") {
 				continue
 			}
-			v.enter(place{comparedAs(c.Endpoint.Address), listensOn(port, c.Endpoint), []claim{c}})
+			at := comparedAs(c.Endpoint.Address)
+			if at == "" { // something behind the gateways of its network
+				at = "@" + c.Record.String()
+			}
+			v.enter(place{Address: at, Port: listensOn(port, c.Endpoint), Claims: []claim{c}})
 		}
 	}
 	slices.SortFunc(v.Places, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
 	})
+	var places []place
 	for _, p := range v.Places {
 		slices.SortFunc(p.Claims, func(a, b claim) int {
 			return cmp.Or(sourceOrder(a.Record.Source, b.Record.Source), -cmp.Compare(a.Endpoint.Registered, b.Endpoint.Registered), serving(b)-serving(a), a.Record.Compare(b.Record))
 		})
+		places = append(places, p.byNetwork()...)
+	}
+	v.Places = places
+	for i, p := range v.Places {
 		speaker := slices.IndexFunc(p.Claims, func(c claim) bool {
 			return c.Record.Source == p.Claims[0].Record.Source && c.Endpoint.Registered > 0 && serving(c) > 0
 		})
@@ -475,14 +484,20 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 			copy(p.Claims[1:], p.Claims[:speaker])
 			p.Claims[0] = c
 		}
-		v.Total++
+		if _, err := netip.ParseAddr(p.Address); err != nil {
+			p.Network = p.Claims[0].Endpoint.Network
+			v.Places[i] = p
+		}
+		if v.Total++; i > 0 && v.Places[i-1].Address == p.Address && v.Places[i-1].Port == p.Port {
+			v.Shared++
+		}
 		if p.Claims[0].Endpoint.Health == model.Healthy {
 			v.Healthy++
 		}
 		if strings.HasPrefix(p.Address, "unix://") {
 			v.Sockets++
 		}
-		if p.Claims[0].Endpoint.Network != "" {
+		if p.Network != "" {
 			v.Networked++
 		}
 		if catalog.IsLocal(p.Claims[0].Endpoint) {
@@ -490,6 +505,41 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		}
 	}
 	return v
+}
+
+// byNetwork returns the endpoints at a place, one for each network that is named there. Who names none
+// is about the one that is; beside several, or none, it is an endpoint without a network.
+func (p place) byNetwork() (list []place) {
+	networks := networksOf(p.Claims, func(c claim) string { return c.Endpoint.Network })
+	if _, err := netip.ParseAddr(p.Address); err != nil { // a name is looked up, whatever the network
+		return []place{p}
+	}
+	if len(networks) == 1 {
+		p.Network = networks[0]
+		return []place{p}
+	}
+	for _, network := range append([]string{""}, networks...) {
+		one := place{Address: p.Address, Port: p.Port, Network: network}
+		for _, c := range p.Claims {
+			if c.Endpoint.Network == network {
+				one.Claims = append(one.Claims, c)
+			}
+		}
+		if len(one.Claims) > 0 {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// networksOf are the networks that some name, each once, in their order.
+func networksOf[T any](list []T, of func(T) string) (networks []string) {
+	for _, one := range list {
+		if network := of(one); network != "" && !slices.Contains(networks, network) {
+			networks = append(networks, network)
+		}
+	}
+	return networks
 }
 
 // registered counts the registrations of the first claim's source.

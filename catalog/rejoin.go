@@ -6,8 +6,8 @@ package catalog
 func (b *Builder) Rejoin(old *Snapshot) Change {
 	next := *b.snapshot
 	change := next.rejoin(old)
-	next.opaques, change.Opaques = b.opaques.rejoin(old.opaques, next.opaques)
-	next.workloads, change.Workloads = b.byName.rejoin(old.workloads, next.workloads)
+	next.opaques, change.Opaques = b.opaques.Rejoin(old.opaques, next.opaques)
+	next.workloads, change.Workloads = b.byName.Rejoin(old.workloads, next.workloads)
 	b.snapshot = &next
 	return change
 }

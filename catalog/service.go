@@ -217,23 +217,26 @@ type Conflict struct {
 // because it says too little.
 func (c Conflict) Alone() bool { return c.Kept == c.Lost }
 
-// EndpointID identifies an endpoint of a service by the service port that it serves and its
+// EndpointID identifies an endpoint of a service by the service port that it serves and its network,
 // address and port.
 type EndpointID struct {
 	ServicePort uint32
-	Address     string
+	Address     string // in the form of [ip.Place]; of an endpoint without one, its record after "@"
 	Port        uint32 // zero for unix sockets
+	Network     string // empty if no record names one
 }
 
-// Endpoint is an address and port that serve a port of a service.
+// Endpoint is a network, address and port that serve a port of a service.
 type Endpoint struct {
 	Port uint32 // zero for unix sockets
+	// Network is that of the record, or else the one that others name at its address; empty for none.
+	Network string
 	*Instance
 }
 
 // ID identifies the endpoint at a port of its service.
 func (e Endpoint) ID(servicePort uint32) EndpointID {
-	return EndpointID{servicePort, ip.Place(e.Address), e.Port}
+	return EndpointID{servicePort, e.place(), e.Port, e.Network}
 }
 
 // Instance is a record of an address at which a service runs, in canonical form. It is immutable.
@@ -242,6 +245,7 @@ type Instance struct {
 	model.Endpoint
 	// Path is the path of the record. It is empty for a workload.
 	Path    model.Path
+	divided bool          // its weight is that of a division
 	owner   uint32        // length of the owning service's name, which begins the record's name
 	changed moment.Moment // when the record came or its content last changed
 }
@@ -262,6 +266,8 @@ func instanceOf(r *model.Record, spec model.Endpoint) *Instance {
 	return i
 }
 
+func (e Endpoint) same(o Endpoint) bool { return e.Network == o.Network && e.Instance.same(o.Instance) }
+
 // stamp sets the time of a new instance. Other fields of a record can change while its instance stays
 // the same.
 func (i *Instance) stamp(old *Instance, committed time.Time) {
@@ -269,6 +275,20 @@ func (i *Instance) stamp(old *Instance, committed time.Time) {
 	if i.same(old) {
 		i.changed = old.changed
 	}
+}
+
+// place returns the text by which endpoints are compared. Without an address, something stands behind the
+// gateways of its network, and each record is an endpoint of its own.
+func (i *Instance) place() string {
+	if i.Address == "" {
+		return ip.Unaddressed + i.Record.String()
+	}
+	return ip.Place(i.Address)
+}
+
+func (i *Instance) isIP() bool {
+	_, is := ip.Canonical(i.Address)
+	return is
 }
 
 // Owner returns the service record that the instance came with; zero if it stands alone.

@@ -59,7 +59,7 @@ func (s *Service) Weighed(port uint32) iter.Seq2[Endpoint, []float64] {
 			for i, f := range d.factors {
 				parts[i] = f.Times(m.weights[i])
 			}
-			if !yield(Endpoint{m.port, m.Instance}, parts) {
+			if !yield(m.Endpoint, parts) {
 				return
 			}
 		}
@@ -132,11 +132,7 @@ func (d dividing) dividePort(t *touched, port model.Port, before *Endpoints) {
 		t.now.endpoints[number] = next.served
 	}
 	for _, c := range some {
-		had, _ := was.served.Get(c.address, c.port)
-		has, _ := next.served.Get(c.address, c.port)
-		if !had.same(has.Instance) {
-			t.changed[EndpointID{number, c.address, c.port}] = struct{}{}
-		}
+		was.served.differencesAt(next.served, c, number, t.changed)
 	}
 	if some == nil && before != next.served {
 		before.differences(next.served, number, t.changed)
@@ -144,8 +140,8 @@ func (d dividing) dividePort(t *touched, port model.Port, before *Endpoints) {
 }
 
 // after divides the endpoints of a port. D is the division before, if there was one by the
-// same split, and differing returns the endpoints that may differ since; nil means all. It
-// also returns the endpoints in which the served ones may differ; nil means all.
+// same split, and differing returns the claims at whose address and port endpoints may differ since; nil
+// means all. It also returns those at which the served ones may differ; nil means all.
 func (d *division) after(s *split.Split, of pool, differing func() []claim) (next *division, some []claim) {
 	if d != nil && d.equal(of) {
 		return d, []claim{}
@@ -161,10 +157,14 @@ func (d *division) after(s *split.Split, of pool, differing func() []claim) (nex
 		}
 	} else {
 		copy(next.usable, d.usable)
-		written = slices.CompactFunc(slices.SortedFunc(slices.Values(written), compareEndpoints), claim.sameEndpoint)
+		written = slices.CompactFunc(slices.SortedFunc(slices.Values(written), compareSockets), claim.sameSocket)
 		for _, c := range written {
-			d.at(s, c).count(next.usable, -1)
-			of.at(s, c).count(next.usable, +1)
+			for _, m := range d.at(s, c) {
+				m.count(next.usable, -1)
+			}
+			for _, m := range of.at(s, c) {
+				m.count(next.usable, +1)
+			}
 		}
 	}
 	sums := make([]uint64, len(s.Backends))
@@ -209,7 +209,7 @@ func (s *Service) adoptDivisions(was *Service, joined func(ServiceKey) map[uint3
 
 // count adds a usable endpoint to the numbers of its backends, or takes it off.
 func (m backed) count(numbers []usable, by int) {
-	if m.Instance == nil || m.Health != model.Healthy {
+	if m.Health != model.Healthy {
 		return
 	}
 	for i := range numbers {
@@ -234,7 +234,7 @@ func (m backed) serve(s *split.Split, d *division) *Instance {
 		return nil
 	}
 	one := *m.Instance
-	one.Weight = split.Weight(product)
+	one.Weight, one.Network, one.divided = split.Weight(product), m.Network, true
 	return &one
 }
 
@@ -255,9 +255,10 @@ func (d *division) serveSome(s *split.Split, served *Endpoints, written []claim)
 		for _, old := range served.at(c) {
 			changes.set(0, old.claim, nil)
 		}
-		m := d.at(s, c)
-		if one := m.serve(s, d); one != nil {
-			changes.set(0, m.claim, one)
+		for _, m := range d.at(s, c) {
+			if one := m.serve(s, d); one != nil {
+				changes.set(0, m.claim, one)
+			}
 		}
 	}
 	return changes.finish()[0]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -91,26 +92,21 @@ func (s state) splitFor(key catalog.ServiceKey, in catalog.Order) (*split.Split,
 // first claim there.
 type site struct {
 	first   catalog.Endpoint
+	network string
 	weights []float64 // 0 in a backend without the endpoint
 }
 
 // sites are the endpoints that the split of a service divides at a port.
-func sites(snapshot *catalog.Snapshot, s *catalog.Service, port model.Port) (list []*site) {
-	byPlace := map[string]*site{}
+func (now state) sites(snapshot *catalog.Snapshot, s *catalog.Service, port model.Port) (list []*site) {
+	type part struct {
+		catalog.Endpoint
+		backend func(i int) bool
+	}
+	byPlace := map[string][]part{}
 	join := func(of *catalog.Endpoints, backend func(i int) bool) {
 		for e := range of.Claims() {
 			name := fmt.Sprint(e.ID(0).Address, " ", e.Port)
-			if byPlace[name] == nil {
-				byPlace[name] = &site{e, make([]float64, len(s.Split.Backends))}
-				list = append(list, byPlace[name])
-			}
-			for i, b := range s.Split.Backends {
-				if backend(i) && (b.Source == "" || b.Source == e.Record.Source) && e.Labels.Includes(b.Labels) {
-					if byPlace[name].weights[i] == 0 {
-						byPlace[name].weights[i] = float64(max(e.Weight, 1))
-					}
-				}
-			}
+			byPlace[name] = append(byPlace[name], part{e, backend})
 		}
 	}
 	isOwn := func(i int) bool {
@@ -125,7 +121,46 @@ func sites(snapshot *catalog.Snapshot, s *catalog.Service, port model.Port) (lis
 			}
 		}
 	}
+	for _, parts := range byPlace {
+		byNetwork, networks := map[string]*site{}, networksOf(parts, func(p part) string { return now.networkOf(p.Record) })
+		for _, p := range parts {
+			network := now.networkOf(p.Record)
+			if _, err := netip.ParseAddr(p.ID(0).Address); err != nil {
+				network = now.networkOf(parts[0].Record) // a name, whatever the others say
+			} else if len(networks) == 1 {
+				network = networks[0]
+			}
+			if byNetwork[network] == nil {
+				byNetwork[network] = &site{p.Endpoint, network, make([]float64, len(s.Split.Backends))}
+				list = append(list, byNetwork[network])
+			}
+			for i, b := range s.Split.Backends {
+				if at := &byNetwork[network].weights[i]; p.backend(i) && (b.Source == "" || b.Source == p.Record.Source) && p.Labels.Includes(b.Labels) && *at == 0 {
+					*at = float64(max(p.Weight, 1))
+				}
+			}
+		}
+	}
 	return list
+}
+
+// name tells an endpoint from others of its port.
+func (s *site) name() string { return spotText(s.first, s.network) }
+
+func spotText(e catalog.Endpoint, network string) string {
+	return fmt.Sprint(e.ID(0).Address, " ", e.Port, " ", network)
+}
+
+// networkOf is the network that a record names.
+func (now state) networkOf(ref model.Ref) string {
+	switch e := now[ref].Spec.(type) {
+	case model.Endpoint:
+		return e.Network
+	case model.Workload:
+		return e.Endpoint.Network
+	default:
+		return "" // the host itself
+	}
 }
 
 // fitting returns the port of another service for a port of a service, if its endpoints may
@@ -160,7 +195,7 @@ func weigh(s *split.Split, of []*site) (weights map[string]float64, effective bo
 	for _, at := range of {
 		for i, b := range s.Backends {
 			if at.weights[i] > 0 && b.Weight > 0 {
-				name := fmt.Sprint(at.first.ID(0).Address, " ", at.first.Port)
+				name := at.name()
 				if weights[name] += 0; sums[i] > 0 {
 					weights[name] += float64(b.Weight) / whole * at.weights[i] / sums[i]
 				}
@@ -204,7 +239,7 @@ func mustBeDivided(t *rapid.T, snapshot *catalog.Snapshot, now state, in catalog
 				}
 				continue
 			}
-			want, effective := weigh(s.Split, sites(snapshot, s, port))
+			want, effective := weigh(s.Split, now.sites(snapshot, s, port))
 			if s.IsDivided(port.Number) != effective {
 				t.Fatalf("%s:%d is divided: %t", s.Key, port.Number, !effective)
 			}
@@ -215,7 +250,7 @@ func mustBeDivided(t *rapid.T, snapshot *catalog.Snapshot, now state, in catalog
 				continue
 			}
 			for e := range s.Endpoints(port.Number).All() {
-				name := fmt.Sprint(e.ID(0).Address, " ", e.Port)
+				name := spotText(e, e.Network)
 				share, served := want[name]
 				if !served {
 					t.Fatalf("%s:%d serves %s, which no backend with a share has", s.Key, port.Number, name)
@@ -314,8 +349,8 @@ func mustNameDifferences(t *rapid.T, old, now *catalog.Snapshot, change catalog.
 }
 
 func sameAt(a, b *catalog.Endpoints, id catalog.EndpointID) bool {
-	x, _ := a.Get(id.Address, id.Port)
-	y, _ := b.Get(id.Address, id.Port)
+	x, _ := a.Get(id)
+	y, _ := b.Get(id)
 	if x.Instance == nil || y.Instance == nil {
 		return x.Instance == y.Instance
 	}

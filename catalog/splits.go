@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/catalog/united"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -23,7 +24,7 @@ type SplitRecords struct {
 
 // splitting is the builder's state of splits.
 type splitting struct {
-	*united[ServiceKey, SplitRecords]
+	*united.Records[ServiceKey, SplitRecords]
 	now     immutable.Map[ServiceKey, *SplitRecords]
 	backing map[ServiceKey]map[ServiceKey]struct{} // the divided services of each backend
 }
@@ -32,21 +33,21 @@ type splitting struct {
 // the records.
 func newSplits(order *merging) *splitting {
 	// age is in nanoseconds since 1970; zero unless an API server vouches for it.
-	age := func(of *member) int64 {
-		spec, _ := of.spec.(model.Split)
-		return order.vouched(of.ref.Source, of.path, spec.Created)
+	age := func(of *united.Member) int64 {
+		spec, _ := of.Spec.(model.Split)
+		return order.vouched(of.Ref.Source, of.Path, spec.Created)
 	}
-	records := newUnited(uniting[ServiceKey, SplitRecords]{
-		key: func(r *model.Record) (ServiceKey, bool) {
+	records := united.New(united.Rules[ServiceKey, SplitRecords]{
+		Key: func(r *model.Record) (ServiceKey, bool) {
 			spec, ok := specOf[model.Split](r)
 			return KeyOf(r.Namespace, spec.Host), ok
 		},
-		unite: func(key ServiceKey, members []*member) *SplitRecords {
-			members = slices.SortedStableFunc(slices.Values(members), func(a, b *member) int {
-				return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source), compareAges(age(a), age(b)))
+		Unite: func(key ServiceKey, members []*united.Member) *SplitRecords {
+			members = slices.SortedStableFunc(slices.Values(members), func(a, b *united.Member) int {
+				return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Ref.Source, b.Ref.Source), compareAges(age(a), age(b)))
 			})
 			all := &SplitRecords{Key: key, Records: alone(members)}
-			first, _ := members[0].spec.(model.Split) // its key proves the type
+			first, _ := members[0].Spec.(model.Split) // its key proves the type
 			if all.Records[0].LeftOut = first.NoEffect; first.NoEffect == "" {
 				all.split = splitAt(key, split.Split{Backends: first.Backends, NearFirst: first.NearFirst})
 			}
@@ -57,11 +58,11 @@ func newSplits(order *merging) *splitting {
 			}
 			return all
 		},
-		same: func(a, b *SplitRecords) bool {
+		Same: func(a, b *SplitRecords) bool {
 			return a.split.Equal(b.split) && slices.EqualFunc(a.Records, b.Records, Contributor.equal)
 		},
 	})
-	return &splitting{united: records, backing: map[ServiceKey]map[ServiceKey]struct{}{}}
+	return &splitting{Records: records, backing: map[ServiceKey]map[ServiceKey]struct{}{}}
 }
 
 // splitAt returns the split of a service, of which the service itself may be a backend by
@@ -80,7 +81,7 @@ func splitAt(key ServiceKey, s split.Split) *split.Split {
 
 // finish ends a step, and returns the services that records divide otherwise.
 func (s *splitting) finish(before immutable.Map[ServiceKey, *SplitRecords]) []ServiceKey {
-	now, changed := s.united.finish(before)
+	now, changed := s.Records.Finish(before)
 	s.now = now
 	return slices.Collect(maps.Keys(changed))
 }

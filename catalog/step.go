@@ -49,7 +49,7 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 		s.putEndpoint(ref, owner, r)
 	case model.KindWorkload:
 		s.putWorkload(ref, r)
-		s.byName.put(ref, r, s.order.rankOf(ref, r))
+		s.byName.Put(ref, r, s.order.rankOf(ref, r))
 	case model.KindSource:
 		s.putMark(ref, r)
 	case model.KindHold:
@@ -57,11 +57,11 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 	case model.KindScope:
 		s.putScope(ref, r)
 	case model.KindSplit:
-		s.splits.put(ref, r, s.order.rankOf(ref, r))
+		s.splits.Put(ref, r, s.order.rankOf(ref, r))
 	case model.KindConsumption:
 		// No output reads it.
 	default:
-		s.opaques.put(ref, r, s.order.rankOf(ref, r))
+		s.opaques.Put(ref, r, s.order.rankOf(ref, r))
 	}
 }
 
@@ -260,8 +260,8 @@ func (s *step) finish(revision uint64) Change {
 	if s.scopeEdit != nil {
 		next.scopes = s.scopeEdit.Map()
 	}
-	next.opaques, change.Opaques = s.opaques.finish(next.opaques)
-	next.workloads, change.Workloads = s.byName.finish(next.workloads)
+	next.opaques, change.Opaques = s.opaques.Finish(next.opaques)
+	next.workloads, change.Workloads = s.byName.Finish(next.workloads)
 	for _, key := range s.splits.finish(next.splits) {
 		s.touch(key).define = true
 	}

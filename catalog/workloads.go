@@ -187,33 +187,32 @@ func (s *Service) workloads(yield func(WorkloadAddress) bool) bool {
 	return true
 }
 
-// where returns the instance of an endpoint; nil if there is none.
-func (s *Service) where(id EndpointID) *Instance {
-	if s == nil {
-		return nil
+// where returns an endpoint; zero if there is none.
+func (s *Service) where(id EndpointID) (e Endpoint) {
+	if s != nil {
+		e, _ = s.Joined(id.ServicePort).Get(id)
 	}
-	e, _ := s.Joined(id.ServicePort).Get(id.Address, id.Port)
-	return e.Instance
+	return e
 }
 
-// whereabouts yields the addresses of an instance's workload.
-func (i *Instance) whereabouts(yield func(WorkloadAddress) bool) bool {
-	if i == nil {
+// whereabouts yields the addresses of an endpoint's workload.
+func (e Endpoint) whereabouts(yield func(WorkloadAddress) bool) bool {
+	if e.Instance == nil {
 		return true
 	}
-	if _, ok := ip.Canonical(i.Address); ok && !yield(WorkloadAddress{i.Network, i.Address}) {
+	if e.isIP() && !yield(WorkloadAddress{e.Network, e.Address}) {
 		return false
 	}
-	for other := range i.otherIPs() {
-		if !yield(WorkloadAddress{i.Network, other}) {
+	for other := range e.otherIPs() {
+		if !yield(WorkloadAddress{e.Network, other}) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameWhereabouts reports whether the workloads of two instances of one endpoint are at
+// sameWhereabouts reports whether the workloads of two states of one endpoint are at
 // the same addresses.
-func (i *Instance) sameWhereabouts(o *Instance) bool {
-	return i == o || i != nil && o != nil && i.Network == o.Network && i.Also.Equal(o.Also)
+func (e Endpoint) sameWhereabouts(o Endpoint) bool {
+	return e == o || e.Instance != nil && o.Instance != nil && e.Network == o.Network && e.Also.Equal(o.Also)
 }

@@ -73,29 +73,35 @@ func (w *Weighing) Finish() *Weights {
 	return &Weights{w.classes.Map(), w.weighted, w.further}
 }
 
-// Replace counts one record of an endpoint instead of another; either may be nil. All are the
-// endpoints after the change.
-func (w *Weighing) Replace(before, after *model.Endpoint, all iter.Seq[*model.Endpoint]) {
-	switch {
-	case before == after:
-	case w.classes != nil:
-		w.count(after, +1)
-		w.count(before, -1)
-	case after != nil && after.Weight > 1:
-		w.classes = immutable.New[class, int](class.compare).Edit()
-		for e := range all {
-			w.count(e, +1)
-		}
+// Add counts one more endpoint. It returns false if it cannot, because none was counted while every
+// endpoint weighed 1: then all have to be counted.
+func (w *Weighing) Add(e *model.Endpoint) bool {
+	if w.classes == nil {
+		return e.Weight <= 1
 	}
-	if w.weighted == 0 {
+	w.count(e, +1)
+	return true
+}
+
+// CountAll counts endpoints, of which none was counted.
+func (w *Weighing) CountAll(all iter.Seq[*model.Endpoint]) {
+	w.classes = immutable.New[class, int](class.compare).Edit()
+	for e := range all {
+		w.count(e, +1)
+	}
+}
+
+// Remove counts one endpoint less.
+func (w *Weighing) Remove(e *model.Endpoint) {
+	if w.classes == nil {
+		return
+	}
+	if w.count(e, -1); w.weighted == 0 {
 		*w = Weighing{}
 	}
 }
 
 func (w *Weighing) count(e *model.Endpoint, by int) {
-	if e == nil {
-		return
-	}
 	c := class{e.Locality, max(e.Weight, 1)}
 	if c.weight > 1 {
 		w.weighted += by
@@ -166,16 +172,9 @@ func (a *Accounting) Finish() *Accounts {
 	return &Accounts{a.byName.Map()}
 }
 
-// Replace counts one record of an endpoint instead of another; either may be nil.
-func (a *Accounting) Replace(before, after *model.Endpoint) {
-	if before != after {
-		a.count(after, +1)
-		a.count(before, -1)
-	}
-}
-
-func (a *Accounting) count(e *model.Endpoint, by int) {
-	if e == nil || e.ServiceAccount == "" {
+// Count counts endpoints that come or go.
+func (a *Accounting) Count(e *model.Endpoint, by int) {
+	if e.ServiceAccount == "" {
 		return
 	}
 	if a.byName == nil {

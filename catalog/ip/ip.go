@@ -74,10 +74,13 @@ func Listed(texts model.List[string]) model.List[string] {
 	return model.ListOf(list...)
 }
 
+// Unaddressed begins the [Place] of an endpoint without an address. No address begins like that.
+const Unaddressed = "@"
+
 // Place returns the text by which addresses of endpoints in the [Form] are compared. A client is
 // given a name as it came: a final dot keeps a resolver from its search domains.
 func Place(address string) string {
-	if strings.HasPrefix(address, "unix:") {
+	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, Unaddressed) {
 		return address
 	}
 	return model.Name(address)

@@ -286,6 +286,12 @@ func instanceRow(e admin.EndpointClaim) []string {
 			address = fmt.Sprintf("[%s]:%d", e.Address, e.Port)
 		}
 	}
+	if address == "" {
+		address = "-"
+	}
+	if e.Network != "" {
+		address += " in " + e.Network
+	}
 	health := e.Health
 	if !e.Counts {
 		health = "(also)"

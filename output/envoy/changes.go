@@ -83,8 +83,8 @@ func appendChanges(s *policy.Prepared, list []world.Changed, hosts *stepHosts, h
 	return list
 }
 
-// namesAt yields the names of a resource and of its subsets, those for gateways and the short
-// ones included.
+// namesAt yields the names of a resource and of its subsets, with the names for gateways and the short
+// names.
 func namesAt(s *policy.Prepared, t serviceType, host string, port uint32, subsets []*policy.Selector, p *policy.Policy) iter.Seq2[*policy.Selector, string] {
 	return func(yield func(*policy.Selector, string) bool) {
 		for of, name := range t.named(host, port, subsets) {
@@ -201,14 +201,14 @@ func losses(hosts *stepHosts, host string, c catalog.ServiceChange) map[uint32]b
 
 // serves reports whether a service has an endpoint and it is healthy.
 func serves(s *catalog.Service, id catalog.EndpointID) bool {
-	e, ok := s.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	e, ok := s.Endpoints(id.ServicePort).Get(id)
 	return ok && e.Health == model.Healthy
 }
 
 // moved reports whether an endpoint is on another node than before.
 func moved(c catalog.ServiceChange, id catalog.EndpointID) bool {
-	was, _ := c.Old.Endpoints(id.ServicePort).Get(id.Address, id.Port)
-	is, _ := c.New.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	was, _ := c.Old.Endpoints(id.ServicePort).Get(id)
+	is, _ := c.New.Endpoints(id.ServicePort).Get(id)
 	of, _ := was.Labels.Get(lb.ClusterLabel)
 	now, _ := is.Labels.Get(lb.ClusterLabel)
 	return was.Node != is.Node || of != now
@@ -242,6 +242,6 @@ func leftSubset(s *policy.Selector, c catalog.ServiceChange) bool {
 
 // holds reports whether an endpoint of a service is part of the subset.
 func holds(s *policy.Selector, of *catalog.Service, id catalog.EndpointID) bool {
-	e, ok := of.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	e, ok := of.Endpoints(id.ServicePort).Get(id)
 	return ok && s.Selects(e.Labels)
 }

@@ -107,7 +107,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 		ServiceAccount: rapid.SampledFrom([]string{"", "web", "spiffe://x/y"}).Draw(t, "account"),
 		Weight:         rapid.Uint32Range(0, 2).Draw(t, "weight"),
 		Node:           rapid.SampledFrom([]string{"", "node-1", "node-2"}).Draw(t, "node"),
-		Network:        rapid.SampledFrom([]string{"", "", "n"}).Draw(t, "network of endpoint"),
+		Network:        rapid.SampledFrom([]string{"", "", "n", "flat"}).Draw(t, "network of endpoint"),
 		Health:         rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Unhealthy}).Draw(t, "health"),
 	}
 }

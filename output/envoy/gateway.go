@@ -122,7 +122,7 @@ func notEntered(s *policy.Prepared, service *catalog.Service, kind string) strin
 			}
 		}
 		if behind > 0 {
-			return fmt.Sprintf("port %d: %d of the endpoints are given to clients of their own network only: %s", port.Number, behind, reason)
+			return fmt.Sprintf("port %d: %d of the endpoints are given to no client of another network: %s", port.Number, behind, reason)
 		}
 	}
 	return ""

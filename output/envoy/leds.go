@@ -43,7 +43,7 @@ func withCollections(without stepFunc, maker *leds.Maker) stepFunc {
 func differUnder(p *policy.Prepared) func(s *catalog.Service, port uint32) bool {
 	return func(s *catalog.Service, port uint32) bool {
 		counts := s.Endpoints(port).Counts()
-		return lb.OrderOf(s.Definition, p.Of(s.Key.Host)) != lb.Alike || len(p.Edge) > 0 && counts.Local > 0 || p.Networks != nil && counts.Networked > 0
+		return lb.OrderOf(s.Definition, p.Of(s.Key.Host)) != lb.Alike || len(p.Edge) > 0 && counts.Local > 0 || p.Networks != nil && counts.Networked > 0 || counts.Shared > 0
 	}
 }
 
@@ -128,7 +128,7 @@ func (m roster) Encode() world.Encoded {
 			continue
 		}
 		seen[at] = struct{}{}
-		e, there := m.Endpoints.Get(at.Addr().String(), uint32(at.Port()))
+		e, there := m.Endpoints.First(at.Addr().String(), uint32(at.Port()))
 		switch _, is := m.Member(e); {
 		case !there || !is:
 			w.Remove(at)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -143,7 +144,7 @@ func TestOtherNetworksAreTheirGateways(t *testing.T) {
 	}
 	service, _ := snapshot.Resolve(catalog.Viewer{}, "plain.example")
 	said := acrossNetworks().NotOffered()
-	want := "port 80: 3 of the endpoints are given to clients of their own network only: "
+	want := "port 80: 3 of the endpoints are given to no client of another network: "
 	if got := said(service, reach.KindEnvoy); got != want+plainTraffic {
 		t.Errorf("of Envoys it is said: %s", got)
 	}
@@ -152,6 +153,74 @@ func TestOtherNetworksAreTheirGateways(t *testing.T) {
 	}
 	if service, _ = snapshot.Resolve(catalog.Viewer{}, "mesh.example"); said(service, reach.KindEnvoy) != "" {
 		t.Error("something is said of a host that gateways lead to")
+	}
+}
+
+// Several networks have one address. Who is in one of them reaches its own endpoint there, and the others by
+// their gateways. An assignment has the address once: of endpoints to which no gateway leads, the first.
+func TestNetworksMayHaveOneAddress(t *testing.T) {
+	t.Parallel()
+	endpoints := []model.Endpoint{
+		{Address: "10.0.0.1", Network: "n4", Weight: 2},
+		{Address: "10.0.0.1", Network: "n1", Weight: 3},
+		{Address: "10.0.0.1", Network: "n2", Weight: 5},
+		{Address: "10.0.0.1", Network: "n3", Weight: 7},
+		{Address: "10.0.0.1", Network: "n1", Weight: 11, Health: model.Unhealthy}, // it does not speak
+		{Network: "n2", Weight: 13},
+		{Network: "n2", Weight: 17},
+		{Network: "n3", Weight: 19},
+	}
+	snapshot := snapshotOf(slices.Concat(inNetworks("mesh.example", endpoints...), inNetworks("plain.example", endpoints...)))
+	client := func(kind, network string) world.Client { return world.Client{Kind: kind, Network: network} }
+	for name, test := range map[string]struct {
+		settings *Translator
+		host     string
+		client   world.Client
+		want     map[string]uint32
+	}{
+		"from n1": {acrossNetworks(), "mesh.example", client(reach.KindEnvoy, "n1"), map[string]uint32{
+			"10.0.0.1 80": 9, "192.0.2.3 15443": 35, "192.0.2.4 15443": 35, "2001:db8::1 443": 35,
+		}},
+		"from n2": {acrossNetworks(), "mesh.example", client(reach.KindEnvoy, "n2"), map[string]uint32{
+			"10.0.0.1 80": 10, "192.0.2.1 15443": 3, "192.0.2.2 15443": 3,
+		}},
+		"from n3": {acrossNetworks(), "mesh.example", client(reach.KindEnvoy, "n3"), map[string]uint32{
+			"10.0.0.1 80": 12, "192.0.2.1 15443": 9, "192.0.2.2 15443": 9, "192.0.2.3 15443": 70, "192.0.2.4 15443": 70, "2001:db8::1 443": 70,
+		}},
+		"without TLS":         {acrossNetworks(), "plain.example", client(reach.KindEnvoy, "n2"), map[string]uint32{"10.0.0.1 80": 5}},
+		"gRPC":                {acrossNetworks(), "mesh.example", client(reach.KindGRPC, "n1"), map[string]uint32{"10.0.0.1 80": 3}},
+		"gRPC, elsewhere":     {acrossNetworks(), "mesh.example", client(reach.KindGRPC, "n4"), map[string]uint32{"10.0.0.1 80": 2}},
+		"without any gateway": {NewTranslator(), "mesh.example", client(reach.KindEnvoy, "n3"), map[string]uint32{"10.0.0.1 80": 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := gocmp.Diff(test.want, byAddress(t, assigned(t, test.settings, snapshot, test.host, test.client))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	const (
+		eclipsed  = "another endpoint has its address and port, and its own network needs a gateway: name one in networks of outputs.xds.envoy"
+		noGateway = "it has no address, and its network needs a gateway: name one in networks of outputs.xds.envoy"
+	)
+	service, _ := snapshot.Resolve(catalog.Viewer{}, "mesh.example")
+	for name, test := range map[string]struct {
+		settings *Translator
+		want     map[string]string // by network, and address if there is one
+	}{
+		"with gateways": {acrossNetworks(), map[string]string{"n3 10.0.0.1": eclipsed, "n3 ": noGateway}},
+		"without": {NewTranslator(), map[string]string{
+			"n1 10.0.0.1": eclipsed, "n2 10.0.0.1": eclipsed, "n3 10.0.0.1": eclipsed, "n2 ": noGateway, "n3 ": noGateway,
+		}},
+	} {
+		got := map[string]string{}
+		for id, reason := range reach.Unserved(service, test.settings.Prepare().Networks) {
+			address, _, _ := strings.Cut(id.Address, "@")
+			got[id.Network+" "+address] = reason
+		}
+		if diff := gocmp.Diff(test.want, got); diff != "" {
+			t.Errorf("unserved %s: -want +got:\n%s", name, diff)
+		}
 	}
 }
 

@@ -128,12 +128,14 @@ func shortHash(parts ...[]byte) string {
 }
 
 // notReadyOf lists the endpoints that are there and get no traffic, each with its
-// path: the shorter one, if two ports of the service are there.
+// path: the shorter one, if two ports of the service are there. A reader takes an address for all networks,
+// so one that serves in another network is not listed.
 func notReadyOf(s *catalog.Service) (list []string, paths []model.Path) {
 	by := map[string]model.Path{}
 	for _, port := range s.Ports {
-		for e := range s.Endpoints(port.Number).All() {
-			if e.Health != model.Healthy && e.Port != 0 {
+		endpoints := s.Endpoints(port.Number)
+		for e := range endpoints.All() {
+			if e.Health != model.Healthy && e.Port != 0 && !servesAt(endpoints, e) {
 				socket := net.JoinHostPort(e.Address, strconv.FormatUint(uint64(e.Port), 10))
 				if path, known := by[socket]; !known || e.Path.Len() < path.Len() {
 					by[socket] = e.Path
@@ -146,6 +148,16 @@ func notReadyOf(s *catalog.Service) (list []string, paths []model.Path) {
 		paths = append(paths, by[socket])
 	}
 	return list, paths
+}
+
+// servesAt reports whether an endpoint at another one's address and port is healthy, in another network.
+func servesAt(endpoints *catalog.Endpoints, e catalog.Endpoint) bool {
+	for o := range endpoints.At(e.Address) {
+		if o.Port == e.Port && o.Health == model.Healthy {
+			return true
+		}
+	}
+	return false
 }
 
 // NotOffered says why a service is no resource, or how many of its healthy endpoints

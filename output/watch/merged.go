@@ -225,7 +225,7 @@ func (m *merged) stored(key catalog.ServiceKey) iter.Seq[model.Record] {
 
 // endpoint writes one endpoint as a service has it now.
 func (m *merged) endpoint(s *catalog.Service, id catalog.EndpointID) []model.Write {
-	if e, ok := s.Endpoints(id.ServicePort).Get(id.Address, id.Port); ok {
+	if e, ok := s.Endpoints(id.ServicePort).Get(id); ok {
 		return []model.Write{m.upsert(endpointRecord(s, id.ServicePort, e))}
 	}
 	if stored, ok := m.store.Get(endpointRef(s.Key, id)); ok {
@@ -263,9 +263,14 @@ func serviceRef(key catalog.ServiceKey) model.Ref {
 }
 
 func endpointRef(key catalog.ServiceKey, id catalog.EndpointID) model.Ref {
-	name := key.Host + "/" + strconv.FormatUint(uint64(id.ServicePort), 10) + "/" + id.Address
-	if id.Port != 0 {
-		name = key.Host + "/" + strconv.FormatUint(uint64(id.ServicePort), 10) + "/" + net.JoinHostPort(id.Address, strconv.FormatUint(uint64(id.Port), 10))
+	name := key.Host + "/" + strconv.FormatUint(uint64(id.ServicePort), 10) + "/"
+	if id.Network != "" {
+		name += id.Network + "/"
+	}
+	if id.Port == 0 {
+		name += id.Address
+	} else {
+		name += net.JoinHostPort(id.Address, strconv.FormatUint(uint64(id.Port), 10))
 	}
 	return model.Ref{Kind: model.KindMergedEndpoint, Key: model.Key{Source: model.MergedSource, Namespace: key.Namespace, Name: name}}
 }
@@ -281,9 +286,11 @@ func serviceRecord(s *catalog.Service) model.Record {
 }
 
 func endpointRecord(s *catalog.Service, servicePort uint32, e catalog.Endpoint) model.Record {
+	spec := e.Endpoint
+	spec.Network = e.Network
 	return model.Record{
 		Ref:   endpointRef(s.Key, e.ID(servicePort)),
 		Owner: serviceRef(s.Key), Path: e.Path,
-		Spec: model.MergedEndpoint{ServicePort: servicePort, Port: e.Port, Endpoint: e.Endpoint, Source: e.Record.Source, ExportTo: s.ExportTo},
+		Spec: model.MergedEndpoint{ServicePort: servicePort, Port: e.Port, Endpoint: spec, Source: e.Record.Source, ExportTo: s.ExportTo},
 	}
 }

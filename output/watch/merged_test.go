@@ -72,7 +72,7 @@ func named(r *api.Ref) string { return r.GetKind() + " " + r.GetNamespace() + " 
 
 func contentOf(r *api.Record) string {
 	if e := r.GetMergedEndpoint(); e != nil {
-		return fmt.Sprintf("%d %s:%d weight %d of %s, owned by %s", e.GetServicePort(), e.GetEndpoint().GetAddress(), e.GetPort(), e.GetEndpoint().GetWeight(), e.GetSource(), r.GetOwner().GetName())
+		return fmt.Sprintf("%d %s:%d in %q weight %d of %s, owned by %s", e.GetServicePort(), e.GetEndpoint().GetAddress(), e.GetPort(), e.GetEndpoint().GetNetwork(), e.GetEndpoint().GetWeight(), e.GetSource(), r.GetOwner().GetName())
 	}
 	s := r.GetMergedService()
 	return fmt.Sprintf("%s ports %v to %v of %v", s.GetService().GetHosts(), len(s.GetService().GetPorts()), s.GetService().GetExportTo(), s.GetSources())
@@ -90,8 +90,12 @@ func visible(s *catalog.Snapshot, namespace string) map[string]string {
 		all["MergedService "+service.Key.Namespace+" "+service.Key.Host] = fmt.Sprintf("%s ports %v to %v of %v", []string{service.Key.Host}, len(service.Ports), to, service.Sources())
 		for _, port := range service.Ports {
 			for e := range service.Endpoints(port.Number).All() {
-				name := fmt.Sprintf("MergedEndpoint %s %s/%d/%s:%d", service.Key.Namespace, service.Key.Host, port.Number, e.Address, e.Port)
-				all[name] = fmt.Sprintf("%d %s:%d weight %d of %s, owned by %s", port.Number, e.Address, e.Port, e.Weight, e.Record.Source, service.Key.Host)
+				network := e.Network
+				if network != "" {
+					network += "/"
+				}
+				name := fmt.Sprintf("MergedEndpoint %s %s/%d/%s%s:%d", service.Key.Namespace, service.Key.Host, port.Number, network, e.Address, e.Port)
+				all[name] = fmt.Sprintf("%d %s:%d in %q weight %d of %s, owned by %s", port.Number, e.Address, e.Port, e.Network, e.Weight, e.Record.Source, service.Key.Host)
 			}
 		}
 	}
@@ -177,7 +181,7 @@ func (w *registries) step(rt *rapid.T, n int) (events []model.Event) {
 			ExportTo: model.ListOf(rapid.SampledFrom([][]string{nil, {"*"}, {"."}, {"a"}, {"b"}, {"c", "."}, {"~"}}).Draw(rt, "export")...),
 		}
 		address := fmt.Sprintf("10.0.0.%d", rapid.IntRange(1, 3).Draw(rt, "address"))
-		endpoint := model.Record{Ref: svc.Ref, Owner: svc.Ref, Spec: model.Endpoint{Address: address, Weight: uint32(n + 1)}} //nolint:gosec // it is small
+		endpoint := model.Record{Ref: svc.Ref, Owner: svc.Ref, Spec: model.Endpoint{Address: address, Network: rapid.SampledFrom([]string{"", "east", "west"}).Draw(rt, "network"), Weight: uint32(n + 1)}} //nolint:gosec // it is small
 		endpoint.Kind, endpoint.Name = model.KindEndpoint, host+"/"+address
 		switch what := rapid.IntRange(0, 5).Draw(rt, "what"); {
 		case what == 0:

@@ -72,6 +72,7 @@ func presenceOf(list func(model.Filter) iter.Seq[model.Record], objects map[mode
 	}
 	serve := func(service model.Record, e model.Endpoint) {
 		spec, _ := service.Spec.(model.Service)
+		e.Network = "" // an object may have the network of another source's record, or of before
 		sockets := index.SocketsOf(spec, e)
 		for _, subject := range subjects[service.Ref] {
 			is := s[subject]

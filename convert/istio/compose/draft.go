@@ -116,6 +116,9 @@ func (p DraftPart) MadeOf(i Ingredients) bool {
 
 func (e endpoint) ingredient() ingredient {
 	h := hashOffset
+	for _, c := range []byte(e.Network) {
+		h = (h ^ uint64(c)) * hashPrime
+	}
 	for _, s := range e.ports {
 		h = (h ^ uint64(s.port)) * hashPrime
 		h = (h ^ uint64(s.at)) * hashPrime

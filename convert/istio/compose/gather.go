@@ -16,7 +16,7 @@ import (
 
 // endpoint is one instance of a service, with the ports that it serves.
 type endpoint struct {
-	*catalog.Instance
+	catalog.Endpoint
 	ports []served // by number of the service's port
 }
 
@@ -114,13 +114,13 @@ func (g *gathered) place(e catalog.Endpoint, port uint32, ports int) {
 	last := int32(0)
 	for i := g.first[e.Record]; i > 0; i = g.next[i-1] {
 		known := &g.endpoints[i-1]
-		if known.ports[len(known.ports)-1].port != port {
+		if known.Network == e.Network && known.ports[len(known.ports)-1].port != port {
 			known.ports = append(known.ports, served{port, e.Port})
 			return
 		}
 		last = i
 	}
-	g.endpoints = append(g.endpoints, endpoint{e.Instance, append(make([]served, 0, min(ports, usualPorts)), served{port, e.Port})})
+	g.endpoints = append(g.endpoints, endpoint{e, append(make([]served, 0, min(ports, usualPorts)), served{port, e.Port})})
 	g.next = append(g.next, 0)
 	if now := int32(len(g.endpoints)); last > 0 { //nolint:gosec // there are not as many
 		g.next[last-1] = now
@@ -179,7 +179,7 @@ func omits(s *catalog.Service) bool {
 }
 
 // labels returns the labels of the endpoint that Istio accepts.
-func (e endpoint) labels() map[string]string { return labelsOf(e.Endpoint) }
+func (e endpoint) labels() map[string]string { return labelsOf(e.Instance.Endpoint) }
 
 func labelsOf(e model.Endpoint) map[string]string {
 	if e.Labels.Len() == 0 {
@@ -237,7 +237,7 @@ func (g *gathered) separateSockets(servicePorts int) {
 			continue
 		}
 		for _, s := range e.ports {
-			separate = append(separate, endpoint{e.Instance, []served{s}})
+			separate = append(separate, endpoint{e.Endpoint, []served{s}})
 		}
 	}
 	g.endpoints = separate

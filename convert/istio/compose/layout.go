@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -176,7 +177,7 @@ func shardsFor(endpoints, size, present int) int {
 // its attributes.
 func bucket(e endpoint, shards int) int {
 	var buffer [128]byte
-	text := append(append(append(append(buffer[:0], e.Address...), '|'), e.Network...), '|')
+	text := append(append(append(append(buffer[:0], cmp.Or(e.Address, e.Record.Name)...), '|'), e.Network...), '|')
 	x := hashOffset // FNV-1a; its lower bits alone are not well mixed
 	for _, c := range strconv.AppendUint(text, uint64(e.ports[0].at), 10) {
 		x = (x ^ uint64(c)) * hashPrime

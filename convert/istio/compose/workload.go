@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -83,12 +84,12 @@ func (l Layout) Selector(host string) map[string]string {
 	return selector
 }
 
-// workloadNames names the objects of endpoints by their address and not by their
-// attributes. Endpoints with the same address are numbered.
+// workloadNames names the objects of endpoints by their address, or without one by their record, and not
+// by their attributes. Endpoints with the same address are numbered.
 func workloadNames(host string, endpoints []endpoint) []string {
 	prefix, names, seen := NameOf(host)+"-", make([]string, len(endpoints)), make(map[string]int, len(endpoints))
 	for i, e := range endpoints {
-		place := e.Address + "\x00" + e.Network + "\x00" + strconv.FormatUint(uint64(e.ports[0].at), 10)
+		place := cmp.Or(e.Address, e.Record.String()) + "\x00" + e.Network + "\x00" + strconv.FormatUint(uint64(e.ports[0].at), 10)
 		name := longDigest(host + "\x00" + place)
 		if seen[name]++; seen[name] > 1 {
 			name = longDigest(host + "\x00" + place + "\x00" + strconv.Itoa(seen[name]))

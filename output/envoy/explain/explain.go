@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
@@ -293,7 +294,7 @@ func (f follower) noEndpoints() {
 	look := "isthmus services " + s.Key.Host
 	for id, reason := range reach.UnservedTo(s, f.Settings.OrIstio().Networks, node.FamilyOf(f.call.Client.Addresses)) {
 		if id.ServicePort == f.port().Number {
-			f.trace.End("endpoints", fmt.Sprintf("no endpoint is served; of %s: %s", id.Address, reason), "correct the endpoint in its registry; "+look+" lists all")
+			f.trace.End("endpoints", fmt.Sprintf("no endpoint is served; of %s: %s", strings.TrimPrefix(id.Address, ip.Unaddressed), reason), "correct the endpoint in its registry, or name the gateway; "+look+" lists all")
 			return
 		}
 	}

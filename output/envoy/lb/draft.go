@@ -58,6 +58,9 @@ func (d *Draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 		if left != "" && !(foreign && e.Address == "") { // who goes through a gateway needs no address
 			continue
 		}
+		if !foreign && d.isTaken(e, written) {
+			continue
+		}
 		distance := d.From.distance(e, d.Order)
 		if last == nil || last.distance != distance || last.Locality != e.Locality {
 			last = d.zoneOf(&e.Locality, distance)
@@ -69,6 +72,20 @@ func (d *Draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 		}
 		d.Endpoints = append(d.Endpoints, wire.Endpoint{Address: written, Port: uint16(e.Port), Mutual: d.Mutual.Reaches(e.Labels, e.Port), Weight: weight, Group: &last.groupOf(weight).Group, Also: d.alsoAt(e, written)}) //nolint:gosec // other ports are left out
 	}
+}
+
+// isTaken reports whether the endpoint before has the address and port, in another network: clients reject
+// an assignment with both, or drop the second. It makes room for the endpoint of the client's own network.
+func (d *Draft) isTaken(e catalog.Endpoint, written string) bool {
+	last := len(d.Endpoints) - 1
+	if last < 0 || d.Endpoints[last].Address != written || uint32(d.Endpoints[last].Port) != e.Port {
+		return false
+	}
+	if d.Via.IsOwn(e.Network) {
+		d.Endpoints = d.Endpoints[:last]
+		return false
+	}
+	return true
 }
 
 // alsoAt lists the further addresses of an endpoint. They are of clients that try the one

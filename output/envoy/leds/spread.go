@@ -103,8 +103,8 @@ func (s *Spread) next(port uint32, now *catalog.Endpoints, changed map[catalog.E
 		if id.ServicePort != port {
 			continue
 		}
-		was, had := s.endpoints.Get(id.Address, id.Port)
-		is, has := now.Get(id.Address, id.Port)
+		was, had := s.endpoints.Get(id)
+		is, has := now.Get(id)
 		n.replace(was, had, is, has)
 	}
 	for i, c := range n.collections {

@@ -98,6 +98,7 @@ type RemoteGateways struct {
 	// lead to; nil if it is that itself.
 	Closed *RemoteGateways
 
+	own string // the network of the clients; empty if it has no gateways
 	// gateways are those of each other network that has any. A network is there without
 	// gateways if the client can reach none of them.
 	gateways map[string][]netip.AddrPort
@@ -110,6 +111,11 @@ func (r *RemoteGateways) LeadTo(network string) bool {
 	}
 	_, ok := r.gateways[network]
 	return ok
+}
+
+// IsOwn reports whether a network is that of the clients, and has gateways for others.
+func (r *RemoteGateways) IsOwn(network string) bool {
+	return r != nil && r.own != "" && r.own == network
 }
 
 // To lists the gateways of a network that the client can reach, in order.
@@ -140,7 +146,7 @@ func networksOf(list []Network) *Networks {
 // client, it has the same pointer as clients of all families.
 func (n *Networks) enter(own string) {
 	for _, of := range []families{allFamilies, onlyIPv4, onlyIPv6} {
-		r, same := &RemoteGateways{gateways: map[string][]netip.AddrPort{}, Scale: 1}, true
+		r, same := &RemoteGateways{own: own, gateways: map[string][]netip.AddrPort{}, Scale: 1}, true
 		for _, name := range slices.Sorted(maps.Keys(n.gateways)) {
 			gateways := n.gateways[name]
 			if name == own {
@@ -155,7 +161,7 @@ func (n *Networks) enter(own string) {
 		}
 		switch all := n.remote[clientKey{own, allFamilies}]; {
 		case all == nil:
-			r.Closed = &RemoteGateways{gateways: map[string][]netip.AddrPort{}}
+			r.Closed = &RemoteGateways{own: own, gateways: map[string][]netip.AddrPort{}}
 			for name := range r.gateways {
 				r.Closed.gateways[name] = nil
 			}

@@ -31,6 +31,7 @@ const (
 	badName      = "its name is empty or not valid UTF-8"
 	badPort      = "its port is not between 1 and 65535"
 	noGateway    = "it has no address, and its network needs a gateway: name one in networks of outputs.xds.envoy"
+	eclipsed     = "another endpoint has its address and port, and its own network needs a gateway: name one in networks of outputs.xds.envoy"
 	ipv6Alone    = "it is an IPv6 address, and the workload has IPv4 addresses alone"
 )
 
@@ -56,6 +57,20 @@ func IPAddress(e catalog.Endpoint) (address, left string) {
 		return "", badPort
 	}
 	return e.Address, ""
+}
+
+// isEclipsed reports whether clients that could reach an endpoint are given another one at its address and
+// port: the first that is healthy and to which no gateway leads. An assignment has both once.
+func isEclipsed(endpoints *catalog.Endpoints, e catalog.Endpoint, networks *policy.Networks) bool {
+	if endpoints.Counts().Shared == 0 || networks.HasGateways(e.Network) {
+		return false
+	}
+	for o := range endpoints.At(e.Address) {
+		if o.Port == e.Port && o.Health == model.Healthy && !networks.HasGateways(o.Network) {
+			return o.Network != e.Network
+		}
+	}
+	return false
 }
 
 // FurtherAddresses are those that clients can use of the other addresses of an endpoint,
@@ -113,8 +128,12 @@ func UnservedTo(s *catalog.Service, networks *policy.Networks, of node.Family) i
 	}
 	return func(yield func(catalog.EndpointID, string) bool) {
 		for _, port := range s.Ports {
-			for e := range s.Endpoints(port.Number).All() {
+			endpoints := s.Endpoints(port.Number)
+			for e := range endpoints.All() {
 				_, left := address(e)
+				if left == "" && !s.Traffic.ClusterLocal && !s.Traffic.NodeLocal && isEclipsed(endpoints, e, networks) {
+					left = eclipsed
+				}
 				if left == "" || e.Health != model.Healthy || e.Address == "" && networks.HasGateways(e.Network) {
 					continue
 				}

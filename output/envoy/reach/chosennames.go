@@ -42,8 +42,8 @@ func ChangedInstances(settings *policy.Prepared, now *catalog.Snapshot, c catalo
 		}
 		for id := range c.Endpoints {
 			port, _ := c.New.Port(id.ServicePort)
-			was, had := c.Old.Endpoints(id.ServicePort).Get(id.Address, id.Port)
-			is, has := c.New.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+			was, had := c.Old.Endpoints(id.ServicePort).Get(id)
+			is, has := c.New.Endpoints(id.ServicePort).Get(id)
 			if had && has && was.Also.Equal(is.Also) && (settings.Mesh == nil || was.Labels.Equal(is.Labels)) {
 				continue
 			}

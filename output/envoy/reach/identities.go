@@ -50,8 +50,8 @@ func OtherIdentities(c catalog.ServiceChange, port uint32) bool {
 		if id.ServicePort != port {
 			continue
 		}
-		before, was := c.Old.Endpoints(port).Get(id.Address, id.Port)
-		after, is := c.New.Endpoints(port).Get(id.Address, id.Port)
+		before, was := c.Old.Endpoints(port).Get(id)
+		after, is := c.New.Endpoints(port).Get(id)
 		var old, now string
 		if was {
 			old = before.ServiceAccount

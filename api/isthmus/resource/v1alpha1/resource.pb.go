@@ -36,7 +36,8 @@ type Ref struct {
 	// Namespace; empty for records that belong to none.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Name within kind, source and namespace. Of a MergedService it is the host, and of a
-	// MergedEndpoint "HOST/SERVICE PORT/ADDRESS:PORT".
+	// MergedEndpoint "HOST/SERVICE PORT/ADDRESS:PORT", or with a network
+	// "HOST/SERVICE PORT/NETWORK/ADDRESS:PORT".
 	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
