@@ -318,6 +318,19 @@ func (e *Endpoints) socket(to []Endpoint, c claim) []Endpoint {
 	if e == nil {
 		return to
 	}
+	n, only := 0, (*Instance)(nil)
+	for at, instance := range e.claims.From(claim{address: c.address, port: c.port, rank: -1}) {
+		if !at.sameSocket(c) || n == 2 {
+			break
+		}
+		only, n = instance, n+1
+	}
+	if n == 0 {
+		return to
+	}
+	if n == 1 {
+		return append(to, Endpoint{c.port, only.Network, only}) // nearly always
+	}
 	var room [4]said
 	list := arrange(claimsAt(room[:0], e.claims, c))
 	for endpoint, rest := cut(list); len(endpoint) > 0; endpoint, rest = cut(rest) {
@@ -363,7 +376,8 @@ type portEdit struct {
 	// written are the claims that may differ from before. They are not kept if there were no
 	// endpoints before.
 	written []claim
-	was, is []Endpoint // at one address and port; memory that is used again
+	was, is []Endpoint // at one address and port
+	rooms   [2][1]Endpoint
 }
 
 func newEdit(before map[uint32]*Endpoints, at moment.Moment) *edit {
@@ -388,13 +402,13 @@ func (e *edit) port(number uint32) *portEdit {
 // set adds a claim, or with a nil instance removes it.
 func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 	p := e.port(servicePort)
-	p.was = p.view().socket(p.was[:0], c)
+	p.was = p.view().socket(p.rooms[0][:0], c)
 	if instance != nil {
 		p.claims.Set(c, instance)
 	} else {
 		p.claims.Delete(c)
 	}
-	p.is = p.view().socket(p.is[:0], c)
+	p.is = p.view().socket(p.rooms[1][:0], c)
 	if !slices.Equal(p.was, p.is) {
 		p.recount()
 	}
