@@ -177,17 +177,18 @@ func contributors(service *catalog.Service, held model.Holds, now time.Time) []C
 
 func instances(service *catalog.Service, unserved unserved, held model.Holds, now time.Time) []EndpointClaim {
 	list := []EndpointClaim{}
+	own := map[model.Ref]bool{}
 	for _, port := range service.Ports {
 		counts := 0 // the position of the claim that counts for the endpoint
 		for e, first := range service.Joined(port.Number).Claims() {
 			shape := claimShape(port.Number, e, first)
 			_, shape.Held = held.Of(e.Record, e.Owner())
+			own[e.Record] = true
 			if first {
 				counts = len(list)
-				if served, ok := service.Endpoints(port.Number).Of(e); ok {
+				if served, ok := servedBy(service, port.Number, e); ok {
 					shape.Unserved = unserved[served.ID(port.Number)]
-				}
-				if isLeftOut(service, port.Number, e) {
+				} else if service.IsDivided(port.Number) {
 					shape.Unserved = "no backend of the split with a share has it"
 				}
 			}
@@ -197,7 +198,7 @@ func instances(service *catalog.Service, unserved unserved, held model.Holds, no
 			}
 		}
 		for e := range service.Endpoints(port.Number).All() { // of other hosts
-			if _, own := service.Joined(port.Number).Of(e); !own {
+			if !own[e.Record] {
 				shape := claimShape(port.Number, e, true)
 				shape.Unserved = unserved[e.ID(port.Number)]
 				list = append(list, shape)

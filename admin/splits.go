@@ -103,13 +103,15 @@ func sharesText(service *catalog.Service, port uint32) string {
 // rounded cuts a share to a hundredth of a percent.
 func rounded(share float64) float64 { return math.Round(share*10_000) / 10_000 }
 
-// isLeftOut reports whether a service's split gives no calls to an endpoint.
-func isLeftOut(service *catalog.Service, port uint32, e catalog.Endpoint) bool {
-	if !service.IsDivided(port) {
-		return false
+// servedBy returns the endpoint that clients are given by the record of one that a service joins. A split
+// may leave it out.
+func servedBy(service *catalog.Service, port uint32, e catalog.Endpoint) (served catalog.Endpoint, ok bool) {
+	for _, at := range service.Endpoints(port).AtPort(e.ID(port).Address, e.Port) {
+		if at.Record == e.Record {
+			return at, true
+		}
 	}
-	_, served := service.Endpoints(port).Of(e)
-	return !served
+	return catalog.Endpoint{}, false
 }
 
 // splits adds the splits that do not divide calls as they ask.

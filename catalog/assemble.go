@@ -86,12 +86,10 @@ func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swa
 		if by == nil || !slices.Contains(taken, by) {
 			continue
 		}
-		if w.old != nil {
-			s.claim(changes, taken, by, w.old, false)
+		if w.new != nil && !s.brings(by, w.new) {
+			w.new = nil
 		}
-		if w.new != nil && s.brings(by, w.new) {
-			s.claim(changes, taken, by, w.new, true)
-		}
+		s.claim(changes, taken, by, w.old, w.new)
 	}
 	return changes
 }
@@ -110,15 +108,15 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 	changes := newEdit(nil, moment.Of(s.committed))
 	for _, by := range taken {
 		for _, instance := range s.owned[by.ref] {
-			s.claim(changes, taken, by, instance, true)
+			s.claim(changes, taken, by, nil, instance)
 		}
 		s.selected(by, func(instance *Instance) {
 			if s.mayServe(instance, key.Host) {
-				s.claim(changes, taken, by, instance, true)
+				s.claim(changes, taken, by, nil, instance)
 			}
 		})
 		if len(s.owned[by.ref]) == 0 && standsForItself(by, key.Host) {
-			s.claim(changes, taken, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: by.written(key)}, changed: changes.at}, true)
+			s.claim(changes, taken, by, nil, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: by.written(key)}, changed: changes.at})
 		}
 	}
 	return changes.finish()
@@ -131,21 +129,31 @@ func standsForItself(by *serviceRecord, host string) bool {
 		by.spec.WorkloadSelector.Len() == 0 && !strings.HasPrefix(host, "*")
 }
 
-// claim adds or removes a record's claim that an instance serves, for each port of the record. A
-// port of UDP has none where a record of the service has TCP.
-func (s *step) claim(changes *edit, taken []*serviceRecord, by *serviceRecord, instance *Instance, enter bool) {
+// claim replaces a record's claims that an instance serves, one for each port of the record, by those of
+// another; nil has none. A port of UDP has none where a record of the service has TCP.
+func (s *step) claim(changes *edit, taken []*serviceRecord, by *serviceRecord, old, instance *Instance) {
 	for port := range by.spec.Ports.All() {
-		at, serves := portAt(port, instance)
-		if !serves || port.IsUDP() && slices.ContainsFunc(taken, func(r *serviceRecord) bool { return r.hasTCP(port.Number) }) {
+		if port.IsUDP() && slices.ContainsFunc(taken, func(r *serviceRecord) bool { return r.hasTCP(port.Number) }) {
 			continue
 		}
-		c := claim{instance.place(), at, int32(s.order.rank(instance.Record.Source, instance.Path)), instance}
-		if enter {
-			changes.set(port.Number, c, instance)
-		} else {
-			changes.set(port.Number, c, nil)
+		was, had := s.claimOf(old, port)
+		is, has := s.claimOf(instance, port)
+		if had && (!has || was.compare(is) != 0) {
+			changes.set(port.Number, was, nil)
+		}
+		if has {
+			changes.set(port.Number, is, instance)
 		}
 	}
+}
+
+// claimOf returns the claim that an instance serves a port, if it does.
+func (s *step) claimOf(i *Instance, port model.Port) (claim, bool) {
+	if i == nil {
+		return claim{}, false
+	}
+	at, serves := portAt(port, i)
+	return claim{i.place(), at, int32(s.order.rank(i.Record.Source, i.Path)), i}, serves
 }
 
 // layoutItem is the part of a record that decides which claims its instances make. While

@@ -31,7 +31,8 @@ type EndpointCounts struct {
 	Sockets int // unix sockets, healthy or not
 	// Networked counts the endpoints with a network, healthy or not.
 	Networked int
-	// Shared counts the endpoints at the address and port of another network's, healthy or not.
+	// Shared counts the endpoints beyond the first at an address and port, which several networks have,
+	// healthy or not.
 	Shared int
 	Local  int // at local addresses, healthy or not
 }
@@ -88,6 +89,7 @@ type said struct {
 	claim
 	*Instance
 	backend int // of a split, from 1; 0 for the service itself
+	nth     int // its endpoint among those at the address and port
 }
 
 // inTurn yields the claims of each endpoint, the one that speaks for it first. A list is valid until
@@ -128,25 +130,32 @@ func arrange(list []said) []said {
 	return list
 }
 
+// mostNetworks bounds the endpoints at one address and port. Claims of further networks are about the last.
+const mostNetworks = 16
+
 // separate orders the claims of one address and port by endpoint. Several networks may have one IP
 // address: each that a claim names has an endpoint there. Claims without a network come first, and have
 // an endpoint of their own; if only one network is named, they are about the endpoint there.
 func separate(list []said) {
-	if !isApart(list) {
+	if !hasSeveral(list) {
 		return
 	}
-	place := map[string]int{"": 0}
-	for _, s := range list {
-		if _, ok := place[s.Network]; !ok {
-			place[s.Network] = len(place)
-		}
+	numbers := map[string]int{}
+	if slices.ContainsFunc(list, func(s said) bool { return s.Network == "" }) {
+		numbers[""] = 0
 	}
-	slices.SortStableFunc(list, func(a, b said) int { return cmp.Compare(place[a.Network], place[b.Network]) })
+	for i, s := range list {
+		if _, ok := numbers[s.Network]; !ok {
+			numbers[s.Network] = min(len(numbers), mostNetworks-1)
+		}
+		list[i].nth = numbers[s.Network]
+	}
+	slices.SortStableFunc(list, func(a, b said) int { return cmp.Compare(a.nth, b.nth) })
 }
 
-// isApart reports whether claims name several networks with one IP address. Of divided endpoints, the
-// network is that of the endpoint, even if it is none.
-func isApart(list []said) bool {
+// hasSeveral reports whether claims name several networks with one IP address. Of divided endpoints, the
+// endpoint's network counts, even if it is none.
+func hasSeveral(list []said) bool {
 	network := ""
 	for _, s := range list {
 		if network != "" && s.Network != "" && s.Network != network || s.divided && s.Network != list[0].Network {
@@ -159,10 +168,10 @@ func isApart(list []said) bool {
 
 // cut returns the claims of the first endpoint among separated ones, and the others.
 func cut(list []said) (endpoint, rest []said) {
-	if !isApart(list) {
+	n := slices.IndexFunc(list, func(s said) bool { return s.nth != list[0].nth })
+	if n < 0 {
 		return list, nil
 	}
-	n := slices.IndexFunc(list, func(s said) bool { return s.Network != list[0].Network })
 	return list[:n], list[n:]
 }
 
@@ -226,26 +235,9 @@ func (e *Endpoints) Get(id EndpointID) (Endpoint, bool) {
 	return Endpoint{}, false
 }
 
-// Of returns the endpoint of another set's at an address and port: in the same network, or the only one
-// there if one of both has no network.
-func (e *Endpoints) Of(o Endpoint) (Endpoint, bool) {
-	var room [2]Endpoint
-	list := e.socket(room[:0], claim{address: o.place(), port: o.Port})
-	for _, at := range list {
-		if at.Network == o.Network || len(list) == 1 && (at.Network == "" || o.Network == "") {
-			return at, true
-		}
-	}
-	return Endpoint{}, false
-}
-
-// First returns the first endpoint at an address and port, as [Endpoints.All] yields it.
-func (e *Endpoints) First(address string, port uint32) (Endpoint, bool) {
-	var room [2]Endpoint
-	for _, at := range e.socket(room[:0], claim{address: ip.Place(address), port: port}) {
-		return at, true
-	}
-	return Endpoint{}, false
+// AtPort returns the endpoints at an address and port, as [Endpoints.All] yields them.
+func (e *Endpoints) AtPort(address string, port uint32) []Endpoint {
+	return e.socket(nil, claim{address: ip.Place(address), port: port})
 }
 
 // At yields the endpoints of an address, as [Endpoints.All] yields them. Its cost is the
@@ -318,20 +310,7 @@ func (e *Endpoints) socket(to []Endpoint, c claim) []Endpoint {
 	if e == nil {
 		return to
 	}
-	n, only := 0, (*Instance)(nil)
-	for at, instance := range e.claims.From(claim{address: c.address, port: c.port, rank: -1}) {
-		if !at.sameSocket(c) || n == 2 {
-			break
-		}
-		only, n = instance, n+1
-	}
-	if n == 0 {
-		return to
-	}
-	if n == 1 {
-		return append(to, Endpoint{c.port, only.Network, only}) // nearly always
-	}
-	var room [4]said
+	var room [2]said
 	list := arrange(claimsAt(room[:0], e.claims, c))
 	for endpoint, rest := cut(list); len(endpoint) > 0; endpoint, rest = cut(rest) {
 		to = append(to, endpointOf(endpoint))
@@ -368,16 +347,11 @@ type edit struct {
 }
 
 type portEdit struct {
-	before   *Endpoints
-	claims   *immutable.Editor[claim, *Instance]
-	counts   EndpointCounts
-	weights  counts.Weighing
-	accounts counts.Accounting
-	// written are the claims that may differ from before. They are not kept if there were no
-	// endpoints before.
+	before *Endpoints
+	claims *immutable.Editor[claim, *Instance]
+	// written are the claims that may differ from before; once finished, one for each address and port. They
+	// are not kept if there were no endpoints before.
 	written []claim
-	was, is []Endpoint // at one address and port
-	rooms   [2][1]Endpoint
 }
 
 func newEdit(before map[uint32]*Endpoints, at moment.Moment) *edit {
@@ -390,8 +364,7 @@ func (e *edit) port(number uint32) *portEdit {
 	}
 	p := &portEdit{before: e.before[number]}
 	if b := p.before; b != nil {
-		p.claims, p.counts = b.claims.Edit(), b.EndpointCounts
-		p.weights, p.accounts = b.weights.Edit(), b.accounts.Edit()
+		p.claims = b.claims.Edit()
 	} else {
 		p.claims = immutable.New[claim, *Instance](claim.compare).Edit()
 	}
@@ -402,51 +375,59 @@ func (e *edit) port(number uint32) *portEdit {
 // set adds a claim, or with a nil instance removes it.
 func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 	p := e.port(servicePort)
-	p.was = p.view().socket(p.rooms[0][:0], c)
 	if instance != nil {
 		p.claims.Set(c, instance)
 	} else {
 		p.claims.Delete(c)
-	}
-	p.is = p.view().socket(p.rooms[1][:0], c)
-	if !slices.Equal(p.was, p.is) {
-		p.recount()
 	}
 	if p.before != nil {
 		p.written = append(p.written, c)
 	}
 }
 
-// recount counts the endpoints of one address and port instead of those before.
-func (p *portEdit) recount() {
-	p.counts.Shared += max(len(p.is)-1, 0) - max(len(p.was)-1, 0)
-	weighed := true
-	for _, e := range p.is {
-		p.counts.count(e, +1)
-		p.accounts.Count(&e.Endpoint, +1)
-		weighed = weighed && p.weights.Add(&e.Endpoint)
-	}
-	if !weighed {
-		p.weights.CountAll(p.counted)
-	}
-	for _, e := range p.was {
-		p.counts.count(e, -1)
-		p.accounts.Count(&e.Endpoint, -1)
-		if weighed {
-			p.weights.Remove(&e.Endpoint)
+// tally counts endpoints in the making.
+type tally struct {
+	EndpointCounts
+	weights  counts.Weighing
+	accounts counts.Accounting
+	anew     bool // weights have to be counted anew
+}
+
+// counting counts endpoints that come or go, by their claims.
+func (t *tally) counting(by int) func([]said) bool {
+	return func(list []said) bool {
+		e := endpointOf(list)
+		t.count(e, by)
+		if list[0].nth > 0 {
+			t.Shared += by
 		}
+		t.accounts.Count(&e.Endpoint, by)
+		t.anew = !t.weights.Count(&e.Endpoint, by) || t.anew
+		return true
 	}
 }
 
-func (p *portEdit) view() *Endpoints { return &Endpoints{claims: p.claims.View()} }
-
-// counted yields the records that count, as they are in the edit.
-func (p *portEdit) counted(yield func(*model.Endpoint) bool) {
-	for endpoint := range p.view().All() {
-		if !yield(&endpoint.Endpoint) {
-			return
+// counted returns the endpoints with their counts. It reads those that were written, or all if there were
+// none before.
+func (p *portEdit) counted() *Endpoints {
+	now, t := &Endpoints{claims: p.claims.Map()}, tally{}
+	if b := p.before; b != nil {
+		t.EndpointCounts, t.weights, t.accounts = b.EndpointCounts, b.weights.Edit(), b.accounts.Edit()
+		come, gone := t.counting(+1), t.counting(-1)
+		for _, c := range p.written {
+			each(now.at(c), come)
+			each(b.at(c), gone)
 		}
+	} else {
+		now.each()(t.counting(+1))
 	}
+	if t.anew {
+		t.weights.CountAll(func(yield func(*model.Endpoint) bool) {
+			now.All()(func(e Endpoint) bool { return yield(&e.Endpoint) })
+		})
+	}
+	now.EndpointCounts, now.weights, now.accounts = t.EndpointCounts, t.weights.Finish(), t.accounts.Finish()
+	return now
 }
 
 func (t *EndpointCounts) count(e Endpoint, by int) {
@@ -481,7 +462,7 @@ func (e *edit) finish() map[uint32]*Endpoints {
 	return after
 }
 
-// written returns the endpoints that may differ from before, by port. A port without
+// written returns a claim for each address and port at which endpoints may differ from before, by port. A port without
 // endpoints before has no entry.
 func (e *edit) written() map[uint32][]claim {
 	all := make(map[uint32][]claim, len(e.ports))
@@ -519,8 +500,10 @@ func (p *portEdit) finish(at moment.Moment) *Endpoints {
 	case claims.Len() == 0:
 		return nil
 	default:
+		slices.SortFunc(p.written, compareSockets)
+		p.written = slices.CompactFunc(p.written, claim.sameSocket)
 		p.stampLosses(at)
-		return &Endpoints{EndpointCounts: p.counts, claims: p.claims.Map(), weights: p.weights.Finish(), accounts: p.accounts.Finish()}
+		return p.counted()
 	}
 }
 
@@ -532,13 +515,19 @@ func (p *portEdit) stampLosses(at moment.Moment) {
 		return
 	}
 	for _, c := range p.written {
-		_, was := p.before.claims.Get(c)
-		if _, is := p.claims.View().Get(c); is || !was {
+		var lost []string // the networks of claims
+		for _, was := range claimsAt(nil, p.before.claims, c) {
+			if _, is := p.claims.View().Get(was.claim); !is {
+				lost = append(lost, was.Network)
+			}
+		}
+		if lost == nil {
 			continue
 		}
-		all := p.view().at(c)
+		all := arrange(claimsAt(nil, p.claims.View(), c))
 		for list, rest := cut(all); len(list) > 0; list, rest = cut(rest) {
-			if of := endpointOf(list).Network; of != c.by.Network && (isApart(all) || of != "" && c.by.Network != "") {
+			of := endpointOf(list).Network
+			if of != "" && !slices.Contains(lost, of) && !slices.Contains(lost, "") {
 				continue // it did not have the claim
 			}
 			stamped := *list[0].Instance
@@ -607,7 +596,7 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 	next, stop := iter.Pull2(o.claims.All())
 	defer stop()
 	for c, instance := range e.claims.All() {
-		if oc, other, _ := next(); c.compare(oc) != 0 || !instance.same(other) {
+		if oc, other, _ := next(); c.compare(oc) != 0 || !instance.same(other) || instance.divided != other.divided {
 			return false
 		}
 	}
@@ -616,7 +605,10 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 
 // differences adds to changed the endpoints with another speaker.
 func (e *Endpoints) differences(o *Endpoints, servicePort uint32, changed map[EndpointID]struct{}) {
-	seen := map[EndpointID]Endpoint{}
+	var seen map[EndpointID]Endpoint
+	if e != nil {
+		seen = make(map[EndpointID]Endpoint, e.Total)
+	}
 	for endpoint := range e.All() {
 		seen[endpoint.ID(servicePort)] = endpoint
 	}

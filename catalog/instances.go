@@ -114,8 +114,8 @@ func (s *Snapshot) servedUnder(address string) iter.Seq[servedKey] {
 // instanceAt returns the endpoint of a port at an address and port. first is the endpoint's first
 // address.
 func (s *Service) instanceAt(number uint32, address, first string, at uint32) (Endpoint, bool) {
-	for e := range s.Endpoints(number).At(first) {
-		if e.Port == at && e.isAt(address) {
+	for _, e := range s.Endpoints(number).AtPort(first, at) {
+		if e.isAt(address) {
 			return e, true
 		}
 	}

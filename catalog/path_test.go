@@ -33,7 +33,7 @@ func TestTheShorterPathCounts(t *testing.T) {
 		if !ok {
 			t.Fatal("there is no service")
 		}
-		e, _ := service.Endpoints(80).First("10.0.0.1", 80)
+		e, _ := service.Endpoints(80).Get(catalog.EndpointID{Address: "10.0.0.1", Port: 80})
 		if service.Location != location || service.Path() != path || e.Path != endpoint || e.Weight != weight {
 			t.Errorf("it is %s by %q, with an endpoint of weight %d by %q", service.Location, service.Path(), e.Weight, e.Path)
 		}

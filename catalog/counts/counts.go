@@ -73,31 +73,23 @@ func (w *Weighing) Finish() *Weights {
 	return &Weights{w.classes.Map(), w.weighted, w.further}
 }
 
-// Add counts one more endpoint. It returns false if it cannot, because none was counted while every
-// endpoint weighed 1: then all have to be counted.
-func (w *Weighing) Add(e *model.Endpoint) bool {
+// Count counts an endpoint that comes or goes. It returns false if it cannot, because none was counted while
+// every endpoint weighed 1: then all have to be counted.
+func (w *Weighing) Count(e *model.Endpoint, by int) bool {
 	if w.classes == nil {
-		return e.Weight <= 1
+		return by < 0 || e.Weight <= 1
 	}
-	w.count(e, +1)
+	if w.count(e, by); w.weighted == 0 {
+		*w = Weighing{}
+	}
 	return true
 }
 
-// CountAll counts endpoints, of which none was counted.
+// CountAll counts endpoints instead of what was counted before.
 func (w *Weighing) CountAll(all iter.Seq[*model.Endpoint]) {
-	w.classes = immutable.New[class, int](class.compare).Edit()
+	*w = Weighing{classes: immutable.New[class, int](class.compare).Edit()}
 	for e := range all {
 		w.count(e, +1)
-	}
-}
-
-// Remove counts one endpoint less.
-func (w *Weighing) Remove(e *model.Endpoint) {
-	if w.classes == nil {
-		return
-	}
-	if w.count(e, -1); w.weighted == 0 {
-		*w = Weighing{}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -279,15 +280,9 @@ func printInstances(c *cobra.Command, instances []admin.EndpointClaim) error {
 }
 
 func instanceRow(e admin.EndpointClaim) []string {
-	address := e.Address
-	if e.Port != 0 {
-		address = fmt.Sprintf("%s:%d", e.Address, e.Port)
-		if strings.Contains(e.Address, ":") {
-			address = fmt.Sprintf("[%s]:%d", e.Address, e.Port)
-		}
-	}
-	if address == "" {
-		address = "-"
+	address := term.OrDash(e.Address)
+	if e.Port != 0 && e.Address != "" {
+		address = net.JoinHostPort(e.Address, strconv.FormatUint(uint64(e.Port), 10))
 	}
 	if e.Network != "" {
 		address += " in " + e.Network

@@ -80,7 +80,7 @@ func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []Owned {
 	return list
 }
 
-// endpointNames names endpoints by their address, and by their ports if several have the
+// endpointNames names endpoints by their address, and by their network and ports if several have the
 // same address. Attributes and position do not count: a change of weight or labels is a
 // change of the same record, and a new order is no change. Only endpoints that are equal in
 // both are distinguished by their order.
@@ -97,6 +97,9 @@ func endpointNames(endpoints []model.Endpoint) []string {
 	seen := make(map[string]int, len(endpoints))
 	for i, e := range endpoints {
 		if count[names[i]] > 1 {
+			if e.Network != "" && e.Address != "" {
+				names[i] += "@" + e.Network
+			}
 			names[i] += portsSuffix(e.Ports)
 		}
 		seen[names[i]]++

@@ -126,7 +126,8 @@ func noteEndpoints(s *policy.Prepared, c catalog.ServiceChange, p *policy.Policy
 		if old == now {
 			continue
 		}
-		if old.Uneven() || now.Uneven() { // gRPC is given all weights of a locality in one scale
+		// gRPC is given all weights of a locality in one scale, and an assignment one of several at an address.
+		if old.Uneven() || now.Uneven() || reach.SharesSockets(c, port.Number) {
 			some = all
 		}
 		switch c.New.Resolution {

@@ -178,13 +178,19 @@ func TestChangesUnderSettingsMissNothing(t *testing.T) {
 func checkChanges(t *testing.T, s *policy.Prepared) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
-		builder := catalog.NewBuilder([]string{"first", "second"})
+		order := []string{"first", "second"}
+		builder := catalog.NewBuilder(slices.Clone(order))
 		first := worldUnder(s, builder.Snapshot(), true, "istio-system", nil)
 		start := everything(t, first)
 		before, sum := start, catalog.Change{}
 		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
-			events := rapid.SliceOfN(rapid.Custom(drawEvent), 1, 4).Draw(t, "events")
-			change := builder.Apply(uint64(revision+1), events)
+			var change catalog.Change
+			if rapid.IntRange(0, 7).Draw(t, "reload") == 0 {
+				slices.Reverse(order)
+				change = builder.Arrange(catalog.Order{Sources: slices.Clone(order)})
+			} else {
+				change = builder.Apply(uint64(revision+1), rapid.SliceOfN(rapid.Custom(drawEvent), 1, 4).Draw(t, "events"))
+			}
 			now := builder.Snapshot()
 			after := everything(t, worldUnder(s, now, true, "istio-system", nil))
 			checkListed(t, before, after, changesOf(s, now, change))

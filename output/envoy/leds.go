@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"iter"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -128,12 +129,11 @@ func (m roster) Encode() world.Encoded {
 			continue
 		}
 		seen[at] = struct{}{}
-		e, there := m.Endpoints.First(at.Addr().String(), uint32(at.Port()))
-		switch _, is := m.Member(e); {
-		case !there || !is:
+		here := m.Endpoints.AtPort(at.Addr().String(), uint32(at.Port())) // one at most, or the list comes whole
+		if here = slices.DeleteFunc(here, func(e catalog.Endpoint) bool { _, is := m.Member(e); return !is }); len(here) == 0 {
 			w.Remove(at)
-		case m.from >= 0:
-			m.add(w, at, e)
+		} else if m.from >= 0 {
+			m.add(w, at, here[0])
 		}
 	}
 	return world.Encoded{Name: m.Glob(), Version: m.Revision(), Body: w.Body(m.Glob(), m.from < 0), Framed: true}

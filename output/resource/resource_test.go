@@ -218,6 +218,13 @@ func TestSyntheticEntriesTellTheirParts(t *testing.T) {
 	t.Parallel()
 	m, r := newMade(t), service("first", "reviews", "reviews.example")
 	m.apply(upserts(r, endpoint(r, "10.0.0.1", model.Healthy), endpoint(r, "10.0.0.2", model.Unhealthy), endpoint(r, "fd00::1", model.Draining))...)
+	for network, health := range map[string]model.Health{"n": model.Healthy, "ill": model.Unhealthy} { // the address serves
+		e := endpoint(r, "10.0.0.3", health)
+		spec, _ := e.Spec.(model.Endpoint)
+		spec.Network, e.Name = network, e.Name+network
+		e.Spec = spec
+		m.apply(upserts(e)...)
+	}
 	says := func() map[string]string { return m.in(mcp.Synthetic)["shop/reviews"].Metadata.Annotations }
 	first := says()
 	if first[mcp.NotReadyEndpoints] != "10.0.0.2:80,[fd00::1]:80" {

@@ -135,7 +135,7 @@ func notReadyOf(s *catalog.Service) (list []string, paths []model.Path) {
 	for _, port := range s.Ports {
 		endpoints := s.Endpoints(port.Number)
 		for e := range endpoints.All() {
-			if e.Health != model.Healthy && e.Port != 0 && !servesAt(endpoints, e) {
+			if e.Health != model.Healthy && e.Port != 0 && !serves(endpoints.AtPort(e.Address, e.Port)) {
 				socket := net.JoinHostPort(e.Address, strconv.FormatUint(uint64(e.Port), 10))
 				if path, known := by[socket]; !known || e.Path.Len() < path.Len() {
 					by[socket] = e.Path
@@ -150,14 +150,8 @@ func notReadyOf(s *catalog.Service) (list []string, paths []model.Path) {
 	return list, paths
 }
 
-// servesAt reports whether an endpoint at another one's address and port is healthy, in another network.
-func servesAt(endpoints *catalog.Endpoints, e catalog.Endpoint) bool {
-	for o := range endpoints.At(e.Address) {
-		if o.Port == e.Port && o.Health == model.Healthy {
-			return true
-		}
-	}
-	return false
+func serves(some []catalog.Endpoint) bool {
+	return slices.ContainsFunc(some, func(e catalog.Endpoint) bool { return e.Health == model.Healthy })
 }
 
 // NotOffered says why a service is no resource, or how many of its healthy endpoints

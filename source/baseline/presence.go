@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -72,8 +73,9 @@ func presenceOf(list func(model.Filter) iter.Seq[model.Record], objects map[mode
 	}
 	serve := func(service model.Record, e model.Endpoint) {
 		spec, _ := service.Spec.(model.Service)
-		e.Network = "" // an object may have the network of another source's record, or of before
 		sockets := index.SocketsOf(spec, e)
+		e.Network = "" // an object may have been written when its network was not known
+		maps.Copy(sockets, index.SocketsOf(spec, e))
 		for _, subject := range subjects[service.Ref] {
 			is := s[subject]
 			is.endpoints[service.Source]++

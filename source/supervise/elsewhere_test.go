@@ -292,6 +292,50 @@ func TestWhatOthersHaveAndIsBackIsNotHeld(t *testing.T) {
 	})
 }
 
+// Two clusters may have the same addresses: the loss of one does not hide behind the other. What was
+// written without a network is there in any.
+func TestNetworksOfBaselinesAreTheirOwn(t *testing.T) {
+	in := func(networks ...string) (o model.Object) {
+		o = service("a", "f")
+		for _, network := range networks {
+			for _, e := range service("a", "f", far(50)...).Owned {
+				spec, _ := e.Spec.(model.Endpoint)
+				spec.Network, e.Name = network, e.Name+network
+				e.Spec = spec
+				o.Owned = append(o.Owned, e)
+			}
+		}
+		return o
+	}
+	written := func(networks ...string) source.BaselineObject {
+		o := kept("a", 0)
+		for _, network := range networks {
+			for _, address := range far(50) {
+				o.Endpoints = append(o.Endpoints, source.Socket(address, network, 0))
+			}
+		}
+		return o
+	}
+	for name, test := range map[string]struct {
+		written source.BaselineObject
+		listed  model.Object
+		held    int
+	}{
+		"one of two is gone":     {written("east", "west"), in("east"), 50},
+		"both are there":         {written("east", "west"), in("west", "east"), 0},
+		"a network is given now": {written(""), in("east"), 0},
+		"none was written":       {written(""), in(""), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			supervised(t, func(b *bridge) {
+				b.offer(test.written)
+				b.list(test.listed)
+				b.keeps(test.held, min(test.held, 1))
+			})
+		})
+	}
+}
+
 // Nothing that a listing has is ever held, everything is held that was there if
 // nothing is, and it does not matter in which order what others have is offered,
 // be it before the listing or after it.

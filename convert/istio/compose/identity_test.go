@@ -128,7 +128,7 @@ func said(s *catalog.Service) word {
 	}
 	for _, port := range s.Ports {
 		for e := range s.Endpoints(port.Number).All() {
-			at := fmt.Sprintf("%d → %s:%d", port.Number, e.Address, e.Port)
+			at := fmt.Sprintf("%d → %s:%d in %s", port.Number, e.Address, e.Port, e.Network)
 			labels := e.Labels.Map()
 			for name := range (Layout{Workloads: ownLabels()}).Selector(s.Key.Host) {
 				delete(labels, name) // what is selected has them besides
@@ -191,7 +191,10 @@ func drawEndpoints(t *rapid.T, ports []model.Port, resolution model.Resolution) 
 			}
 		}
 		e.Ports = model.MapOf(own)
-		list = append(list, e)
+		if list = append(list, e); rapid.IntRange(0, 3).Draw(t, "another network") == 0 {
+			e.Network, e.Weight = "other", 3
+			list = append(list, e)
+		}
 	}
 	return list
 }

@@ -31,7 +31,8 @@ const (
 	badName      = "its name is empty or not valid UTF-8"
 	badPort      = "its port is not between 1 and 65535"
 	noGateway    = "it has no address, and its network needs a gateway: name one in networks of outputs.xds.envoy"
-	eclipsed     = "another endpoint has its address and port, and its own network needs a gateway: name one in networks of outputs.xds.envoy"
+	socketTaken  = "another endpoint has its address and port"
+	needsGateway = ", and its own network needs a gateway: name one in networks of outputs.xds.envoy"
 	ipv6Alone    = "it is an IPv6 address, and the workload has IPv4 addresses alone"
 )
 
@@ -59,14 +60,14 @@ func IPAddress(e catalog.Endpoint) (address, left string) {
 	return e.Address, ""
 }
 
-// isEclipsed reports whether clients that could reach an endpoint are given another one at its address and
+// isTaken reports whether clients that could reach an endpoint are given another one at its address and
 // port: the first that is healthy and to which no gateway leads. An assignment has both once.
-func isEclipsed(endpoints *catalog.Endpoints, e catalog.Endpoint, networks *policy.Networks) bool {
+func isTaken(endpoints *catalog.Endpoints, e catalog.Endpoint, networks *policy.Networks) bool {
 	if endpoints.Counts().Shared == 0 || networks.HasGateways(e.Network) {
 		return false
 	}
-	for o := range endpoints.At(e.Address) {
-		if o.Port == e.Port && o.Health == model.Healthy && !networks.HasGateways(o.Network) {
+	for _, o := range endpoints.AtPort(e.Address, e.Port) {
+		if o.Health == model.Healthy && !networks.HasGateways(o.Network) {
 			return o.Network != e.Network
 		}
 	}
@@ -118,11 +119,11 @@ func Unserved(s *catalog.Service, networks *policy.Networks) iter.Seq2[catalog.E
 
 // UnservedTo is the same for the Envoys of a family.
 func UnservedTo(s *catalog.Service, networks *policy.Networks, of node.Family) iter.Seq2[catalog.EndpointID, string] {
-	address := IPAddress
+	address, taken := IPAddress, socketTaken+needsGateway
 	switch s.Resolution {
 	case model.ResolutionStatic:
 	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
-		address = NameAddressFor(of)
+		address, taken, networks = NameAddressFor(of), socketTaken, nil // names are not looked up behind gateways
 	default:
 		return func(func(catalog.EndpointID, string) bool) {} // no endpoint is served, and NotOffered says so
 	}
@@ -131,8 +132,8 @@ func UnservedTo(s *catalog.Service, networks *policy.Networks, of node.Family) i
 			endpoints := s.Endpoints(port.Number)
 			for e := range endpoints.All() {
 				_, left := address(e)
-				if left == "" && !s.Traffic.ClusterLocal && !s.Traffic.NodeLocal && isEclipsed(endpoints, e, networks) {
-					left = eclipsed
+				if left == "" && !s.Traffic.ClusterLocal && !s.Traffic.NodeLocal && isTaken(endpoints, e, networks) {
+					left = taken
 				}
 				if left == "" || e.Health != model.Healthy || e.Address == "" && networks.HasGateways(e.Network) {
 					continue

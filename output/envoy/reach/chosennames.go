@@ -44,7 +44,7 @@ func ChangedInstances(settings *policy.Prepared, now *catalog.Snapshot, c catalo
 			port, _ := c.New.Port(id.ServicePort)
 			was, had := c.Old.Endpoints(id.ServicePort).Get(id)
 			is, has := c.New.Endpoints(id.ServicePort).Get(id)
-			if had && has && was.Also.Equal(is.Also) && (settings.Mesh == nil || was.Labels.Equal(is.Labels)) {
+			if had && has && !SharesSockets(c, id.ServicePort) && was.Also.Equal(is.Also) && (settings.Mesh == nil || was.Labels.Equal(is.Labels)) {
 				continue
 			}
 			for _, e := range []catalog.Endpoint{was, is} {

@@ -66,6 +66,12 @@ func OtherIdentities(c catalog.ServiceChange, port uint32) bool {
 	return false
 }
 
+// SharesSockets reports whether endpoints of several networks are at one address and port, before or after
+// a change. A client is given one of them, and a change of another may decide which.
+func SharesSockets(c catalog.ServiceChange, port uint32) bool {
+	return c.Old.Endpoints(port).Counts().Shared+c.New.Endpoints(port).Counts().Shared > 0
+}
+
 // accountName is the name of a workload that runs under an account.
 func accountName(account, namespace, trustDomain string) string {
 	if strings.Contains(account, "://") {

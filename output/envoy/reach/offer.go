@@ -88,16 +88,17 @@ func offerDNS(kind string, s *catalog.Service, port model.Port, of *policy.Selec
 }
 
 func exactlyOne(endpoints *catalog.Endpoints, of *policy.Selector) bool {
-	found := 0
+	var found catalog.Endpoint
 	for endpoint := range endpoints.All() {
 		if _, left := NameAddress(endpoint); left != "" || endpoint.Health != model.Healthy || !of.Selects(endpoint.Labels) {
 			continue
 		}
-		if found++; found > 1 {
+		if found.Instance != nil && (found.Address != endpoint.Address || found.Port != endpoint.Port) {
 			return false
 		}
+		found = endpoint
 	}
-	return found == 1
+	return found.Instance != nil
 }
 
 func isSocket(e catalog.Endpoint) bool { return strings.HasPrefix(e.Address, unixPrefix) }

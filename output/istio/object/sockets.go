@@ -9,12 +9,11 @@ import (
 )
 
 // socketsOf returns a socket of each endpoint of a specification, of its lowest port. It
-// identifies the endpoint, regardless of other attributes, the network among them: it may be that of
-// another source's record.
+// identifies the endpoint, regardless of other attributes.
 func socketsOf(entry *networking.ServiceEntry) []uint64 {
 	sockets := make([]uint64, 0, len(entry.GetEndpoints()))
 	for _, e := range entry.GetEndpoints() {
-		sockets = append(sockets, source.Socket(e.GetAddress(), "", lowest(entry.GetPorts(), e)))
+		sockets = append(sockets, source.Socket(e.GetAddress(), e.GetNetwork(), lowest(entry.GetPorts(), e)))
 	}
 	return sockets
 }
@@ -31,7 +30,7 @@ func socketOf(e *networking.WorkloadEntry) []uint64 {
 	if port == 0 && !strings.HasPrefix(e.GetAddress(), "unix://") {
 		return nil
 	}
-	return []uint64{source.Socket(e.GetAddress(), "", port)}
+	return []uint64{source.Socket(e.GetAddress(), e.GetNetwork(), port)}
 }
 
 // lowest returns the lowest port that an endpoint listens on.

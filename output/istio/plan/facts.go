@@ -200,7 +200,8 @@ func (f *Facts) findSockets(key object.Key) map[uint64]bool {
 	found := map[uint64]bool{}
 	for _, port := range service.Ports {
 		for e := range service.Endpoints(port.Number).All() {
-			found[source.Socket(e.Address, "", e.Port)] = true
+			found[source.Socket(e.Address, e.Network, e.Port)] = true
+			found[source.Socket(e.Address, "", e.Port)] = true // an object of before its network was known
 		}
 	}
 	return found
