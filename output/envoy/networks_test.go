@@ -366,6 +366,66 @@ func TestAssignmentsAreSharedByNetwork(t *testing.T) {
 	}
 }
 
+// A change may decide which of two endpoints at one address clients are given, and concern neither of
+// them: a new order of sources does. A subset has the other one then, as has a listener at the instance.
+func TestAnotherEndpointOfAnAddressIsNoticed(t *testing.T) {
+	t.Parallel()
+	at := func(network string, h model.Health, tls string) model.Endpoint {
+		return model.Endpoint{Address: "10.0.0.1", Network: network, Health: h, Labels: model.MapOf(map[string]string{"version": "v1", "security.istio.io/tlsMode": tls})}
+	}
+	by := func(source string, endpoints ...model.Endpoint) []model.Event {
+		events := inNetworks("x.com", endpoints...)
+		for i, event := range events {
+			record := event.(model.Upsert).Record
+			if record.Source = source; i > 0 {
+				record.Owner.Source = source
+			} else {
+				spec, _ := record.Spec.(model.Service)
+				spec.Ports = model.ListOf(model.Port{Number: 80, Name: "tcp", Protocol: "TCP"})
+				record.Spec = spec
+			}
+			events[i] = model.Upsert{Record: record}
+		}
+		return events
+	}
+	s := NewTranslator()
+	s.MTLS = policy.MTLS{Mode: policy.PermissiveMTLS}
+	s.Hosts = []policy.HostPolicy{{Host: "x.com", Subsets: []policy.Subset{{Name: "v1", Labels: map[string]string{"version": "v1"}}}}}
+	prepared := s.Prepare()
+	for name, test := range map[string]struct {
+		before []model.Event
+		change func(*catalog.Builder) catalog.Change
+		row    world.Row
+		want   string
+	}{
+		"a new order of sources": {
+			slices.Concat(by("first"), by("second", at("n1", model.Healthy, "")), by("third", at("n3", model.Healthy, ""))),
+			func(b *catalog.Builder) catalog.Change {
+				return b.Arrange(catalog.Order{Sources: []string{"first", "third", "second"}})
+			},
+			EndpointType, names.Subset("x.com", 80, "v1"),
+		},
+		"health": {
+			by("first", at("n1", model.Healthy, "istio"), at("n3", model.Healthy, "")),
+			func(b *catalog.Builder) catalog.Change {
+				return b.Apply(2, by("first", at("n1", model.Unhealthy, "istio"), at("n3", model.Healthy, "")))
+			},
+			ListenerType, names.Socket("10.0.0.1", 80),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			builder := catalog.NewBuilder([]string{"first", "second", "third"})
+			builder.Apply(1, test.before)
+			change := test.change(builder)
+			changes := changesOf(prepared, builder.Snapshot(), change)
+			if !slices.ContainsFunc(changes, func(c world.Changed) bool { return c.Row == test.row && c.Name == test.want }) {
+				t.Errorf("%s is not among %v", test.want, changes)
+			}
+		})
+	}
+}
+
 // Envoys say what they want to reach as Istio's do.
 func TestWorkloadsOfAMeshAreCalledAsIstioCallsThem(t *testing.T) {
 	t.Parallel()
