@@ -82,14 +82,12 @@ func (t *touched) dissolve() {
 func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) *edit {
 	changes := newEdit(before, moment.Of(s.committed))
 	for _, w := range swaps {
-		by := s.records[w.by.ref] // the record may have been replaced in the same step
-		if by == nil || !slices.Contains(taken, by) {
-			continue
+		if by := s.records[w.by.ref]; by != nil && slices.Contains(taken, by) { // it may have been replaced in the same step
+			if w.new != nil && !s.brings(by, w.new) {
+				w.new = nil
+			}
+			s.claim(changes, taken, by, w.old, w.new)
 		}
-		if w.new != nil && !s.brings(by, w.new) {
-			w.new = nil
-		}
-		s.claim(changes, taken, by, w.old, w.new)
 	}
 	return changes
 }

@@ -555,8 +555,7 @@ func (e *Endpoints) differencesAt(o *Endpoints, c claim, servicePort uint32, cha
 	var room, other [2]Endpoint
 	was, is := e.socket(room[:0], c), o.socket(other[:0], c)
 	for _, one := range append(was, is...) {
-		same := func(o Endpoint) bool { return one.same(o) }
-		if !slices.ContainsFunc(was, same) || !slices.ContainsFunc(is, same) {
+		if !slices.ContainsFunc(was, one.same) || !slices.ContainsFunc(is, one.same) {
 			changed[one.ID(servicePort)] = struct{}{}
 		}
 	}

@@ -97,7 +97,7 @@ type site struct {
 }
 
 // sites are the endpoints that the split of a service divides at a port.
-func (now state) sites(snapshot *catalog.Snapshot, s *catalog.Service, port model.Port) (list []*site) {
+func (s state) sites(snapshot *catalog.Snapshot, of *catalog.Service, port model.Port) (list []*site) {
 	type part struct {
 		catalog.Endpoint
 		backend func(i int) bool
@@ -110,31 +110,31 @@ func (now state) sites(snapshot *catalog.Snapshot, s *catalog.Service, port mode
 		}
 	}
 	isOwn := func(i int) bool {
-		service := s.Split.Backends[i].Service
-		return service == model.ServiceName{} || catalog.ServiceKey(service) == s.Key
+		service := of.Split.Backends[i].Service
+		return service == model.ServiceName{} || catalog.ServiceKey(service) == of.Key
 	}
-	join(s.Joined(port.Number), isOwn)
-	for i, b := range s.Split.Backends {
+	join(of.Joined(port.Number), isOwn)
+	for i, b := range of.Split.Backends {
 		if other, known := snapshot.Service(catalog.ServiceKey(b.Service)); !isOwn(i) && known {
-			if number, fits := fitting(s, other, port); fits {
+			if number, fits := fitting(of, other, port); fits {
 				join(other.Joined(number), func(k int) bool { return k == i })
 			}
 		}
 	}
 	for _, parts := range byPlace {
-		byNetwork, networks := map[string]*site{}, networksOf(parts, func(p part) string { return now.networkOf(p.Record) })
+		byNetwork, networks := map[string]*site{}, networksOf(parts, func(p part) string { return s.networkOf(p.Record) })
 		for _, p := range parts {
-			network := now.networkOf(p.Record)
+			network := s.networkOf(p.Record)
 			if _, err := netip.ParseAddr(p.ID(0).Address); err != nil {
-				network = now.networkOf(parts[0].Record) // a name, whatever the others say
+				network = s.networkOf(parts[0].Record) // a name, whatever the others say
 			} else if len(networks) == 1 {
 				network = networks[0]
 			}
 			if byNetwork[network] == nil {
-				byNetwork[network] = &site{p.Endpoint, network, make([]float64, len(s.Split.Backends))}
+				byNetwork[network] = &site{p.Endpoint, network, make([]float64, len(of.Split.Backends))}
 				list = append(list, byNetwork[network])
 			}
-			for i, b := range s.Split.Backends {
+			for i, b := range of.Split.Backends {
 				if at := &byNetwork[network].weights[i]; p.backend(i) && (b.Source == "" || b.Source == p.Record.Source) && p.Labels.Includes(b.Labels) && *at == 0 {
 					*at = float64(max(p.Weight, 1))
 				}
@@ -152,8 +152,8 @@ func spotText(e catalog.Endpoint, network string) string {
 }
 
 // networkOf is the network that a record names.
-func (now state) networkOf(ref model.Ref) string {
-	switch e := now[ref].Spec.(type) {
+func (s state) networkOf(ref model.Ref) string {
+	switch e := s[ref].Spec.(type) {
 	case model.Endpoint:
 		return e.Network
 	case model.Workload:

@@ -81,7 +81,7 @@ func splitAt(key ServiceKey, s split.Split) *split.Split {
 
 // finish ends a step, and returns the services that records divide otherwise.
 func (s *splitting) finish(before immutable.Map[ServiceKey, *SplitRecords]) []ServiceKey {
-	now, changed := s.Records.Finish(before)
+	now, changed := s.Finish(before)
 	s.now = now
 	return slices.Collect(maps.Keys(changed))
 }
