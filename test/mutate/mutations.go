@@ -292,7 +292,7 @@ var rows = []row{
 	{
 		file: "catalog/endpoints.go", killer: "./catalog", run: "TestMergeFollowsTheRules|TestTranscripts",
 		text:        `p.claims.Delete(c)`,
-		replacement: `p.claims, p.counts = immutable.New[claim, *Instance](claim.compare).Edit(), EndpointCounts{}`,
+		replacement: `p.claims = immutable.New[claim, *Instance](claim.compare).Edit()`,
 		promise:     "an endpoint is gone only when it is gone from every source",
 	},
 
