@@ -177,17 +177,17 @@ func contributors(service *catalog.Service, held model.Holds, now time.Time) []C
 
 func instances(service *catalog.Service, unserved unserved, held model.Holds, now time.Time) []EndpointClaim {
 	list := []EndpointClaim{}
-	own := map[model.Ref]bool{}
+	shown := map[catalog.EndpointID]bool{}
 	for _, port := range service.Ports {
 		counts := 0 // the position of the claim that counts for the endpoint
 		for e, first := range service.Joined(port.Number).Claims() {
 			shape := claimShape(port.Number, e, first)
 			_, shape.Held = held.Of(e.Record, e.Owner())
-			own[e.Record] = true
 			if first {
 				counts = len(list)
 				if served, ok := servedBy(service, port.Number, e); ok {
-					shape.Unserved = unserved[served.ID(port.Number)]
+					id := served.ID(port.Number)
+					shape.Unserved, shown[id] = unserved[id], true
 				} else if service.IsDivided(port.Number) {
 					shape.Unserved = "no backend of the split with a share has it"
 				}
@@ -198,9 +198,9 @@ func instances(service *catalog.Service, unserved unserved, held model.Holds, no
 			}
 		}
 		for e := range service.Endpoints(port.Number).All() { // of other hosts
-			if !own[e.Record] {
+			if id := e.ID(port.Number); !shown[id] {
 				shape := claimShape(port.Number, e, true)
-				shape.Unserved = unserved[e.ID(port.Number)]
+				shape.Unserved = unserved[id]
 				list = append(list, shape)
 			}
 		}

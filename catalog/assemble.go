@@ -130,7 +130,7 @@ func standsForItself(by *serviceRecord, host string) bool {
 // claim replaces a record's claims that an instance serves, one for each port of the record, by those of
 // another; nil has none. A port of UDP has none where a record of the service has TCP.
 func (s *step) claim(changes *edit, taken []*serviceRecord, by *serviceRecord, old, instance *Instance) {
-	for port := range by.spec.Ports.All() {
+	for port := range by.spec.Ports.All() { // each number once
 		if port.IsUDP() && slices.ContainsFunc(taken, func(r *serviceRecord) bool { return r.hasTCP(port.Number) }) {
 			continue
 		}

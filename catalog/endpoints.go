@@ -527,7 +527,7 @@ func (p *portEdit) stampLosses(at moment.Moment) {
 		all := arrange(claimsAt(nil, p.claims.View(), c))
 		for list, rest := cut(all); len(list) > 0; list, rest = cut(rest) {
 			of := endpointOf(list).Network
-			if of != "" && !slices.Contains(lost, of) && !slices.Contains(lost, "") {
+			if !slices.Contains(lost, of) && (hasSeveral(all) || of != "" && !slices.Contains(lost, "")) {
 				continue // it did not have the claim
 			}
 			stamped := *list[0].Instance

@@ -392,19 +392,18 @@ func TestAnotherEndpointOfAnAddressIsNoticed(t *testing.T) {
 	s.MTLS = policy.MTLS{Mode: policy.PermissiveMTLS}
 	s.Hosts = []policy.HostPolicy{{Host: "x.com", Subsets: []policy.Subset{{Name: "v1", Labels: map[string]string{"version": "v1"}}}}}
 	prepared := s.Prepare()
+	ranked := slices.Concat(by("first"), by("second", at("n1", model.Healthy, "istio")), by("third", at("n3", model.Healthy, "")))
+	reload := func(b *catalog.Builder) catalog.Change {
+		return b.Arrange(catalog.Order{Sources: []string{"first", "third", "second"}})
+	}
 	for name, test := range map[string]struct {
 		before []model.Event
 		change func(*catalog.Builder) catalog.Change
 		row    world.Row
 		want   string
 	}{
-		"a new order of sources": {
-			slices.Concat(by("first"), by("second", at("n1", model.Healthy, "")), by("third", at("n3", model.Healthy, ""))),
-			func(b *catalog.Builder) catalog.Change {
-				return b.Arrange(catalog.Order{Sources: []string{"first", "third", "second"}})
-			},
-			EndpointType, names.Subset("x.com", 80, "v1"),
-		},
+		"a new order of sources, in a subset": {ranked, reload, EndpointType, names.Subset("x.com", 80, "v1")},
+		"a new order of sources":              {ranked, reload, ListenerType, names.Socket("10.0.0.1", 80)},
 		"health": {
 			by("first", at("n1", model.Healthy, "istio"), at("n3", model.Healthy, "")),
 			func(b *catalog.Builder) catalog.Change {

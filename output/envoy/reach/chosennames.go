@@ -56,6 +56,16 @@ func ChangedInstances(settings *policy.Prepared, now *catalog.Snapshot, c catalo
 				}
 			}
 		}
+		for _, port := range c.New.Ports { // a new order of sources changes no endpoint
+			if c.Old.Endpoints(port.Number) == c.New.Endpoints(port.Number) || !SharesSockets(c, port.Number) || !mayListen(settings, c.New, port) {
+				continue
+			}
+			for at, e := range instancesOf(c.New, port.Number) {
+				if !yield(names.Socket(at, e.Port)) {
+					return
+				}
+			}
+		}
 	}
 }
 
