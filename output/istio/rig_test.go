@@ -20,10 +20,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
-// await asks again and again until there is no error.
+// await asks again and again until there is no error. It pauses four times as long as a check takes: the
+// race detector has one processor, and a check of many objects would leave little of it to the writer.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until.NoError(t, 2*time.Millisecond, what, check)
+	until.NoError(t, 2*time.Millisecond, what, func() error {
+		begun := time.Now()
+		err := check()
+		if err != nil {
+			time.Sleep(4 * time.Since(begun))
+		}
+		return err
+	})
 }
 
 func newAPI(t *testing.T) *kubeapi.Server {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,8 +39,8 @@ type mesh struct {
 // newMesh makes a mesh in which nothing runs yet.
 func newMesh(t *testing.T) *mesh {
 	t.Helper()
-	dir, err := os.MkdirTemp(logs, strings.ReplaceAll(t.Name(), "/", "-")+"-")
-	if err != nil {
+	dir := filepath.Join(logs, strings.ReplaceAll(t.Name(), "/", "-"))
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(closeIdle)

@@ -13,25 +13,21 @@ import (
 // this long for nothing to happen asserts an order of events instead.
 const Patience = 2 * time.Minute
 
-// share is how many times as long as a check the pause after it is, at least. A check that takes longer
-// than the interval would otherwise leave no processor to the program that it waits for: the race detector
-// runs on one.
-const share = 4
-
-// NoError calls check at an interval until it returns no error, and pauses longer after a slow check. After
-// [Patience] it ends the test with the description of the outcome and the last error.
+// NoError calls check at an interval until it returns no error. After [Patience] it ends the
+// test with the description of the outcome and the last error.
 func NoError(t testing.TB, interval time.Duration, outcome string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
+	again := time.NewTicker(interval)
+	defer again.Stop()
 	for {
-		begun := time.Now()
 		err := check()
 		if err == nil {
 			return
 		}
 		select {
-		case <-time.After(max(interval, share*time.Since(begun))):
+		case <-again.C:
 		case <-ctx.Done():
 			t.Fatalf("waited %s for %s: %v", Patience, outcome, err)
 		}
