@@ -132,9 +132,7 @@ func noteEndpoints(s *policy.Prepared, c catalog.ServiceChange, p *policy.Policy
 		}
 		switch c.New.Resolution {
 		case model.ResolutionStatic:
-			if (old.Counts().Sockets > 0) != (now.Counts().Sockets > 0) {
-				// gRPC is offered no service on sockets, which it may now have
-				// become or ceased to be.
+			if reach.AgainstGRPC(old) != reach.AgainstGRPC(now) { // it may be offered the service now, or not any more
 				note(port.Number, all, assignmentsOfServices, clustersOfServices, listenersOfServices, routesOfServices)
 			} else {
 				note(port.Number, some, assignmentsOfServices)

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 	"github.com/isthmus-mesh/isthmus/output/envoy/vhost"
 	"github.com/isthmus-mesh/isthmus/output/envoy/wire"
@@ -165,6 +167,44 @@ func TestALargeServiceOnSocketsIsNotOfferedToGRPC(t *testing.T) {
 	}
 	if _, ok := sockets.Find(v, ClusterType, "outbound|81||h"); ok {
 		t.Error("a service on a socket is offered")
+	}
+}
+
+// A gRPC client ends the stream of a message above 4 MiB, with all that it has subscribed to. The most endpoints
+// that it is offered are one below, however long their addresses.
+func TestGRPCIsNotOfferedMoreThanItReads(t *testing.T) {
+	t.Parallel()
+	events := []model.Event{record("a", "p", model.Service{Ports: model.ListOf(ports[3])})}
+	address := func(net, i int) string { return fmt.Sprintf("2001:db8:%x:1111:2222:3333:4444:%x", net+4096, i+8192) }
+	for i := range 32_001 {
+		e := place1("a", "p", address(0, i)).(model.Upsert)
+		spec, _ := e.Record.Spec.(model.Endpoint)
+		spec.Also, spec.Weight = model.ListOf(address(1, i)), 1<<20+uint32(i)%2
+		e.Record.Name, e.Record.Spec = fmt.Sprint("p/", i), spec
+		events = append(events, e)
+	}
+	builder := catalog.NewBuilder(nil)
+	builder.Apply(1, events[:len(events)-1])
+	offered := func() (world.Subject, bool) {
+		w := worldUnder(policy.Istio, builder.Snapshot(), true, "istio-system", nil)
+		return w.Find(w.View(EndpointType, world.Client{Kind: reach.KindGRPC}), EndpointType, "outbound|81||h")
+	}
+	most, ok := offered()
+	if !ok {
+		t.Fatal("32,000 endpoints are not offered")
+	}
+	if size := len(most.Encode().Joined().Body); size > 4<<20-1000 || size < 3<<20 {
+		t.Errorf("they are %d bytes", size)
+	}
+	change := builder.Apply(2, events[len(events)-1:])
+	if _, ok := offered(); ok {
+		t.Error("one more is offered")
+	}
+	if service, _ := builder.Snapshot().Resolve(catalog.Viewer{}, "h"); !strings.Contains(reach.NotOffered(service, reach.KindGRPC), "4 MiB") {
+		t.Errorf("the reason is %q", reach.NotOffered(service, reach.KindGRPC))
+	}
+	if changes := Changes(builder.Snapshot(), change); !slices.ContainsFunc(changes, func(c world.Changed) bool { return c.Row == ListenerType && c.Name == "h:81" }) {
+		t.Errorf("the listener is not among %v", changes)
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	GRPCUDP         = "gRPC does not speak UDP"
 	GRPCWildcard    = "gRPC asks for a service by its whole name, which a wildcard does not have"
 	grpcUnix        = "gRPC cannot reach endpoints on unix sockets over xDS"
+	grpcMany        = "gRPC reads messages of at most 4 MiB, and is not offered a port with more than 32,000 endpoints"
 	grpcOneName     = "gRPC resolves one name, and none or several of the endpoints are healthy"
 	WithoutAnyPorts = "the service has no ports"
 )
@@ -53,9 +54,8 @@ func offer(kind string, s *catalog.Service, port model.Port) (Form, string) {
 	}
 	switch s.Resolution {
 	case model.ResolutionStatic:
-		// Healthy or not: the offer does not depend on an endpoint's health.
-		if IsGRPC(kind) && s.Endpoints(port.Number).Counts().Sockets > 0 {
-			return NoForm, grpcUnix
+		if reason := AgainstGRPC(s.Endpoints(port.Number)); reason != "" && IsGRPC(kind) {
+			return NoForm, reason
 		}
 		return EDS, ""
 	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
@@ -69,6 +69,23 @@ func offer(kind string, s *catalog.Service, port model.Port) (Form, string) {
 		return NoForm, noDynamicDNS
 	default:
 		return NoForm, BadResolution
+	}
+}
+
+// mostForGRPC is how many endpoints a port has at most that gRPC is offered: with 128 bytes for each, which
+// are two long addresses and a weight, they are a message of 4 MiB.
+const mostForGRPC = 32_000
+
+// AgainstGRPC returns why gRPC is not offered endpoints with addresses; empty if it is. That does not depend
+// on an endpoint's health.
+func AgainstGRPC(endpoints *catalog.Endpoints) string {
+	switch has := endpoints.Counts(); {
+	case has.Sockets > 0:
+		return grpcUnix
+	case has.Total > mostForGRPC:
+		return grpcMany
+	default:
+		return ""
 	}
 }
 
