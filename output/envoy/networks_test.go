@@ -366,6 +366,29 @@ func TestAssignmentsAreSharedByNetwork(t *testing.T) {
 	}
 }
 
+// Names are not looked up behind gateways: every client of a DNS service has the first of several endpoints at
+// an address, and gRPC, which resolves one name, is offered the service.
+func TestNamesOfOneAddressAreOne(t *testing.T) {
+	t.Parallel()
+	events := inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}, model.Endpoint{Address: "10.0.0.1", Network: "n3"})
+	service := events[0].(model.Upsert)
+	spec, _ := service.Record.Spec.(model.Service)
+	spec.Resolution = model.ResolutionDNS
+	service.Record.Spec = spec
+	events[0] = service
+	made, _ := snapshotOf(events).Resolve(catalog.Viewer{}, "mesh.example")
+	unserved := map[string]string{}
+	for id, reason := range reach.Unserved(made, acrossNetworks().Prepare().Networks) {
+		unserved[id.Network] = reason
+	}
+	if diff := gocmp.Diff(map[string]string{"n3": "another endpoint has its address and port"}, unserved); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if reason := reach.NotOffered(made, reach.KindGRPC); reason != "" {
+		t.Errorf("gRPC is not offered it: %s", reason)
+	}
+}
+
 // A change may decide which of two endpoints at one address clients are given, and concern neither of
 // them: a new order of sources does. A subset has the other one then, as has a listener at the instance.
 func TestAnotherEndpointOfAnAddressIsNoticed(t *testing.T) {

@@ -1,8 +1,11 @@
 package istio
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/shop"
 )
@@ -74,4 +77,38 @@ func TestWhatARenamedSourceLacksIsHeld(t *testing.T) {
 	g.lacks(0)
 	g.holds()
 	g.deleted(hosts(1, 19)...)
+}
+
+// Two clusters may have the same addresses: what one of them lacks does not hide behind the other. An object
+// of before a source was given its network has lost nothing.
+func TestNetworksOfOneAddressAreJudgedEach(t *testing.T) {
+	t.Parallel()
+	in := func(source, network string) []model.Event {
+		events := []model.Event{shop.Service(source, hostOf(0))}
+		for i := range 20 {
+			events = append(events, shop.InstanceOf(source, hostOf(0), model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", i+1), Network: network}))
+		}
+		return events
+	}
+	for name, test := range map[string]struct {
+		written, listed []model.Event
+		lacks           int
+	}{
+		"one of two lists nothing": {slices.Concat(in("files", "n1"), in("sc", "n2")), append(in("files", "n1"), shop.Service("sc", hostOf(0))), 20},
+		"both list all":            {slices.Concat(in("files", "n1"), in("sc", "n2")), slices.Concat(in("files", "n1"), in("sc", "n2")), 0},
+		"networks are given now":   {in("files", ""), append(in("files", "n1"), shop.Service("sc", hostOf(0))), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, r := newAPI(t), newRegistry("files", "sc")
+			written(t, api, []string{"files", "sc"}, test.written...)
+			r.say(test.listed...)
+			r.listed("files", "sc")
+			g := fresh(t, api, r, long, nil)
+			g.Listed("files")
+			g.Listed("sc")
+			g.lacks(test.lacks)
+			g.holds(hosts(0, min(test.lacks, 1))...)
+		})
+	}
 }
