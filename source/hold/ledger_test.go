@@ -131,6 +131,25 @@ func TestReplacedEndpointsAreNoLoss(t *testing.T) {
 	mustBe(t, "after a rollout", stored, held, 27, 0)
 }
 
+// What a listing has under another name is no loss, in that listing and in later ones.
+func TestRenamedEndpointsAreNoLossLater(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	others := serviceOf("other", 0, 0)
+	others.Record.Spec = serviceOf("a", 0, 0).Record.Spec
+	for _, rec := range serviceOf("a", 5, 10).Owned {
+		rec.Name = "other/" + rec.Name[len("a/"):]
+		others.Owned = append(others.Owned, rec)
+	}
+	j.list(0, serviceOf("a", 0, 20))
+	stored, held := j.list(time.Second, serviceOf("a", 10, 20), others)
+	mustBe(t, "after the loss of five while five others moved", stored, held, 17, 0)
+	stored, held = j.list(time.Second, serviceOf("a", 14, 20), others)
+	mustBe(t, "after the loss of nine", stored, held, 13, 0)
+	stored, held = j.list(time.Second, serviceOf("a", 15, 20), others)
+	mustBe(t, "after the loss of the tenth", stored, held, 22, 10)
+}
+
 // selecting is a service that selects workloads by a label.
 func selecting(host, label, value string) model.Object {
 	o := serviceOf(host, 0, 0)

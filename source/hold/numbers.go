@@ -167,13 +167,21 @@ func fallOf(k Known, m *marks, t turnover, suspected int, edited bool) Fall {
 	return f
 }
 
-// fallsOf returns the present numbers of services that will list fewer.
-func fallsOf(k Known, t turnover) numbers {
-	n := numbers{}
+// fallsOf returns the present numbers of services that will list fewer. Records with a new name
+// count neither before nor after.
+func fallsOf(k Known, t turnover, renamed explanation) numbers {
+	n, listed, held := numbers{}, numbers{}, numbers{}
+	for _, rec := range renamed.explained {
+		if k.Holds.Has(index.PartOf(rec)) {
+			held.add(k.Index, rec)
+		} else {
+			listed.add(k.Index, rec)
+		}
+	}
 	for service, missing := range t.missing {
-		if missing > t.created[service]+t.returned[service] {
-			listed, _ := k.number(service)
-			n[service] = listed - t.reported[service]
+		if missing > t.created[service]+t.returned[service]-held[service] {
+			all, _ := k.number(service)
+			n[service] = all - listed[service] - t.reported[service]
 		}
 	}
 	return n

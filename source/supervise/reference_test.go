@@ -386,6 +386,14 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 			begin[ref] = service
 		}
 	}
+	for ref := range former { // from here on as if it had never been
+		if ref.Kind == model.KindEndpoint {
+			service := m.serviceOf(ref)
+			if has[service]--; !is(ref) {
+				had[service]--
+			}
+		}
+	}
 	m.settle(present)
 	end := m.tick(missing)
 	m.stayWhole(missing, begin, end)
