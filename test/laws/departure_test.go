@@ -120,8 +120,8 @@ func stockOf(m *mirror) stock {
 	return s
 }
 
-// leave has those leave that have to, or that could and did.
-func (p *play) leave() {
+// leave has those leave that have to, or that could and did. It reports whether any has left.
+func (p *play) leave() (left bool) {
 	p.consider()
 	for _, m := range slices.Clone(p.present) {
 		gone := m.must
@@ -131,8 +131,10 @@ func (p *play) leave() {
 		m.may = false
 		if m.leaving && gone {
 			p.departs(m)
+			left = true
 		}
 	}
+	return left
 }
 
 func (p *play) departs(m *seat) {

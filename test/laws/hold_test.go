@@ -201,12 +201,17 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 		}
 	})
 	s := m.suspect(before, fresh, present, had, has, was)
-	m.settle(present)
-	for ref := range former {
+	for ref := range former { // from here on as if it had never been
 		if weigh(ref) > 0 {
 			m.lower(of[ref])
+			_, held := m.held[ref]
+			for _, service := range of[ref] {
+				has[service]--
+				had[service] -= btoi(!held)
+			}
 		}
 	}
+	m.settle(present)
 	m.remove(slices.Collect(maps.Keys(former)))
 	m.decide(s, missing, fresh, had, has, of)
 	m.expire()

@@ -216,13 +216,17 @@ func (p *play) noteState() {
 	}
 }
 
-// settle lets everything happen that happens soon.
+// settle lets everything happen that happens soon. Clients hear later of a source that has
+// left than the store.
 func (p *play) settle() {
-	p.wait()
-	p.pass()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leave()
+	for left := true; left; left = p.leave() {
+		p.mu.Unlock()
+		p.wait()
+		p.pass()
+		p.mu.Lock()
+	}
 	p.recent = []telling{p.telling()}
 }
 
