@@ -188,6 +188,9 @@ func instances(service *catalog.Service, unserved unserved, held model.Holds, no
 				if served, ok := servedBy(service, port.Number, e); ok {
 					id := served.ID(port.Number)
 					shape.Unserved, shown[id] = unserved[id], true
+					if served.Health != e.Health {
+						shape.ServedHealth = healthText(served.Health)
+					}
 				} else if service.IsDivided(port.Number) {
 					shape.Unserved = "no backend of the split with a share has it"
 				}
@@ -209,14 +212,17 @@ func instances(service *catalog.Service, unserved unserved, held model.Holds, no
 }
 
 func claimShape(port uint32, e catalog.Endpoint, counts bool) EndpointClaim {
-	health := string(e.Health)
-	if e.Health == model.Healthy {
-		health = "HEALTHY"
-	}
 	return EndpointClaim{
-		ServicePort: port, Address: e.Address, Also: e.Also.Slice(), Port: e.Port, Health: health, Record: e.Record.String(), Path: slices.Collect(e.Path.Names()), Counts: counts,
+		ServicePort: port, Address: e.Address, Also: e.Also.Slice(), Port: e.Port, Health: healthText(e.Health), Record: e.Record.String(), Path: slices.Collect(e.Path.Names()), Counts: counts,
 		Labels: e.Labels.Map(), Locality: localityText(e.Locality), Network: e.Network, Node: e.Node, Weight: e.Weight,
 	}
+}
+
+func healthText(h model.Health) string {
+	if h == model.Healthy {
+		return "HEALTHY"
+	}
+	return string(h)
 }
 
 func localityText(l model.Locality) string {

@@ -141,10 +141,13 @@ type EndpointClaim struct {
 	Port        uint32   `json:"port,omitempty"`
 	Health      string   `json:"health"`
 	Record      string   `json:"record"`
-	Path        []string `json:"path,omitempty"`     // the Isthmuses that it came through
-	Counts      bool     `json:"counts"`             // the first record of an endpoint gives its attributes
-	Held        bool     `json:"held,omitempty"`     // its source no longer lists it
-	Unserved    string   `json:"unserved,omitempty"` // why no client is given the endpoint, on the claim that counts
+	Path        []string `json:"path,omitempty"` // the Isthmuses that it came through
+	Counts      bool     `json:"counts"`         // the first record of an endpoint gives its attributes
+	// ServedHealth is the health that another source knows, on the claim that counts: its source has been stale for
+	// long. It is missing if clients are given the record's health.
+	ServedHealth string `json:"servedHealth,omitempty"`
+	Held         bool   `json:"held,omitempty"`     // its source no longer lists it
+	Unserved     string `json:"unserved,omitempty"` // why no client is given the endpoint, on the claim that counts
 	// LastChanged is when the endpoint came, or a record of it last came, changed or went, on
 	// the claim that counts. It is missing if the endpoint has not changed since the first
 	// listings after the start of this process.

@@ -3,10 +3,10 @@ package catalog
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"net/netip"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/clusters"
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -111,68 +111,24 @@ func (d *Definition) addressedIn(yield func(string) bool) {
 	}
 }
 
-// clusters counts the services that decide whether clients of different clusters see
-// different addresses. It is immutable.
-type clusters struct {
-	services map[string]int // number of services with addresses in a cluster, by cluster
-	split    int            // services with addresses in a cluster beside the first record's
-	partly   int            // number of split services that are headless in other clusters
-}
-
-// after returns the counts after some services changed.
-func (c clusters) after(changed map[ServiceKey]ServiceChange) clusters {
-	return c.move(changed, func(s ServiceChange) (from, to *Service) { return s.Old, s.New })
-}
-
-// before returns the counts before the services changed.
-func (c clusters) before(changed map[ServiceKey]ServiceChange) clusters {
-	return c.move(changed, func(s ServiceChange) (from, to *Service) { return s.New, s.Old })
-}
-
-func (c clusters) move(changed map[ServiceKey]ServiceChange, ends func(ServiceChange) (from, to *Service)) clusters {
+// countClusters counts the services that changed: the new ones by +1, or to undo the change by -1.
+func countClusters(c clusters.Counts, changed map[ServiceKey]ServiceChange, by int) clusters.Counts {
 	own := false
-	for _, service := range changed {
-		from, to := ends(service)
-		if from != nil && to != nil && from.Definition == to.Definition {
+	for _, change := range changed {
+		if change.Old != nil && change.New != nil && change.Old.Definition == change.New.Definition {
 			continue
 		}
 		if !own { // a change of endpoints alone does not affect the counts
-			c.services, own = maps.Clone(c.services), true
-			if c.services == nil {
-				c.services = map[string]int{}
-			}
+			c, own = c.Edit(), true
 		}
-		c.count(from, -1)
-		c.count(to, +1)
+		if s := change.Old; s != nil {
+			c.Count(s.addressedIn, len(s.ByCluster) > 0, s.Headless(), -by)
+		}
+		if s := change.New; s != nil {
+			c.Count(s.addressedIn, len(s.ByCluster) > 0, s.Headless(), by)
+		}
 	}
 	return c
-}
-
-func (c *clusters) count(s *Service, by int) {
-	if s == nil {
-		return
-	}
-	for cluster := range s.addressedIn {
-		if c.services[cluster] += by; c.services[cluster] == 0 {
-			delete(c.services, cluster)
-		}
-	}
-	if len(s.ByCluster) > 0 {
-		c.split += by
-		if s.Headless() {
-			c.partly += by
-		}
-	}
-}
-
-// differ reports whether the cluster of any client matters.
-func (c clusters) differ() bool { return c.split > 0 || len(c.services) > 1 }
-
-func (c clusters) list() []string {
-	if !c.differ() {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(c.services))
 }
 
 // addressing unites the addresses of a service's records by their clusters.

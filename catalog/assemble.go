@@ -80,7 +80,7 @@ func (t *touched) dissolve() {
 
 // swapAll applies changes of single instances.
 func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) *edit {
-	changes := newEdit(before, moment.Of(s.committed))
+	changes := newEdit(before, s.stale, moment.Of(s.committed))
 	for _, w := range swaps {
 		if by := s.records[w.by.ref]; by != nil && slices.Contains(taken, by) { // it may have been replaced in the same step
 			if w.new != nil && !s.brings(by, w.new) {
@@ -103,7 +103,7 @@ func (s *step) brings(by *serviceRecord, instance *Instance) bool {
 
 // gather builds the endpoints of a service from all its records.
 func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoints {
-	changes := newEdit(nil, moment.Of(s.committed))
+	changes := newEdit(nil, s.stale, moment.Of(s.committed))
 	for _, by := range taken {
 		for _, instance := range s.owned[by.ref] {
 			s.claim(changes, taken, by, nil, instance)

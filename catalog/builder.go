@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog/stale"
 	"github.com/isthmus-mesh/isthmus/catalog/united"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -24,6 +25,7 @@ type Builder struct {
 	services map[ServiceKey]*assembly
 	scoped   map[model.Ref]*Scope
 	held     heldServices
+	stale    stale.Sources
 	selection
 
 	opaques *united.Records[OpaqueKey, Opaque]
@@ -118,7 +120,7 @@ func (b *Builder) ApplyAt(revision uint64, committed time.Time, events []model.E
 }
 
 func (b *Builder) step() *step {
-	return &step{Builder: b, touched: map[ServiceKey]*touched{}, rescoped: map[string]struct{}{}}
+	return &step{Builder: b, touched: map[ServiceKey]*touched{}, rescoped: map[string]struct{}{}, turned: b.stale}
 }
 
 // Arrange merges in another order from now on, and returns the exact change. A source that

@@ -70,7 +70,7 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 	case model.KindWorkload:
 		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t), Only: pick(t, model.List[string]{}, model.ListOf("H."), model.ListOf("*.w", "g"))}
 	case model.KindSource:
-		r.Spec = model.SourceMark{}
+		r.Spec = model.SourceMark{StaleSince: pick(t, time.Time{}, time.Time{}, time.Unix(1e9, 0))}
 	case model.KindHold:
 		r.Spec = drawHold(t)
 	default:

@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog/counts"
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
+	"github.com/isthmus-mesh/isthmus/catalog/stale"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -20,49 +21,35 @@ type Endpoints struct {
 	EndpointCounts
 
 	claims   immutable.Map[claim, *Instance]
+	stale    stale.Sources
 	weights  *counts.Weights
 	accounts *counts.Accounts
 }
 
 // EndpointCounts counts endpoints.
-type EndpointCounts struct {
-	Total   int
-	Healthy int
-	Sockets int // unix sockets, healthy or not
-	// Networked counts the endpoints with a network, healthy or not.
-	Networked int
-	// Shared counts the endpoints beyond the first at an address and port, which several networks have,
-	// healthy or not.
-	Shared int
-	Local  int // at local addresses, healthy or not
+type EndpointCounts = counts.Endpoints
+
+// none is what a nil pointer stands for.
+var none = &Endpoints{claims: immutable.New[claim, *Instance](claim.compare)}
+
+func (e *Endpoints) orNone() *Endpoints {
+	if e == nil {
+		return none
+	}
+	return e
 }
 
 // Counts returns the counts; a nil pointer has none.
-func (e *Endpoints) Counts() EndpointCounts {
-	if e == nil {
-		return EndpointCounts{}
-	}
-	return e.EndpointCounts
-}
+func (e *Endpoints) Counts() EndpointCounts { return e.orNone().EndpointCounts }
 
 // Uneven reports whether endpoints of one locality differ in their weights, healthy or not.
-func (e *Endpoints) Uneven() bool { return e != nil && e.weights.Uneven() }
+func (e *Endpoints) Uneven() bool { return e.orNone().weights.Uneven() }
 
 // Weights yields the distinct weights in each locality: see [counts.Weights.All].
-func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] {
-	if e == nil {
-		return (*counts.Weights)(nil).All()
-	}
-	return e.weights.All()
-}
+func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] { return e.orNone().weights.All() }
 
 // Accounts yields the service accounts under which the endpoints run, each once and in order.
-func (e *Endpoints) Accounts() iter.Seq[string] {
-	if e == nil {
-		return (*counts.Accounts)(nil).All()
-	}
-	return e.accounts.All()
-}
+func (e *Endpoints) Accounts() iter.Seq[string] { return e.orNone().accounts.All() }
 
 // claim is one record's claim that an address and port serve. Claims of one address and port are
 // ordered by the rank of their source, then the newest registration first, then one that serves, then
@@ -88,13 +75,19 @@ func (c claim) sameSocket(o claim) bool { return c.address == o.address && c.por
 type said struct {
 	claim
 	*Instance
-	backend int // of a split, from 1; 0 for the service itself
-	nth     int // its endpoint among those at the address and port
+	backend int  // of a split, from 1; 0 for the service itself
+	nth     int  // its endpoint among those at the address and port
+	stale   bool // its source is one of the [stale.Sources]
+}
+
+// said returns a claim of the endpoints.
+func (e *Endpoints) said(c claim, instance *Instance) said {
+	return said{claim: c, Instance: instance, stale: e.stale.Has(instance.Record.Source)}
 }
 
 // inTurn yields the claims of each endpoint, the one that speaks for it first. A list is valid until
 // the next one.
-func inTurn(claims iter.Seq2[claim, *Instance]) iter.Seq[[]said] {
+func (e *Endpoints) inTurn(claims iter.Seq2[claim, *Instance]) iter.Seq[[]said] {
 	return func(yield func([]said) bool) {
 		var list []said
 		for c, instance := range claims {
@@ -104,7 +97,7 @@ func inTurn(claims iter.Seq2[claim, *Instance]) iter.Seq[[]said] {
 				}
 				list = list[:0]
 			}
-			list = append(list, said{claim: c, Instance: instance})
+			list = append(list, e.said(c, instance))
 		}
 		each(arrange(list), yield)
 	}
@@ -177,7 +170,7 @@ func cut(list []said) (endpoint, rest []said) {
 
 // endpointOf returns the endpoint of some claims, of which the first speaks. It has their network.
 func endpointOf(list []said) Endpoint {
-	e := Endpoint{list[0].port, list[0].Network, list[0].Instance}
+	e := Endpoint{list[0].port, list[0].Network, speaker(list)}
 	if e.Network != "" || len(list) == 1 || e.divided || !e.isIP() {
 		return e
 	}
@@ -244,11 +237,8 @@ func (e *Endpoints) AtPort(address string, port uint32) []Endpoint {
 // endpoints at that address.
 func (e *Endpoints) At(address string) iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
-		if e == nil {
-			return
-		}
 		address := ip.Place(address)
-		for list := range inTurn(e.claims.From(claim{address: address, rank: -1})) {
+		for list := range e.inTurn(e.orNone().claims.From(claim{address: address, rank: -1})) {
 			if list[0].address != address || !yield(endpointOf(list)) {
 				return
 			}
@@ -257,11 +247,11 @@ func (e *Endpoints) At(address string) iter.Seq[Endpoint] {
 }
 
 // Claims yields the claims of all records, by endpoint, and whether a claim speaks for the endpoint. That
-// one comes first, as [Endpoints.All] yields it; the others are as their records have them.
+// one comes first. All are as their records have them, but for the endpoint's network.
 func (e *Endpoints) Claims() iter.Seq2[Endpoint, bool] {
 	return func(yield func(Endpoint, bool) bool) {
 		for list := range e.each() {
-			if !yield(endpointOf(list), true) {
+			if !yield(Endpoint{list[0].port, endpointOf(list).Network, list[0].Instance}, true) {
 				return
 			}
 			for _, s := range list[1:] {
@@ -274,44 +264,29 @@ func (e *Endpoints) Claims() iter.Seq2[Endpoint, bool] {
 }
 
 // each yields the claims of each endpoint in turn.
-func (e *Endpoints) each() iter.Seq[[]said] {
-	return inTurn(e.all())
-}
+func (e *Endpoints) each() iter.Seq[[]said] { return e.inTurn(e.all()) }
 
 // all yields all claims, in order.
-func (e *Endpoints) all() iter.Seq2[claim, *Instance] {
-	if e == nil {
-		return func(func(claim, *Instance) bool) {}
-	}
-	return e.claims.All()
-}
+func (e *Endpoints) all() iter.Seq2[claim, *Instance] { return e.orNone().claims.All() }
 
 // at returns the arranged claims of c's address and port.
-func (e *Endpoints) at(c claim) []said {
-	if e == nil {
-		return nil
-	}
-	return arrange(claimsAt(nil, e.claims, c))
-}
+func (e *Endpoints) at(c claim) []said { return arrange(e.orNone().claimsAt(nil, c)) }
 
 // claimsAt adds the claims of c's address and port to a list.
-func claimsAt(list []said, claims immutable.Map[claim, *Instance], c claim) []said {
-	for at, instance := range claims.From(claim{address: c.address, port: c.port, rank: -1}) {
+func (e *Endpoints) claimsAt(list []said, c claim) []said {
+	for at, instance := range e.claims.From(claim{address: c.address, port: c.port, rank: -1}) {
 		if !at.sameSocket(c) {
 			break
 		}
-		list = append(list, said{claim: at, Instance: instance})
+		list = append(list, e.said(at, instance))
 	}
 	return list
 }
 
 // socket adds the endpoints at c's address and port to a list.
 func (e *Endpoints) socket(to []Endpoint, c claim) []Endpoint {
-	if e == nil {
-		return to
-	}
 	var room [2]said
-	list := arrange(claimsAt(room[:0], e.claims, c))
+	list := arrange(e.orNone().claimsAt(room[:0], c))
 	for endpoint, rest := cut(list); len(endpoint) > 0; endpoint, rest = cut(rest) {
 		to = append(to, endpointOf(endpoint))
 	}
@@ -331,7 +306,7 @@ func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 				sum = EndpointCounts{}
 			}
 			address = endpoint.place()
-			sum.count(endpoint, +1)
+			sum.Count(&endpoint.Endpoint, endpoint.Port, endpoint.Network, +1)
 		}
 		if sum.Total > 0 {
 			yield(address, sum)
@@ -343,31 +318,29 @@ func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
 type edit struct {
 	at     moment.Moment // of the commit
 	before map[uint32]*Endpoints
+	stale  stale.Sources
 	ports  map[uint32]*portEdit
 }
 
 type portEdit struct {
 	before *Endpoints
+	stale  stale.Sources
 	claims *immutable.Editor[claim, *Instance]
 	// written are the claims that may differ from before; once finished, one for each address and port. They
 	// are not kept if there were no endpoints before.
 	written []claim
 }
 
-func newEdit(before map[uint32]*Endpoints, at moment.Moment) *edit {
-	return &edit{at, before, map[uint32]*portEdit{}}
+func newEdit(before map[uint32]*Endpoints, stale stale.Sources, at moment.Moment) *edit {
+	return &edit{at, before, stale, map[uint32]*portEdit{}}
 }
 
 func (e *edit) port(number uint32) *portEdit {
 	if p, ok := e.ports[number]; ok {
 		return p
 	}
-	p := &portEdit{before: e.before[number]}
-	if b := p.before; b != nil {
-		p.claims = b.claims.Edit()
-	} else {
-		p.claims = immutable.New[claim, *Instance](claim.compare).Edit()
-	}
+	before := e.before[number]
+	p := &portEdit{before: before, stale: e.stale, claims: before.orNone().claims.Edit()}
 	e.ports[number] = p
 	return p
 }
@@ -397,7 +370,7 @@ type tally struct {
 func (t *tally) counting(by int) func([]said) bool {
 	return func(list []said) bool {
 		e := endpointOf(list)
-		t.count(e, by)
+		t.Count(&e.Endpoint, e.Port, e.Network, by)
 		if list[0].nth > 0 {
 			t.Shared += by
 		}
@@ -410,7 +383,7 @@ func (t *tally) counting(by int) func([]said) bool {
 // counted returns the endpoints with their counts. It reads those that were written, or all if there were
 // none before.
 func (p *portEdit) counted() *Endpoints {
-	now, t := &Endpoints{claims: p.claims.Map()}, tally{}
+	now, t := &Endpoints{claims: p.claims.Map(), stale: p.stale}, tally{}
 	if b := p.before; b != nil {
 		t.EndpointCounts, t.weights, t.accounts = b.EndpointCounts, b.weights.Edit(), b.accounts.Edit()
 		come, gone := t.counting(+1), t.counting(-1)
@@ -428,22 +401,6 @@ func (p *portEdit) counted() *Endpoints {
 	}
 	now.EndpointCounts, now.weights, now.accounts = t.EndpointCounts, t.weights.Finish(), t.accounts.Finish()
 	return now
-}
-
-func (t *EndpointCounts) count(e Endpoint, by int) {
-	t.Total += by
-	if e.Health == model.Healthy {
-		t.Healthy += by
-	}
-	if e.Port == 0 {
-		t.Sockets += by
-	}
-	if e.Network != "" {
-		t.Networked += by
-	}
-	if IsLocal(e.Endpoint) {
-		t.Local += by
-	}
 }
 
 // finish returns the endpoints by port. Ports without a changed claim keep their pointers.
@@ -516,7 +473,7 @@ func (p *portEdit) stampLosses(at moment.Moment) {
 	}
 	for _, c := range p.written {
 		var lost []string // the networks of claims
-		for _, was := range claimsAt(nil, p.before.claims, c) {
+		for _, was := range p.before.claimsAt(nil, c) {
 			if _, is := p.claims.View().Get(was.claim); !is {
 				lost = append(lost, was.Network)
 			}
@@ -524,7 +481,7 @@ func (p *portEdit) stampLosses(at moment.Moment) {
 		if lost == nil {
 			continue
 		}
-		all := arrange(claimsAt(nil, p.claims.View(), c))
+		all := arrange((&Endpoints{claims: p.claims.View()}).claimsAt(nil, c))
 		for list, rest := cut(all); len(list) > 0; list, rest = cut(rest) {
 			of := endpointOf(list).Network
 			if !slices.Contains(lost, of) && (hasSeveral(all) || of != "" && !slices.Contains(lost, "")) {
@@ -599,7 +556,7 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 			return false
 		}
 	}
-	return true
+	return e.stale.Equal(o.stale) || e.sameHealth(o)
 }
 
 // differences adds to changed the endpoints with another speaker.

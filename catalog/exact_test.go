@@ -107,7 +107,9 @@ type spot struct {
 func (v portView) counting() map[spot]claim {
 	counting := map[spot]claim{}
 	for _, p := range v.Places {
-		counting[spot{p.Address, p.Port, p.Network}] = p.Claims[0]
+		c := p.Claims[0]
+		c.Endpoint.Health = p.Health
+		counting[spot{p.Address, p.Port, p.Network}] = c
 	}
 	return counting
 }

@@ -60,7 +60,8 @@ type place struct {
 	Address string
 	Port    uint32
 	Network string
-	Claims  []claim // as their records have them
+	Health  model.Health // as clients are given it
+	Claims  []claim      // as their records have them
 }
 
 type claim struct {
@@ -225,6 +226,7 @@ func observePort(e *catalog.Endpoints) portView {
 		if at == len(v.Places) || endpoint.Record != v.Places[at].Claims[0].Record || endpoint.Port != v.Places[at].Port || endpoint.Network != v.Places[at].Network {
 			panic(fmt.Sprintf("All yields %s where Claims yields %+v", endpoint.Record, v.Places))
 		}
+		v.Places[at].Health = endpoint.Health
 		at++
 	}
 	observeWeights(e)

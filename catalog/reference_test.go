@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	tally "github.com/isthmus-mesh/isthmus/catalog/counts"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -484,14 +485,18 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 			copy(p.Claims[1:], p.Claims[:speaker])
 			p.Claims[0] = c
 		}
+		p.Health = p.Claims[0].Endpoint.Health
+		if at := slices.IndexFunc(p.Claims, func(c claim) bool { return !s.isStale(c.Record.Source) }); at > 0 {
+			p.Health = p.Claims[at].Endpoint.Health
+		}
 		if _, err := netip.ParseAddr(p.Address); err != nil {
 			p.Network = p.Claims[0].Endpoint.Network
-			v.Places[i] = p
 		}
+		v.Places[i] = p
 		if v.Total++; i > 0 && v.Places[i-1].Address == p.Address && v.Places[i-1].Port == p.Port {
 			v.Shared++
 		}
-		if p.Claims[0].Endpoint.Health == model.Healthy {
+		if p.Health == model.Healthy {
 			v.Healthy++
 		}
 		if strings.HasPrefix(p.Address, "unix://") {
@@ -500,11 +505,21 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		if p.Network != "" {
 			v.Networked++
 		}
-		if catalog.IsLocal(p.Claims[0].Endpoint) {
+		if tally.IsLocal(p.Claims[0].Endpoint) {
 			v.Local++
 		}
 	}
 	return v
+}
+
+// isStale reports whether a source has been stale for so long that others know the health of its endpoints better.
+func (s state) isStale(source string) bool {
+	for _, r := range s {
+		if mark, is := r.Spec.(model.SourceMark); is && r.Source == source && !mark.StaleSince.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // byNetwork returns the endpoints at a place, one for each network that is named there. Who names none
@@ -631,7 +646,7 @@ func count(ports map[uint32]portView) (healthy, total int) {
 		for _, p := range v.Places {
 			c := of[p.Address]
 			c.total++
-			if p.Claims[0].Endpoint.Health == model.Healthy {
+			if p.Health == model.Healthy {
 				c.healthy++
 			}
 			of[p.Address] = c

@@ -10,7 +10,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
-	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -334,20 +333,6 @@ func (s *Service) allEndpoints() map[EndpointID]struct{} {
 		maps.Copy(all, compare(s.endpoints, nil))
 	}
 	return all
-}
-
-// IsLocal reports whether an endpoint has an address that means the connecting machine or a
-// neighbour on its link, such as 127.0.0.1 or a unix socket.
-func IsLocal(e model.Endpoint) bool {
-	if loopback.EndpointKind(e.Address) != "" {
-		return true
-	}
-	for address := range e.Also.All() {
-		if loopback.EndpointKind(address) != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // byAddress reports whether the endpoints of the service are workloads at addresses.

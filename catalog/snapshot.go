@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/clusters"
 	"github.com/isthmus-mesh/isthmus/catalog/crowd"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/immutable"
@@ -21,7 +22,7 @@ type Snapshot struct {
 	primed   map[string]model.SourceMark // by source; never written once shared
 	holds    map[model.Ref]*model.Record // likewise, the holds of sources
 	totals   Totals
-	clusters clusters
+	clusters clusters.Counts
 
 	opaques   immutable.Map[OpaqueKey, *Opaque]
 	workloads immutable.Map[WorkloadKey, *Workload]
@@ -122,7 +123,7 @@ func (s *Snapshot) follow(services *immutable.Editor[ServiceKey, *Service], chan
 		return
 	}
 	s.services = services.Map()
-	s.clusters = s.clusters.after(changed)
+	s.clusters = countClusters(s.clusters, changed, +1)
 	s.crowds = s.crowds.With(crowdsBy(changed))
 	s.ports = portsAfter(s, changed)
 	s.served = servedAfter(s.served, changed)
@@ -198,7 +199,7 @@ func compareMarks(old, now map[string]model.SourceMark) (primed, judged bool) {
 // the client calls services; empty otherwise. A result is one of
 // [Snapshot.AddressClusters].
 func (s *Snapshot) AddressCluster(said string) string {
-	if _, known := s.clusters.services[said]; known && s.clusters.differ() {
+	if s.clusters.Matters(said) {
 		return said
 	}
 	return ""
@@ -206,18 +207,18 @@ func (s *Snapshot) AddressCluster(said string) string {
 
 // AddressClusters lists the clusters in which clients see addresses of their own; none if
 // all clients see the same.
-func (s *Snapshot) AddressClusters() []string { return s.clusters.list() }
+func (s *Snapshot) AddressClusters() []string { return s.clusters.List() }
 
 // AddressClustersBefore returns [Snapshot.AddressClusters] and [Snapshot.HeadlessDiffers]
 // as of the snapshot before a change.
 func (s *Snapshot) AddressClustersBefore(c Change) (list []string, headlessDiffers bool) {
-	was := s.clusters.before(c.Services)
-	return was.list(), was.partly > 0
+	was := countClusters(s.clusters, c.Services, -1)
+	return was.List(), was.PartlyHeadless()
 }
 
 // HeadlessDiffers reports whether some service is headless to clients of some clusters, and
 // has an address in another.
-func (s *Snapshot) HeadlessDiffers() bool { return s.clusters.partly > 0 }
+func (s *Snapshot) HeadlessDiffers() bool { return s.clusters.PartlyHeadless() }
 
 // Workloads yields every workload, ordered by namespace and name.
 func (s *Snapshot) Workloads() iter.Seq[*Workload] { return values(s.workloads) }

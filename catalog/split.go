@@ -239,7 +239,7 @@ func (m backed) serve(s *split.Split, d *division) *Instance {
 }
 
 func (d *division) serveAll(s *split.Split) *Endpoints {
-	changes := newEdit(nil, 0)
+	changes := newEdit(nil, nil, 0)
 	for m := range d.each(s) {
 		if one := m.serve(s, d); one != nil {
 			changes.set(0, m.claim, one)
@@ -250,7 +250,7 @@ func (d *division) serveAll(s *split.Split) *Endpoints {
 
 // serveSome updates some of the served endpoints.
 func (d *division) serveSome(s *split.Split, served *Endpoints, written []claim) *Endpoints {
-	changes := newEdit(map[uint32]*Endpoints{0: served}, 0)
+	changes := newEdit(map[uint32]*Endpoints{0: served}, nil, 0)
 	for _, c := range written {
 		for _, old := range served.at(c) {
 			changes.set(0, old.claim, nil)

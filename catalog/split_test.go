@@ -92,6 +92,8 @@ func (s state) splitFor(key catalog.ServiceKey, in catalog.Order) (*split.Split,
 // first claim there.
 type site struct {
 	first   catalog.Endpoint
+	health  model.Health
+	stale   bool // every claim so far is by a stale source
 	network string
 	weights []float64 // 0 in a backend without the endpoint
 }
@@ -131,8 +133,11 @@ func (s state) sites(snapshot *catalog.Snapshot, of *catalog.Service, port model
 				network = networks[0]
 			}
 			if byNetwork[network] == nil {
-				byNetwork[network] = &site{p.Endpoint, network, make([]float64, len(of.Split.Backends))}
+				byNetwork[network] = &site{p.Endpoint, p.Health, true, network, make([]float64, len(of.Split.Backends))}
 				list = append(list, byNetwork[network])
+			}
+			if at := byNetwork[network]; at.stale && !s.isStale(p.Record.Source) {
+				at.health, at.stale = p.Health, false
 			}
 			for i, b := range of.Split.Backends {
 				if at := &byNetwork[network].weights[i]; p.backend(i) && (b.Source == "" || b.Source == p.Record.Source) && p.Labels.Includes(b.Labels) && *at == 0 {
@@ -183,7 +188,7 @@ func weigh(s *split.Split, of []*site) (weights map[string]float64, effective bo
 	sums, whole := make([]float64, len(s.Backends)), 0.0
 	for i, b := range s.Backends {
 		for _, at := range of {
-			if at.first.Health == model.Healthy {
+			if at.health == model.Healthy {
 				sums[i] += at.weights[i]
 			}
 		}

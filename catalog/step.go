@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
+	"github.com/isthmus-mesh/isthmus/catalog/stale"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -35,6 +36,7 @@ type step struct {
 	touched map[ServiceKey]*touched
 	primed  map[string]model.SourceMark // non-nil if a mark was put
 	holds   map[model.Ref]*model.Record // non-nil if one was put
+	turned  stale.Sources               // those that are stale after the step
 
 	scopeEdit *immutable.Editor[scopeKey, *Scope] // non-nil if a scope changed
 	rescoped  map[string]struct{}                 // namespaces with changed scopes
@@ -177,12 +179,13 @@ func (s *step) putMark(ref model.Ref, r *model.Record) {
 	if s.primed == nil { // a step may carry the marks of several sources
 		s.primed = maps.Clone(s.snapshot.primed)
 	}
-	if r == nil {
+	mark, ok := specOf[model.SourceMark](r)
+	if !ok {
 		delete(s.primed, ref.Source)
 	} else {
-		mark, _ := r.Spec.(model.SourceMark)
 		s.primed[ref.Source] = mark
 	}
+	s.turned = s.turned.With(ref.Source, !mark.StaleSince.IsZero())
 }
 
 // putHold stores a hold of a source. It affects merged values in one way: a listed record defines a
@@ -267,6 +270,7 @@ func (s *step) finish(revision uint64) Change {
 	}
 	next.splits = s.splits.now
 	s.assembleAll(revision)
+	s.turn(revision)
 	dividing := dividing{s.snapshot.services, s.touched}
 	dividing.touchDivided(s.splits.backing, revision, s.committed)
 	services := s.snapshot.services.Edit()

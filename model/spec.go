@@ -216,12 +216,15 @@ type SourceMark struct {
 	Departure  Departure  `json:"departure,omitzero"`
 	// HoldUntil is when an operator's hold of the source ends; zero without one.
 	HoldUntil time.Time `json:"holdUntil,omitzero"`
+	// StaleSince is since when the source cannot be read, once that has lasted for the time of its hold; else zero.
+	// Until the source is read again, its endpoints have the health that other sources know.
+	StaleSince time.Time `json:"staleSince,omitzero"`
 }
 
 // EqualSpec implements [Spec].
 func (s SourceMark) EqualSpec(spec Spec) bool {
 	o, ok := spec.(SourceMark)
-	return ok && s.Judgements.Equal(o.Judgements) && s.Departure.Equal(o.Departure) && s.HoldUntil.Equal(o.HoldUntil)
+	return ok && s.Judgements.Equal(o.Judgements) && s.Departure.Equal(o.Departure) && s.HoldUntil.Equal(o.HoldUntil) && s.StaleSince.Equal(o.StaleSince)
 }
 
 // Departure is the progress of a source that leaves the configuration while others take its

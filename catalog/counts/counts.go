@@ -1,4 +1,4 @@
-// Package counts has the weights and the service accounts of a port's endpoints. Each change of
+// Package counts has the numbers, the weights and the service accounts of a port's endpoints. Each change of
 // an endpoint updates the counts, so that no reader has to walk all endpoints.
 package counts
 

@@ -288,8 +288,11 @@ func instanceRow(e admin.EndpointClaim) []string {
 		address += " in " + e.Network
 	}
 	health := e.Health
-	if !e.Counts {
-		health = "(also)"
+	switch {
+	case !e.Counts:
+		health = "(also " + health + ")"
+	case e.ServedHealth != "":
+		health = fmt.Sprintf("%s (its source is stale; %s elsewhere, and so served)", health, e.ServedHealth)
 	}
 	record := e.Record + via(e.Path)
 	if e.Held {

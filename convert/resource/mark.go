@@ -12,7 +12,7 @@ import (
 )
 
 func sourceMark(s *model.SourceMark) *api.SourceMark {
-	m := &api.SourceMark{HoldUntil: timestamp(s.HoldUntil), Departure: departure(&s.Departure)}
+	m := &api.SourceMark{HoldUntil: timestamp(s.HoldUntil), Departure: departure(&s.Departure), StaleSince: timestamp(s.StaleSince)}
 	for j := range s.Judgements.All() {
 		m.Judgements = append(m.Judgements, judgement(&j))
 	}
@@ -26,6 +26,7 @@ func sourceMarkOf(r *reader, m *api.SourceMark) model.SourceMark {
 	}
 	return model.SourceMark{
 		HoldUntil:  r.time("source_mark.hold_until", m.GetHoldUntil()),
+		StaleSince: r.time("source_mark.stale_since", m.GetStaleSince()),
 		Departure:  departureOf(r, "source_mark.departure", m.GetDeparture()),
 		Judgements: model.JudgementsOf(judgements...),
 	}

@@ -88,6 +88,9 @@ func (m *mirror) markWrites(baselines baseline.Set, listed bool) []model.Write {
 	have, stored := m.find(ref)
 	mark, _ := have.Spec.(model.SourceMark) // others write its departure
 	mark.Judgements = model.JudgementsOf(baselines.Judgements()...)
+	if listed {
+		mark.StaleSince = time.Time{}
+	}
 	want := model.Record{Ref: ref, Spec: mark}
 	if !stored && !listed || stored && want.SameContent(have) {
 		return nil

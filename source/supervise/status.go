@@ -35,10 +35,11 @@ type status struct {
 	now    source.Status
 	ever   bool // it was listed, according to the store's mark
 	outage outage
+	turned chan struct{} // holds a token once the state has changed
 }
 
 func newStatus(name string, cfg Config) *status {
-	s := &status{cfg: cfg, ignored: ignoredKinds{}, now: source.Status{Name: name, Kind: cfg.Kind}}
+	s := &status{cfg: cfg, ignored: ignoredKinds{}, now: source.Status{Name: name, Kind: cfg.Kind}, turned: make(chan struct{}, 1)}
 	s.enter(source.StateListing, unlisted, time.Now())
 	return s
 }
@@ -59,6 +60,10 @@ func (s *status) enter(state source.State, reason string, now time.Time) {
 	if s.now.State != state || s.now.Reason == unlisted && reason != unlisted {
 		if s.now.State != state {
 			s.now.State, s.now.Since = state, now
+			select {
+			case s.turned <- struct{}{}:
+			default: // it will see this state, too
+			}
 		}
 		text := "is " + string(state)
 		if reason != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -94,6 +95,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return fmt.Errorf("source %s: already running", s.mirror.source)
 	}
 	defer s.running.Store(false)
+	var following sync.WaitGroup
+	following.Go(func() { s.followStale(ctx) })
+	defer following.Wait()
 	for {
 		live, err := s.runOnce(ctx)
 		if ctx.Err() != nil {

@@ -216,8 +216,8 @@ func (p *play) noteState() {
 	}
 }
 
-// settle lets everything happen that happens soon. Clients hear later of a source that has
-// left than the store.
+// settle lets everything happen that happens soon. What clients are sent about a source
+// that has left comes later than its removal from the store.
 func (p *play) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/catalog/counts"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
@@ -44,7 +45,7 @@ func (a Avoided) has(e catalog.Endpoint) bool {
 	if a == (Avoided{}) {
 		return false
 	}
-	if a.local && catalog.IsLocal(e.Endpoint) {
+	if a.local && counts.IsLocal(e.Endpoint) {
 		return true
 	}
 	return a.isOwn(e.Address, e.Port) || slices.ContainsFunc(e.Also.Slice(), func(also string) bool { return a.isOwn(also, e.Port) })

@@ -1388,7 +1388,10 @@ type SourceMark struct {
 	// Departure is set for a source that leaves the configuration while others take its place.
 	Departure *Departure `protobuf:"bytes,2,opt,name=departure,proto3" json:"departure,omitempty"`
 	// Judgements are decisions about the source's objects in other systems.
-	Judgements    []*Judgement `protobuf:"bytes,3,rep,name=judgements,proto3" json:"judgements,omitempty"`
+	Judgements []*Judgement `protobuf:"bytes,3,rep,name=judgements,proto3" json:"judgements,omitempty"`
+	// StaleSince is since when the source cannot be read, once that has lasted for the time of its hold; unset otherwise.
+	// Until it is read again, its endpoints have the health that other sources know.
+	StaleSince    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=stale_since,json=staleSince,proto3" json:"stale_since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1440,6 +1443,13 @@ func (x *SourceMark) GetDeparture() *Departure {
 func (x *SourceMark) GetJudgements() []*Judgement {
 	if x != nil {
 		return x.Judgements
+	}
+	return nil
+}
+
+func (x *SourceMark) GetStaleSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StaleSince
 	}
 	return nil
 }
@@ -3284,7 +3294,7 @@ const file_isthmus_resource_v1alpha1_resource_proto_rawDesc = "" +
 	"\x06weight\x18\x04 \x01(\rR\x06weight\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd1\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8e\x02\n" +
 	"\n" +
 	"SourceMark\x129\n" +
 	"\n" +
@@ -3292,7 +3302,9 @@ const file_isthmus_resource_v1alpha1_resource_proto_rawDesc = "" +
 	"\tdeparture\x18\x02 \x01(\v2$.isthmus.resource.v1alpha1.DepartureR\tdeparture\x12D\n" +
 	"\n" +
 	"judgements\x18\x03 \x03(\v2$.isthmus.resource.v1alpha1.JudgementR\n" +
-	"judgements\"\xc9\x01\n" +
+	"judgements\x12;\n" +
+	"\vstale_since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"staleSince\"\xc9\x01\n" +
 	"\tDeparture\x12\x1e\n" +
 	"\n" +
 	"successors\x18\x01 \x03(\tR\n" +
@@ -3518,55 +3530,56 @@ var file_isthmus_resource_v1alpha1_resource_proto_depIdxs = []int32{
 	47, // 34: isthmus.resource.v1alpha1.SourceMark.hold_until:type_name -> google.protobuf.Timestamp
 	15, // 35: isthmus.resource.v1alpha1.SourceMark.departure:type_name -> isthmus.resource.v1alpha1.Departure
 	16, // 36: isthmus.resource.v1alpha1.SourceMark.judgements:type_name -> isthmus.resource.v1alpha1.Judgement
-	47, // 37: isthmus.resource.v1alpha1.Departure.since:type_name -> google.protobuf.Timestamp
-	48, // 38: isthmus.resource.v1alpha1.Departure.confirmed_after:type_name -> google.protobuf.Duration
-	17, // 39: isthmus.resource.v1alpha1.Judgement.held:type_name -> isthmus.resource.v1alpha1.HeldDrop
-	47, // 40: isthmus.resource.v1alpha1.HeldDrop.since:type_name -> google.protobuf.Timestamp
-	18, // 41: isthmus.resource.v1alpha1.HeldDrop.items:type_name -> isthmus.resource.v1alpha1.HeldItem
-	0,  // 42: isthmus.resource.v1alpha1.Hold.cause:type_name -> isthmus.resource.v1alpha1.Ref
-	47, // 43: isthmus.resource.v1alpha1.Hold.since:type_name -> google.protobuf.Timestamp
-	20, // 44: isthmus.resource.v1alpha1.Hold.items:type_name -> isthmus.resource.v1alpha1.HoldItem
-	2,  // 45: isthmus.resource.v1alpha1.Opaque.meta:type_name -> isthmus.resource.v1alpha1.Meta
-	3,  // 46: isthmus.resource.v1alpha1.MergedService.service:type_name -> isthmus.resource.v1alpha1.Service
-	6,  // 47: isthmus.resource.v1alpha1.MergedEndpoint.endpoint:type_name -> isthmus.resource.v1alpha1.Endpoint
-	0,  // 48: isthmus.resource.v1alpha1.GetRequest.ref:type_name -> isthmus.resource.v1alpha1.Ref
-	1,  // 49: isthmus.resource.v1alpha1.GetResponse.record:type_name -> isthmus.resource.v1alpha1.Record
-	25, // 50: isthmus.resource.v1alpha1.GetResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
-	24, // 51: isthmus.resource.v1alpha1.ListRequest.filter:type_name -> isthmus.resource.v1alpha1.Filter
-	1,  // 52: isthmus.resource.v1alpha1.ListResponse.records:type_name -> isthmus.resource.v1alpha1.Record
-	25, // 53: isthmus.resource.v1alpha1.ListResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
-	0,  // 54: isthmus.resource.v1alpha1.ListByOwnerRequest.owner:type_name -> isthmus.resource.v1alpha1.Ref
-	1,  // 55: isthmus.resource.v1alpha1.ListByOwnerResponse.records:type_name -> isthmus.resource.v1alpha1.Record
-	25, // 56: isthmus.resource.v1alpha1.ListByOwnerResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
-	24, // 57: isthmus.resource.v1alpha1.WatchListRequest.filter:type_name -> isthmus.resource.v1alpha1.Filter
-	25, // 58: isthmus.resource.v1alpha1.WatchListRequest.held:type_name -> isthmus.resource.v1alpha1.Moment
-	25, // 59: isthmus.resource.v1alpha1.WatchListRequest.not_older_than:type_name -> isthmus.resource.v1alpha1.Moment
-	34, // 60: isthmus.resource.v1alpha1.WatchListResponse.events:type_name -> isthmus.resource.v1alpha1.Event
-	25, // 61: isthmus.resource.v1alpha1.WatchListResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
-	47, // 62: isthmus.resource.v1alpha1.WatchListResponse.observed:type_name -> google.protobuf.Timestamp
-	47, // 63: isthmus.resource.v1alpha1.WatchListResponse.committed:type_name -> google.protobuf.Timestamp
-	35, // 64: isthmus.resource.v1alpha1.Event.upsert:type_name -> isthmus.resource.v1alpha1.Upsert
-	36, // 65: isthmus.resource.v1alpha1.Event.delete:type_name -> isthmus.resource.v1alpha1.Delete
-	37, // 66: isthmus.resource.v1alpha1.Event.end_of_snapshot:type_name -> isthmus.resource.v1alpha1.EndOfSnapshot
-	38, // 67: isthmus.resource.v1alpha1.Event.reset:type_name -> isthmus.resource.v1alpha1.Reset
-	39, // 68: isthmus.resource.v1alpha1.Event.source:type_name -> isthmus.resource.v1alpha1.SourceState
-	1,  // 69: isthmus.resource.v1alpha1.Upsert.record:type_name -> isthmus.resource.v1alpha1.Record
-	1,  // 70: isthmus.resource.v1alpha1.Delete.record:type_name -> isthmus.resource.v1alpha1.Record
-	39, // 71: isthmus.resource.v1alpha1.EndOfSnapshot.sources:type_name -> isthmus.resource.v1alpha1.SourceState
-	47, // 72: isthmus.resource.v1alpha1.SourceState.since:type_name -> google.protobuf.Timestamp
-	26, // 73: isthmus.resource.v1alpha1.ResourceService.Get:input_type -> isthmus.resource.v1alpha1.GetRequest
-	28, // 74: isthmus.resource.v1alpha1.ResourceService.List:input_type -> isthmus.resource.v1alpha1.ListRequest
-	30, // 75: isthmus.resource.v1alpha1.ResourceService.ListByOwner:input_type -> isthmus.resource.v1alpha1.ListByOwnerRequest
-	32, // 76: isthmus.resource.v1alpha1.ResourceService.WatchList:input_type -> isthmus.resource.v1alpha1.WatchListRequest
-	27, // 77: isthmus.resource.v1alpha1.ResourceService.Get:output_type -> isthmus.resource.v1alpha1.GetResponse
-	29, // 78: isthmus.resource.v1alpha1.ResourceService.List:output_type -> isthmus.resource.v1alpha1.ListResponse
-	31, // 79: isthmus.resource.v1alpha1.ResourceService.ListByOwner:output_type -> isthmus.resource.v1alpha1.ListByOwnerResponse
-	33, // 80: isthmus.resource.v1alpha1.ResourceService.WatchList:output_type -> isthmus.resource.v1alpha1.WatchListResponse
-	77, // [77:81] is the sub-list for method output_type
-	73, // [73:77] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	47, // 37: isthmus.resource.v1alpha1.SourceMark.stale_since:type_name -> google.protobuf.Timestamp
+	47, // 38: isthmus.resource.v1alpha1.Departure.since:type_name -> google.protobuf.Timestamp
+	48, // 39: isthmus.resource.v1alpha1.Departure.confirmed_after:type_name -> google.protobuf.Duration
+	17, // 40: isthmus.resource.v1alpha1.Judgement.held:type_name -> isthmus.resource.v1alpha1.HeldDrop
+	47, // 41: isthmus.resource.v1alpha1.HeldDrop.since:type_name -> google.protobuf.Timestamp
+	18, // 42: isthmus.resource.v1alpha1.HeldDrop.items:type_name -> isthmus.resource.v1alpha1.HeldItem
+	0,  // 43: isthmus.resource.v1alpha1.Hold.cause:type_name -> isthmus.resource.v1alpha1.Ref
+	47, // 44: isthmus.resource.v1alpha1.Hold.since:type_name -> google.protobuf.Timestamp
+	20, // 45: isthmus.resource.v1alpha1.Hold.items:type_name -> isthmus.resource.v1alpha1.HoldItem
+	2,  // 46: isthmus.resource.v1alpha1.Opaque.meta:type_name -> isthmus.resource.v1alpha1.Meta
+	3,  // 47: isthmus.resource.v1alpha1.MergedService.service:type_name -> isthmus.resource.v1alpha1.Service
+	6,  // 48: isthmus.resource.v1alpha1.MergedEndpoint.endpoint:type_name -> isthmus.resource.v1alpha1.Endpoint
+	0,  // 49: isthmus.resource.v1alpha1.GetRequest.ref:type_name -> isthmus.resource.v1alpha1.Ref
+	1,  // 50: isthmus.resource.v1alpha1.GetResponse.record:type_name -> isthmus.resource.v1alpha1.Record
+	25, // 51: isthmus.resource.v1alpha1.GetResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
+	24, // 52: isthmus.resource.v1alpha1.ListRequest.filter:type_name -> isthmus.resource.v1alpha1.Filter
+	1,  // 53: isthmus.resource.v1alpha1.ListResponse.records:type_name -> isthmus.resource.v1alpha1.Record
+	25, // 54: isthmus.resource.v1alpha1.ListResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
+	0,  // 55: isthmus.resource.v1alpha1.ListByOwnerRequest.owner:type_name -> isthmus.resource.v1alpha1.Ref
+	1,  // 56: isthmus.resource.v1alpha1.ListByOwnerResponse.records:type_name -> isthmus.resource.v1alpha1.Record
+	25, // 57: isthmus.resource.v1alpha1.ListByOwnerResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
+	24, // 58: isthmus.resource.v1alpha1.WatchListRequest.filter:type_name -> isthmus.resource.v1alpha1.Filter
+	25, // 59: isthmus.resource.v1alpha1.WatchListRequest.held:type_name -> isthmus.resource.v1alpha1.Moment
+	25, // 60: isthmus.resource.v1alpha1.WatchListRequest.not_older_than:type_name -> isthmus.resource.v1alpha1.Moment
+	34, // 61: isthmus.resource.v1alpha1.WatchListResponse.events:type_name -> isthmus.resource.v1alpha1.Event
+	25, // 62: isthmus.resource.v1alpha1.WatchListResponse.at:type_name -> isthmus.resource.v1alpha1.Moment
+	47, // 63: isthmus.resource.v1alpha1.WatchListResponse.observed:type_name -> google.protobuf.Timestamp
+	47, // 64: isthmus.resource.v1alpha1.WatchListResponse.committed:type_name -> google.protobuf.Timestamp
+	35, // 65: isthmus.resource.v1alpha1.Event.upsert:type_name -> isthmus.resource.v1alpha1.Upsert
+	36, // 66: isthmus.resource.v1alpha1.Event.delete:type_name -> isthmus.resource.v1alpha1.Delete
+	37, // 67: isthmus.resource.v1alpha1.Event.end_of_snapshot:type_name -> isthmus.resource.v1alpha1.EndOfSnapshot
+	38, // 68: isthmus.resource.v1alpha1.Event.reset:type_name -> isthmus.resource.v1alpha1.Reset
+	39, // 69: isthmus.resource.v1alpha1.Event.source:type_name -> isthmus.resource.v1alpha1.SourceState
+	1,  // 70: isthmus.resource.v1alpha1.Upsert.record:type_name -> isthmus.resource.v1alpha1.Record
+	1,  // 71: isthmus.resource.v1alpha1.Delete.record:type_name -> isthmus.resource.v1alpha1.Record
+	39, // 72: isthmus.resource.v1alpha1.EndOfSnapshot.sources:type_name -> isthmus.resource.v1alpha1.SourceState
+	47, // 73: isthmus.resource.v1alpha1.SourceState.since:type_name -> google.protobuf.Timestamp
+	26, // 74: isthmus.resource.v1alpha1.ResourceService.Get:input_type -> isthmus.resource.v1alpha1.GetRequest
+	28, // 75: isthmus.resource.v1alpha1.ResourceService.List:input_type -> isthmus.resource.v1alpha1.ListRequest
+	30, // 76: isthmus.resource.v1alpha1.ResourceService.ListByOwner:input_type -> isthmus.resource.v1alpha1.ListByOwnerRequest
+	32, // 77: isthmus.resource.v1alpha1.ResourceService.WatchList:input_type -> isthmus.resource.v1alpha1.WatchListRequest
+	27, // 78: isthmus.resource.v1alpha1.ResourceService.Get:output_type -> isthmus.resource.v1alpha1.GetResponse
+	29, // 79: isthmus.resource.v1alpha1.ResourceService.List:output_type -> isthmus.resource.v1alpha1.ListResponse
+	31, // 80: isthmus.resource.v1alpha1.ResourceService.ListByOwner:output_type -> isthmus.resource.v1alpha1.ListByOwnerResponse
+	33, // 81: isthmus.resource.v1alpha1.ResourceService.WatchList:output_type -> isthmus.resource.v1alpha1.WatchListResponse
+	78, // [78:82] is the sub-list for method output_type
+	74, // [74:78] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_isthmus_resource_v1alpha1_resource_proto_init() }
