@@ -154,6 +154,10 @@ func (p *play) telling() (t telling) {
 	for _, m := range p.present {
 		t.order = append(t.order, m.Name)
 		t.add(m.Name, p.mirrors[m.Name])
+		if since, is := p.marks[m.Name]; is {
+			mark := model.Ref{Kind: model.KindSource, Key: model.Key{Source: m.Name, Name: m.Name}}
+			t.events = append(t.events, model.Upsert{Record: model.Record{Ref: mark, Spec: model.SourceMark{StaleSince: since}}})
+		}
 	}
 	return t
 }

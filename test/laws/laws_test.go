@@ -92,8 +92,9 @@ type play struct {
 
 	mu      sync.Mutex // guards the mirrors, and what is taken note of when they change
 	mirrors map[string]*mirror
-	recent  []telling // what they said since nothing was on its way
-	moved   time.Time // when they last said something else
+	recent  []telling            // what they said since nothing was on its way
+	moved   time.Time            // when they last said something else
+	marks   map[string]time.Time // since when sources are stale, as their marks say
 
 	at       int       // step
 	calm     bool      // time stood still since all was at rest
@@ -226,6 +227,7 @@ func (p *play) settle() {
 		p.wait()
 		p.pass()
 		p.mu.Lock()
+		p.followMarks()
 	}
 	p.recent = []telling{p.telling()}
 }

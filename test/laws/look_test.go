@@ -30,6 +30,7 @@ func (p *play) rest() {
 	}
 	p.lookAtSecrets()
 	p.lookAtUnited()
+	p.lookAtMarks()
 	world, complete := p.telling().world(), p.complete()
 	for _, c := range p.clients {
 		if c.away || c.holds {

@@ -149,6 +149,7 @@ func (p *play) remember(a *app.App) {
 			p.Fatalf("source %s is not configured, and its records are there after a start", name)
 		}
 	}
+	p.marks = p.staleMarks()
 	p.recent = []telling{p.telling()}
 }
 

@@ -112,6 +112,7 @@ func (p *play) pass() {
 func (p *play) latest() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.followMarks()
 	latest := p.moved
 	if p.followed.After(latest) {
 		latest = p.followed
