@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sort"
 	"testing"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
@@ -178,6 +179,49 @@ func BenchmarkInitialApply(b *testing.B) {
 			runtime.KeepAlive(builder)
 			builder = nil
 			b.ReportMetric(float64(held-live())/float64(endpoints), "held-B/endpoint")
+		})
+	}
+	runtime.KeepAlive(events)
+}
+
+// Of a large source that turns stale and live again, another source has none or all endpoints, one in a thousand
+// with another health.
+func BenchmarkSourceTurnsStale(b *testing.B) {
+	sizes := tail(manyServices, 500_000)
+	events := listing(sizes...)
+	for _, shared := range []bool{false, true} {
+		b.Run(fmt.Sprintf("shared=%t", shared), func(b *testing.B) {
+			builder, differ := catalog.NewBuilder([]string{"a", "b"}), 0
+			builder.Apply(1, events)
+			if shared {
+				twins := make([]model.Event, len(events))
+				for i, event := range events {
+					r := event.(model.Upsert).Record
+					if r.Source = "b"; r.Owner != (model.Ref{}) {
+						r.Owner.Source = "b"
+					}
+					if spec, is := r.Spec.(model.Endpoint); is && i%1000 == 0 {
+						spec.Health, differ = model.Unhealthy, differ+1
+						r.Spec = spec
+					}
+					twins[i] = model.Upsert{Record: r}
+				}
+				builder.Apply(2, twins)
+			}
+			turn := mark("a")
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, since := range []time.Time{time.Unix(1e9, 0), {}} {
+					turn.Spec = model.SourceMark{StaleSince: since}
+					n := 0
+					for _, c := range builder.Apply(3, upserts(turn)).Services {
+						n += len(c.Endpoints)
+					}
+					if n != differ {
+						b.Fatalf("%d endpoints changed, want the %d of another health", n, differ)
+					}
+				}
+			}
 		})
 	}
 	runtime.KeepAlive(events)

@@ -556,7 +556,7 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 			return false
 		}
 	}
-	return e.stale.Equal(o.stale) || e.sameHealth(o)
+	return e.sameHealth(o.stale)
 }
 
 // differences adds to changed the endpoints with another speaker.

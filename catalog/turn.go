@@ -26,19 +26,26 @@ func speaker(list []said) *Instance {
 // shared reports whether several claims are about one endpoint.
 func (e *Endpoints) shared() bool { return e.claims.Len() > e.Total }
 
-// sameHealth reports whether endpoints of equal claims have the same health in two sets of them.
-func (e *Endpoints) sameHealth(o *Endpoints) bool {
-	changed := map[EndpointID]struct{}{}
-	if e.shared() {
-		e.differences(o, 0, changed)
+// sameHealth reports whether all endpoints have the same health with other stale sources.
+func (e *Endpoints) sameHealth(with stale.Sources) bool {
+	if !e.shared() || e.stale.Equal(with) {
+		return true
 	}
-	return len(changed) == 0
+	for list := range e.each() {
+		was := speaker(list).Health
+		for i := range list {
+			list[i].stale = with.Has(list[i].Record.Source)
+		}
+		if speaker(list).Health != was {
+			return false
+		}
+	}
+	return true
 }
 
 // turn returns the endpoints as they are with other stale sources; e if they are the same.
 func (e *Endpoints) turn(stale stale.Sources) *Endpoints {
-	now := &Endpoints{claims: e.claims, stale: stale}
-	if e.sameHealth(now) {
+	if e.sameHealth(stale) {
 		return e
 	}
 	return (&portEdit{stale: stale, claims: e.claims.Edit()}).counted()
