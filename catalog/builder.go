@@ -120,7 +120,7 @@ func (b *Builder) ApplyAt(revision uint64, committed time.Time, events []model.E
 }
 
 func (b *Builder) step() *step {
-	return &step{Builder: b, touched: map[ServiceKey]*touched{}, rescoped: map[string]struct{}{}, turned: b.stale}
+	return &step{Builder: b, touched: map[ServiceKey]*touched{}, rescoped: map[string]struct{}{}}
 }
 
 // Arrange merges in another order from now on, and returns the exact change. A source that
@@ -128,7 +128,7 @@ func (b *Builder) step() *step {
 // rights, costs a scan of all records for its own. Only their services are merged again.
 func (b *Builder) Arrange(order Order) Change {
 	next, moved := b.order.arrange(order)
-	if !slices.Equal(b.order.domains, next.domains) { // each host may belong to another namespace
+	if !slices.Equal(b.order.homes, next.homes) { // each host may belong to another namespace
 		moved = b.sources
 	}
 	split := resplit(b.order.splits, next.splits)

@@ -449,7 +449,7 @@ func (p *portEdit) finish(at moment.Moment) *Endpoints {
 	same := func(c claim) bool {
 		was, _ := p.before.claims.Get(c)
 		is, _ := claims.Get(c)
-		return was.same(is)
+		return was.Same(is)
 	}
 	switch {
 	case p.before != nil && !slices.ContainsFunc(p.written, func(c claim) bool { return !same(c) }):
@@ -552,7 +552,7 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 	next, stop := iter.Pull2(o.claims.All())
 	defer stop()
 	for c, instance := range e.claims.All() {
-		if oc, other, _ := next(); c.compare(oc) != 0 || !instance.same(other) || instance.divided != other.divided {
+		if oc, other, _ := next(); c.compare(oc) != 0 || !instance.Same(other) || instance.divided != other.divided {
 			return false
 		}
 	}

@@ -1,10 +1,9 @@
 package catalog
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
+	"github.com/isthmus-mesh/isthmus/catalog/home"
 	"github.com/isthmus-mesh/isthmus/catalog/rank"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -54,17 +53,17 @@ func (r Rights) equal(o Rights) bool {
 
 // merging is an [Order] in the builder's form. It is immutable.
 type merging struct {
-	ranks   rank.Places
-	rights  map[string]Rights // by source
-	owns    map[string]model.List[string]
-	domains []string // each as ".svc.DOMAIN" in lower case, the longest first
-	splits  map[ServiceKey]*split.Split
+	ranks  rank.Places
+	rights map[string]Rights // by source
+	owns   map[string]model.List[string]
+	homes  home.Domains
+	splits map[ServiceKey]*split.Split
 }
 
 // arrange returns another order, and the sources with another place or other rights than
 // before.
 func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
-	next = merging{rights: o.Rights, owns: map[string]model.List[string]{}, splits: map[ServiceKey]*split.Split{}}
+	next = merging{rights: o.Rights, owns: map[string]model.List[string]{}, homes: home.In(o.Domains), splits: map[ServiceKey]*split.Split{}}
 	for key, s := range o.Splits {
 		next.splits[key] = splitAt(key, *s)
 	}
@@ -74,11 +73,6 @@ func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
 			next.owns[name] = model.ListOf(r.Owns...)
 		}
 	}
-	for _, domain := range o.Domains {
-		next.domains = append(next.domains, ".svc."+model.Name(strings.TrimPrefix(domain, ".")))
-	}
-	slices.SortFunc(next.domains, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
-	next.domains = slices.Compact(next.domains)
 	for _, rights := range []map[string]Rights{m.rights, next.rights} {
 		for source := range rights {
 			if !m.rights[source].equal(next.rights[source]) {
@@ -104,20 +98,4 @@ func (m *merging) rankOf(ref model.Ref, r *model.Record) int {
 func (m *merging) gives(source, host string) bool {
 	patterns, some := m.owns[source]
 	return some && model.HostWithin(host, patterns)
-}
-
-// home returns the namespace that the name of a host says, NAME.NAMESPACE.svc.DOMAIN.
-// A wildcard over the names of several namespaces belongs to none of them. Bound is false
-// for all other hosts.
-func (m *merging) home(host string) (namespace string, bound bool) {
-	for _, domain := range m.domains {
-		if host == "*"+domain || host == "*"+strings.TrimPrefix(domain, ".svc") {
-			return "", true
-		}
-		rest, within := strings.CutSuffix(host, domain)
-		if at := strings.LastIndexByte(rest, '.'); within && at > 0 && at+1 < len(rest) {
-			return rest[at+1:], true
-		}
-	}
-	return "", false
 }

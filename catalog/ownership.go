@@ -88,7 +88,7 @@ func compareAges(a, b int64) int {
 // standing returns the standing of a service with a first record.
 func (m *merging) standing(key ServiceKey, r *serviceRecord) Standing {
 	s := Standing{Given: m.gives(r.ref.Source, key.Host), Yields: m.rights[r.ref.Source].Yields, Rank: r.rank, Source: r.ref.Source}
-	home, bound := m.home(key.Host)
+	home, bound := m.homes.Of(key.Host)
 	s.Home = bound && home == key.Namespace
 	s.Created = m.vouched(r.ref.Source, r.path, r.spec.Created)
 	return s
@@ -106,7 +106,7 @@ func (m *merging) vouched(source string, path model.Path, created time.Time) int
 // keepHome limits a service to its own namespace if its host names another namespace,
 // unless its source was given the host.
 func (m *merging) keepHome(key ServiceKey, d *Definition, by model.Ref) {
-	home, bound := m.home(key.Host)
+	home, bound := m.homes.Of(key.Host)
 	if !bound || home == key.Namespace || d.Given {
 		return
 	}

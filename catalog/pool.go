@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/catalog/stale"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -14,6 +15,7 @@ import (
 type pool struct {
 	own    *Endpoints // of the service itself
 	others []other    // by backend; zero for a backend of own endpoints
+	stale  stale.Sources
 }
 
 // other is the endpoints of another service that is a backend. They are the joined ones, so
@@ -24,7 +26,21 @@ type other struct {
 	leftOut   string // why the service is left out; empty if it is not
 }
 
-func (p pool) equal(o pool) bool { return p.own == o.own && slices.Equal(p.others, o.others) }
+// equal reports whether both are the same endpoints, with the same health.
+func (p pool) equal(o pool, s *split.Split) bool {
+	same := p.own == o.own && slices.Equal(p.others, o.others)
+	if !same || p.stale.Equal(o.stale) {
+		return same
+	}
+	next, stop := iter.Pull(o.each(s))
+	defer stop()
+	for m := range p.each(s) {
+		if other, _ := next(); m.Health != other.Health {
+			return false
+		}
+	}
+	return true
+}
 
 func (p pool) isEmpty() bool {
 	return p.own == nil && !slices.ContainsFunc(p.others, func(o other) bool { return o != other{} })
@@ -41,9 +57,12 @@ type backed struct {
 // endpoint, and the first in a backend its weight there.
 func (p pool) at(s *split.Split, c claim) (list []backed) {
 	all := p.own.at(c)
+	for i := range all {
+		all[i].stale = p.stale.Has(all[i].Record.Source)
+	}
 	for i, o := range p.others {
 		for _, one := range o.endpoints.at(c) {
-			one.backend = i + 1
+			one.backend, one.stale = i+1, p.stale.Has(one.Record.Source)
 			all = append(all, one)
 		}
 	}
@@ -102,7 +121,7 @@ func compareSockets(a, b claim) int {
 
 // poolOf returns the endpoints that the split of a service divides at a port.
 func (d dividing) poolOf(root *Service, port model.Port) pool {
-	p := pool{own: root.joined[port.Number]}
+	p := pool{own: root.joined[port.Number], stale: d.stale}
 	for i, b := range root.Split.Backends {
 		if b.Service == (model.ServiceName{}) {
 			continue
@@ -152,6 +171,9 @@ func (d dividing) other(root *Service, port model.Port, key ServiceKey) other {
 // differing returns the endpoints in which the pool of a port may differ from the one before
 // the step; nil means all.
 func (d dividing) differing(t *touched, port model.Port, before, now pool) []claim {
+	if !before.stale.Equal(now.stale) {
+		return nil
+	}
 	some := []claim{}
 	if before.own != now.own {
 		written, known := t.written[port.Number]

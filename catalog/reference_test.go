@@ -477,17 +477,14 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 	}
 	v.Places = places
 	for i, p := range v.Places {
-		speaker := slices.IndexFunc(p.Claims, func(c claim) bool {
-			return c.Record.Source == p.Claims[0].Record.Source && c.Endpoint.Registered > 0 && serving(c) > 0
-		})
-		if speaker > 0 && registered(p.Claims) > 2 { // who shares an address with many goes by who serves there
+		if speaker := speaking(p.Claims); speaker > 0 {
 			c := p.Claims[speaker]
 			copy(p.Claims[1:], p.Claims[:speaker])
 			p.Claims[0] = c
 		}
 		p.Health = p.Claims[0].Endpoint.Health
 		if at := slices.IndexFunc(p.Claims, func(c claim) bool { return !s.isStale(c.Record.Source) }); at > 0 {
-			p.Health = p.Claims[at].Endpoint.Health
+			p.Health = p.Claims[at+speaking(p.Claims[at:])].Endpoint.Health
 		}
 		if _, err := netip.ParseAddr(p.Address); err != nil {
 			p.Network = p.Claims[0].Endpoint.Network
@@ -555,6 +552,17 @@ func networksOf[T any](list []T, of func(T) string) (networks []string) {
 		}
 	}
 	return networks
+}
+
+// speaking is which of some claims in order speaks: the first, but who shares an address with many goes by who serves there.
+func speaking(claims []claim) int {
+	at := slices.IndexFunc(claims, func(c claim) bool {
+		return c.Record.Source == claims[0].Record.Source && c.Endpoint.Registered > 0 && serving(c) > 0
+	})
+	if at < 0 || registered(claims) <= 2 {
+		return 0
+	}
+	return at
 }
 
 // registered counts the registrations of the first claim's source.

@@ -265,13 +265,13 @@ func instanceOf(r *model.Record, spec model.Endpoint) *Instance {
 	return i
 }
 
-func (e Endpoint) same(o Endpoint) bool { return e.Network == o.Network && e.Instance.same(o.Instance) }
+func (e Endpoint) same(o Endpoint) bool { return e.Network == o.Network && e.Instance.Same(o.Instance) }
 
 // stamp sets the time of a new instance. Other fields of a record can change while its instance stays
 // the same.
 func (i *Instance) stamp(old *Instance, committed time.Time) {
 	i.changed = moment.Of(committed)
-	if i.same(old) {
+	if i.Same(old) {
 		i.changed = old.changed
 	}
 }
@@ -300,8 +300,8 @@ func (i *Instance) Owner() model.Ref {
 	return owner
 }
 
-// same reports whether both are the same content of the same record.
-func (i *Instance) same(o *Instance) bool {
+// Same reports whether both are the same content of the same record.
+func (i *Instance) Same(o *Instance) bool {
 	return i == o || i != nil && o != nil && i.Record == o.Record && i.owner == o.owner && i.Path == o.Path && i.Equal(o.Endpoint)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog/clusters"
 	"github.com/isthmus-mesh/isthmus/catalog/crowd"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/catalog/stale"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -184,13 +185,13 @@ func (v Viewer) prefers(candidate, best ServiceDefinition) bool {
 	return v.sees(candidate) && (best.Definition == nil || Name.Owner(v.Namespace, candidate, best) < 0)
 }
 
-// compareMarks reports whether the set of sources with a mark differs, and whether a source
-// has another mark than before.
+// compareMarks reports whether the set of sources with a mark differs, and whether a mark has
+// other judgements than before.
 func compareMarks(old, now map[string]model.SourceMark) (primed, judged bool) {
 	primed = len(old) != len(now)
 	for source, mark := range now {
 		was, ok := old[source]
-		primed, judged = primed || !ok, judged || !was.EqualSpec(mark)
+		primed, judged = primed || !ok, judged || !was.Judgements.Equal(mark.Judgements)
 	}
 	return primed, judged
 }
@@ -251,7 +252,7 @@ func (s *Snapshot) Divided(key ServiceKey, configured *split.Split) *Service {
 		definition.Split = splitAt(key, *configured)
 	}
 	now := &Service{ServiceDefinition: ServiceDefinition{key, &definition}, Revision: was.Revision, Changed: was.Changed, joined: was.joined}
-	dividing{before: s.services}.divide(&touched{now: now, changed: map[EndpointID]struct{}{}})
+	dividing{before: s.services, stale: stale.Among(s.primed)}.divide(&touched{now: now, changed: map[EndpointID]struct{}{}})
 	return now
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog/split"
+	"github.com/isthmus-mesh/isthmus/catalog/stale"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -70,6 +71,7 @@ func (s *Service) Weighed(port uint32) iter.Seq2[Endpoint, []float64] {
 type dividing struct {
 	before  immutable.Map[ServiceKey, *Service] // the step
 	touched map[ServiceKey]*touched
+	stale   stale.Sources
 }
 
 // touchDivided touches the services with a split that has a touched service as a backend.
@@ -143,7 +145,7 @@ func (d dividing) dividePort(t *touched, port model.Port, before *Endpoints) {
 // same split, and differing returns the claims at whose address and port endpoints may differ since; nil
 // means all. It also returns those at which the served ones may differ; nil means all.
 func (d *division) after(s *split.Split, of pool, differing func() []claim) (next *division, some []claim) {
-	if d != nil && d.equal(of) {
+	if d != nil && d.equal(of, s) {
 		return d, []claim{}
 	}
 	next = &division{pool: of, usable: make([]usable, len(s.Backends))}
@@ -201,7 +203,7 @@ func (s *Service) adoptDivisions(was *Service, joined func(ServiceKey) map[uint3
 		if was == nil || was.divided[number] == nil || !was.Split.Equal(s.Split) {
 			continue
 		}
-		if old := was.divided[number]; old.equal(next.pool) && old.served == next.served {
+		if old := was.divided[number]; old.equal(next.pool, s.Split) && old.served == next.served {
 			s.divided[number] = old
 		}
 	}

@@ -93,7 +93,7 @@ func (s state) splitFor(key catalog.ServiceKey, in catalog.Order) (*split.Split,
 type site struct {
 	first   catalog.Endpoint
 	health  model.Health
-	stale   bool // every claim so far is by a stale source
+	fresh   []claim // from the first that is not by a stale source
 	network string
 	weights []float64 // 0 in a backend without the endpoint
 }
@@ -133,16 +133,21 @@ func (s state) sites(snapshot *catalog.Snapshot, of *catalog.Service, port model
 				network = networks[0]
 			}
 			if byNetwork[network] == nil {
-				byNetwork[network] = &site{p.Endpoint, p.Health, true, network, make([]float64, len(of.Split.Backends))}
+				byNetwork[network] = &site{p.Endpoint, p.Health, nil, network, make([]float64, len(of.Split.Backends))}
 				list = append(list, byNetwork[network])
 			}
-			if at := byNetwork[network]; at.stale && !s.isStale(p.Record.Source) {
-				at.health, at.stale = p.Health, false
+			if at := byNetwork[network]; len(at.fresh) > 0 || !s.isStale(p.Record.Source) {
+				at.fresh = append(at.fresh, claim{Record: p.Record, Endpoint: p.Endpoint.Endpoint})
 			}
 			for i, b := range of.Split.Backends {
 				if at := &byNetwork[network].weights[i]; p.backend(i) && (b.Source == "" || b.Source == p.Record.Source) && p.Labels.Includes(b.Labels) && *at == 0 {
 					*at = float64(max(p.Weight, 1))
 				}
+			}
+		}
+		for _, at := range byNetwork {
+			if len(at.fresh) > 0 && s.isStale(at.first.Record.Source) {
+				at.health = at.fresh[speaking(at.fresh)].Endpoint.Health
 			}
 		}
 	}

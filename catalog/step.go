@@ -36,7 +36,6 @@ type step struct {
 	touched map[ServiceKey]*touched
 	primed  map[string]model.SourceMark // non-nil if a mark was put
 	holds   map[model.Ref]*model.Record // non-nil if one was put
-	turned  stale.Sources               // those that are stale after the step
 
 	scopeEdit *immutable.Editor[scopeKey, *Scope] // non-nil if a scope changed
 	rescoped  map[string]struct{}                 // namespaces with changed scopes
@@ -60,8 +59,7 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 		s.putScope(ref, r)
 	case model.KindSplit:
 		s.splits.Put(ref, r, s.order.rankOf(ref, r))
-	case model.KindConsumption:
-		// No output reads it.
+	case model.KindConsumption: // no output reads it
 	default:
 		s.opaques.Put(ref, r, s.order.rankOf(ref, r))
 	}
@@ -179,13 +177,12 @@ func (s *step) putMark(ref model.Ref, r *model.Record) {
 	if s.primed == nil { // a step may carry the marks of several sources
 		s.primed = maps.Clone(s.snapshot.primed)
 	}
-	mark, ok := specOf[model.SourceMark](r)
-	if !ok {
+	if r == nil {
 		delete(s.primed, ref.Source)
 	} else {
+		mark, _ := r.Spec.(model.SourceMark)
 		s.primed[ref.Source] = mark
 	}
-	s.turned = s.turned.With(ref.Source, !mark.StaleSince.IsZero())
 }
 
 // putHold stores a hold of a source. It affects merged values in one way: a listed record defines a
@@ -253,10 +250,6 @@ func (s *step) finish(revision uint64) Change {
 	change := Change{Services: map[ServiceKey]ServiceChange{}, Scopes: s.rescoped}
 	next := *s.snapshot
 	next.Revision = revision
-	if s.primed != nil {
-		change.Primed, change.Judged = compareMarks(next.primed, s.primed)
-		next.primed = s.primed
-	}
 	if s.holds != nil {
 		next.holds = s.holds
 	}
@@ -270,8 +263,11 @@ func (s *step) finish(revision uint64) Change {
 	}
 	next.splits = s.splits.now
 	s.assembleAll(revision)
-	s.turn(revision)
-	dividing := dividing{s.snapshot.services, s.touched}
+	if s.primed != nil {
+		change.Primed, change.Judged = compareMarks(next.primed, s.primed)
+		next.primed, s.stale = s.primed, turning{s.snapshot.services, s.touched, revision, s.committed}.to(s.stale, stale.Among(s.primed))
+	}
+	dividing := dividing{s.snapshot.services, s.touched, s.stale}
 	dividing.touchDivided(s.splits.backing, revision, s.committed)
 	services := s.snapshot.services.Edit()
 	for _, t := range s.touched {

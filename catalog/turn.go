@@ -3,23 +3,30 @@ package catalog
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog/stale"
+	"github.com/isthmus-mesh/isthmus/immutable"
 )
 
 // speaker returns the instance of the claim that speaks for an endpoint, which is the first. If its source is stale,
-// the health is that of the first claim by another source that is not.
+// the health is that of the claim that would speak among those from the first source that is not.
 func speaker(list []said) *Instance {
 	first := list[0]
 	if !first.stale {
 		return first.Instance
 	}
 	at := slices.IndexFunc(list, func(s said) bool { return !s.stale })
-	if at < 0 || list[at].Health == first.Health {
+	if at < 0 {
+		return first.Instance
+	}
+	others := slices.Clone(list[at:])
+	speakerFirst(others)
+	if others[0].Health == first.Health {
 		return first.Instance
 	}
 	one := *first.Instance
-	one.Health = list[at].Health
+	one.Health = others[0].Health
 	return &one
 }
 
@@ -51,24 +58,31 @@ func (e *Endpoints) turn(stale stale.Sources) *Endpoints {
 	return (&portEdit{stale: stale, claims: e.claims.Edit()}).counted()
 }
 
-// turn takes over which sources are stale, once the services are assembled. Only services with endpoints of
-// several records are read.
-func (s *step) turn(revision uint64) {
-	if s.stale.Equal(s.turned) {
-		return
+// turning takes over which sources are stale after a step, once its services are assembled.
+type turning struct {
+	before   immutable.Map[ServiceKey, *Service] // the step
+	touched  map[ServiceKey]*touched
+	revision uint64
+	at       time.Time
+}
+
+// to touches the services of which an endpoint may have another health, and returns the sources that are stale
+// now. Only services with endpoints of several records are read, and those that are divided among others.
+func (t turning) to(was, now stale.Sources) stale.Sources {
+	if was.Equal(now) {
+		return was
 	}
-	s.stale = s.turned
-	for key, service := range s.snapshot.services.All() {
-		if s.touched[key] == nil && slices.ContainsFunc(slices.Collect(maps.Values(service.joined)), (*Endpoints).shared) {
-			now := &Service{ServiceDefinition: service.ServiceDefinition, Revision: revision, Changed: s.committed, joined: service.joined}
-			s.touched[key] = &touched{old: service, now: now, changed: map[EndpointID]struct{}{}}
+	for key, service := range t.before.All() {
+		if t.touched[key] == nil && (service.divided != nil || slices.ContainsFunc(slices.Collect(maps.Values(service.joined)), (*Endpoints).shared)) {
+			t.touched[key] = &touched{old: service, now: &Service{ServiceDefinition: service.ServiceDefinition, Revision: t.revision, Changed: t.at, joined: service.joined}}
 		}
 	}
-	for _, t := range s.touched {
-		if t.now != nil {
-			t.turn(s.stale)
+	for _, one := range t.touched {
+		if one.now != nil {
+			one.turn(now)
 		}
 	}
+	return now
 }
 
 func (t *touched) turn(stale stale.Sources) {
@@ -77,9 +91,6 @@ func (t *touched) turn(stale stale.Sources) {
 		if after[number] = e.turn(stale); after[number] != e {
 			delete(t.written, number)
 		}
-	}
-	if sameEndpoints(after, t.now.joined) {
-		return
 	}
 	var before map[uint32]*Endpoints
 	if t.old != nil {

@@ -1,12 +1,27 @@
 // Package stale has the sources that have been stale for long.
 package stale
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
 
 // Sources are the sources that have been stale for long, as their marks say. What such a source says about the health
 // of an endpoint is old: another source that has the endpoint too knows better. All else stays. Sources are
 // never written once shared.
 type Sources map[string]struct{}
+
+// Among returns the sources that their marks have as stale.
+func Among(marks map[string]model.SourceMark) Sources {
+	sources := Sources{}
+	for source, mark := range marks {
+		if !mark.StaleSince.IsZero() {
+			sources[source] = struct{}{}
+		}
+	}
+	return sources
+}
 
 // Has reports whether a source is one of them.
 func (s Sources) Has(source string) bool {
@@ -15,19 +30,6 @@ func (s Sources) Has(source string) bool {
 	}
 	_, is := s[source]
 	return is
-}
-
-// With returns the sources, with or without one of them.
-func (s Sources) With(source string, stale bool) Sources {
-	if s.Has(source) == stale {
-		return s
-	}
-	next := Sources{}
-	maps.Copy(next, s)
-	if next[source] = struct{}{}; !stale {
-		delete(next, source)
-	}
-	return next
 }
 
 // Equal reports whether both are the same sources.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	resourcev1alpha1 "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 	"github.com/isthmus-mesh/isthmus/cli/term"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -50,11 +52,8 @@ func content(kind string, r *resourcev1alpha1.Record) []cell {
 		s := r.GetSplit()
 		return []cell{{"host", s.GetHost()}, {"backends", backends(s.GetBackends())}, {"no effect", s.GetNoEffect()}}
 	case model.KindSource:
-		until := ""
-		if at := r.GetSourceMark().GetHoldUntil(); at != nil {
-			until = at.AsTime().Local().Format(time.DateTime)
-		}
-		return []cell{{"held until", until}, revision(r)}
+		mark := r.GetSourceMark()
+		return []cell{{"held until", timeOf(mark.GetHoldUntil())}, {"stale since", timeOf(mark.GetStaleSince())}, revision(r)}
 	case model.KindHold:
 		h := r.GetHold()
 		return []cell{{"lost", strconv.FormatUint(uint64(h.GetLost()), 10)}, {"reason", h.GetReason()}, revision(r)}
@@ -155,4 +154,11 @@ func values(kind string, r *resourcev1alpha1.Record) (list []string) {
 		list = append(list, term.OrDash(c.value))
 	}
 	return list
+}
+
+func timeOf(at *timestamppb.Timestamp) string {
+	if at == nil {
+		return ""
+	}
+	return at.AsTime().Local().Format(time.DateTime)
 }

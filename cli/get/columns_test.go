@@ -52,7 +52,7 @@ func TestEachKindHasItsColumns(t *testing.T) {
 		},
 		"Source": {
 			&resourcev1alpha1.Record{Ref: ref, Revision: 7, Content: &resourcev1alpha1.Record_SourceMark{SourceMark: &resourcev1alpha1.SourceMark{HoldUntil: at}}},
-			"namespace|name|held until|revision|source|stale", "shop|cart|2026-01-02 03:04:05|7|files|-",
+			"namespace|name|held until|stale since|revision|source|stale", "shop|cart|2026-01-02 03:04:05|-|7|files|-",
 		},
 		"Hold": {
 			&resourcev1alpha1.Record{Ref: ref, Content: &resourcev1alpha1.Record_Hold{Hold: &resourcev1alpha1.Hold{Lost: 12, Reason: "half is gone"}}},

@@ -17,7 +17,7 @@ type Decision struct {
 	Began  []model.Ref         // causes without held records before
 
 	back, left []index.Part   // not held any more: listed again, or deleted
-	confirmed  []index.Part   // gone for a reason: listings have confirmed it, or explained it
+	confirmed  []index.Part   // gone for a reason: listings have confirmed it
 	deleted    []model.Record // without having been held
 
 	losses
@@ -121,7 +121,7 @@ func (h *Holds) Report(listed []model.Record, d reading.Difference) Decision {
 func (h *Holds) rename(former []model.Record, p *Decision) {
 	for _, rec := range former {
 		is := index.PartOf(rec)
-		p.Writes, p.confirmed = append(p.Writes, reading.Deletion(rec)), append(p.confirmed, is)
+		p.Writes = append(p.Writes, reading.Deletion(rec))
 		if h.Has(is) {
 			p.left = append(p.left, is)
 		}

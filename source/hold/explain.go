@@ -20,6 +20,7 @@ import (
 // addresses of others must not switch off their hold.
 type explanation struct {
 	explained []model.Record              // missing records, held or not
+	away      []model.Record              // the endpoints among them whose service has no such new one
 	by        map[model.Ref]bool          // new records, which are no gain
 	services  map[model.Ref]model.Service // of the listing, and the missing ones
 	at        map[spot][]offer
@@ -36,6 +37,7 @@ type spot struct {
 // offer is a new record at a spot.
 type offer struct {
 	model.Ref
+	object   model.Ref
 	exportTo model.List[string]
 }
 
@@ -56,7 +58,7 @@ func explain(k Known, r *reading.Reading, d reading.Difference) (explanation, re
 	for i, rec := range r.Records {
 		if !d.Survived[i] {
 			for _, s := range e.spots(k, rec) {
-				e.at[s] = append(e.at[s], offer{rec.Ref, e.services[index.Head(rec)].ExportTo})
+				e.at[s] = append(e.at[s], offer{rec.Ref, index.Head(rec), e.services[index.Head(rec)].ExportTo})
 			}
 		}
 	}
@@ -93,14 +95,19 @@ func (e *explanation) explains(k Known, missing model.Record) bool {
 			return false
 		}
 	}
+	inPlace := missing.Kind != model.KindEndpoint
 	for _, s := range spots {
 		for _, o := range e.at[s] {
 			e.by[o.Ref] = e.by[o.Ref] || suits(o)
+			inPlace = inPlace || o.object == missing.Owner
 		}
 		if index.IsEndpoint(missing.Kind) && addressOf(missing) == "" {
 			at := slices.IndexFunc(e.at[s], suits)
 			e.at[s] = slices.Delete(e.at[s], at, at+1)
 		}
+	}
+	if !inPlace && len(spots) > 0 {
+		e.away = append(e.away, missing)
 	}
 	return len(spots) > 0
 }

@@ -71,14 +71,14 @@ func (l *Ledger) Judge(in Listing) Decision {
 			return f.Services[service].loss() - t.missing[service] - held + t.returned[service]
 		})
 	}
-	p.losses = losses{falls: fallsOf(l.Known, t, renamed), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, l.marks, in.Difference, p.confirmed)}
+	p.losses = losses{falls: fallsOf(l.Known, t, renamed), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, l.marks, in.Difference, p.confirmed, renamed.away)}
 	return p
 }
 
 // Report decides about a change, which lacks no record. So nothing is judged.
 func (l *Ledger) Report(listed []model.Record, d reading.Difference) Decision {
 	p := l.Holds.Report(listed, d)
-	p.explained = explainedOf(l.Known, l.marks, d, nil)
+	p.explained = explainedOf(l.Known, l.marks, d, nil, nil)
 	return p
 }
 

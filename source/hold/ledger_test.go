@@ -150,6 +150,25 @@ func TestRenamedEndpointsAreNoLossLater(t *testing.T) {
 	mustBe(t, "after the loss of the tenth", stored, held, 22, 10)
 }
 
+// Instances that register anew at their addresses are no loss, and hide none of the same listing.
+func TestEndpointsRenamedInTheirServiceHideNoLoss(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	anew := serviceOf("a", 5, 20)
+	for i := range anew.Owned[:5] {
+		anew.Owned[i].Name += "-again"
+	}
+	j.list(0, serviceOf("a", 0, 20))
+	stored, held := j.list(time.Second, anew)
+	mustBe(t, "after the loss of five while five others registered anew", stored, held, 16, 0)
+	anew.Owned = anew.Owned[4:]
+	stored, held = j.list(time.Second, anew)
+	mustBe(t, "after the loss of nine", stored, held, 12, 0)
+	anew.Owned = anew.Owned[1:]
+	stored, held = j.list(time.Second, anew)
+	mustBe(t, "after the loss of the tenth", stored, held, 21, 10)
+}
+
 // selecting is a service that selects workloads by a label.
 func selecting(host, label, value string) model.Object {
 	o := serviceOf(host, 0, 0)

@@ -167,11 +167,11 @@ func fallOf(k Known, m *marks, t turnover, suspected int, edited bool) Fall {
 	return f
 }
 
-// fallsOf returns the present numbers of services that will list fewer. Records with a new name
-// count neither before nor after.
+// fallsOf returns the present numbers of services that will list fewer. Endpoints with a new name in
+// another service count neither before nor after.
 func fallsOf(k Known, t turnover, renamed explanation) numbers {
 	n, listed, held := numbers{}, numbers{}, numbers{}
-	for _, rec := range renamed.explained {
+	for _, rec := range renamed.away {
 		if k.Holds.Has(index.PartOf(rec)) {
 			held.add(k.Index, rec)
 		} else {
@@ -188,8 +188,8 @@ func fallsOf(k Known, t turnover, renamed explanation) numbers {
 }
 
 // explainedOf counts the endpoints with an end that the registry has reported, or listings have
-// confirmed or explained. They are no loss any more.
-func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part) numbers {
+// confirmed, and those that went to another service. They are no loss any more.
+func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part, away []model.Record) numbers {
 	if len(m.before) == 0 {
 		return nil
 	}
@@ -199,6 +199,9 @@ func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part
 	}
 	for _, is := range confirmed {
 		n.add(k.Index, is.Record())
+	}
+	for _, rec := range away {
+		n.add(k.Index, rec)
 	}
 	return n
 }

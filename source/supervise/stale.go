@@ -16,13 +16,9 @@ func (s *Supervisor) followStale(ctx context.Context) {
 	var marked time.Time // since when the source is stale, as the mark says
 	for {
 		since := s.status.staleSince()
-		if since.IsZero() && !marked.IsZero() {
-			s.markStale(ctx, time.Time{})
-			marked = time.Time{}
-		}
 		var due <-chan time.Time
-		if !since.IsZero() && since != marked {
-			due = time.After(time.Until(since.Add(s.cfg.Hold.For)))
+		if since != marked {
+			due = time.After(time.Until(since.Add(s.cfg.Hold.For))) // at once if it is stale no more
 		}
 		// Cases: the time of the hold has passed; the state of the source is another; the supervisor ends.
 		select {
@@ -58,7 +54,7 @@ func (s *Supervisor) markStale(ctx context.Context, since time.Time) bool {
 		return mark
 	})
 	if err != nil {
-		s.cfg.Log.Warn("the health of endpoints stays as a stale source had it, whatever other sources say", "source", s.mirror.source, "err", err)
+		s.cfg.Log.Warn("the store does not take whether the source has been stale for long: of endpoints that several sources have, the health may be old", "source", s.mirror.source, "err", err)
 		return false
 	}
 	if marked && !since.IsZero() {
@@ -69,10 +65,8 @@ func (s *Supervisor) markStale(ctx context.Context, since time.Time) bool {
 
 // staleSince returns since when the source is stale; zero if it is not.
 func (s *status) staleSince() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.now.State != source.StateStale {
-		return time.Time{}
+	if now := s.get(); now.State == source.StateStale {
+		return now.Since
 	}
-	return s.now.Since
+	return time.Time{}
 }

@@ -72,7 +72,8 @@ func (p *play) churn(s step) {
 	p.wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.leave() // meanwhile, the time of one may have come
+	p.followMarks() // meanwhile, the time of one may have come
+	p.leave()
 	spec, _ := s.Objects[0].Record.Spec.(model.Service)
 	p.lookWhileChurning(spec.Hosts.At(0))
 }

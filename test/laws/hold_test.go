@@ -175,7 +175,7 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 	}
 	m.expire()
 	m.objects = now
-	former, moved := m.moved(before, missing)
+	former, moved, away := m.moved(before, missing)
 	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return former[ref] })
 	maps.Copy(present, former) // as if they had kept their names
 	fresh := slices.DeleteFunc(slices.Clone(missing), func(ref model.Ref) bool { _, held := m.held[ref]; return held })
@@ -201,14 +201,12 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 		}
 	})
 	s := m.suspect(before, fresh, present, had, has, was)
-	for ref := range former { // from here on as if it had never been
-		if weigh(ref) > 0 {
-			m.lower(of[ref])
-			_, held := m.held[ref]
-			for _, service := range of[ref] {
-				has[service]--
-				had[service] -= btoi(!held)
-			}
+	for ref := range away { // from here on as if its service had never had it
+		m.lower(of[ref])
+		_, held := m.held[ref]
+		for _, service := range of[ref] {
+			has[service]--
+			had[service] -= btoi(!held)
 		}
 	}
 	m.settle(present)

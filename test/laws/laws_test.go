@@ -200,6 +200,7 @@ func (p *play) took(name string, store func() error, s said) error {
 			return false
 		}
 		m.take(s)
+		p.followMarks()
 		p.noteState()
 		p.consider()
 		p.listed(name, s)
@@ -220,16 +221,21 @@ func (p *play) noteState() {
 // settle lets everything happen that happens soon. What clients are sent about a source
 // that has left comes later than its removal from the store.
 func (p *play) settle() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for left := true; left; left = p.leave() {
-		p.mu.Unlock()
+	for left := true; left; {
 		p.wait()
 		p.pass()
-		p.mu.Lock()
-		p.followMarks()
+		left = p.settled()
 	}
+}
+
+// settled takes over what happened by itself. It reports whether a source has left.
+func (p *play) settled() (left bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.followMarks()
+	left = p.leave()
 	p.recent = []telling{p.telling()}
+	return left
 }
 
 // wait lets everything happen that happens without time going by.

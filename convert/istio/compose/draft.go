@@ -84,7 +84,7 @@ type Ingredients struct {
 	selects    bool
 }
 
-// ingredient is an endpoint. An instance of the catalog does not change: it is replaced.
+// ingredient is an endpoint. An instance of the catalog does not change: it is replaced, if only by an equal one.
 type ingredient struct {
 	instance *catalog.Instance
 	ports    uint64 // hash of the served ports
@@ -110,7 +110,7 @@ func (p DraftPart) MadeOf(i Ingredients) bool {
 	return p.service.Definition == i.definition && p.service.Key.Host == i.host && resolution(p.service, p.endpoints) == i.resolution &&
 		slices.Equal(p.part.ports, i.ports) && p.Selects() == i.selects &&
 		slices.EqualFunc(p.part.endpoints, i.endpoints, func(e endpoint, known ingredient) bool {
-			return e.Instance == known.instance && e.ingredient() == known
+			return e.Instance.Same(known.instance) && e.ingredient().ports == known.ports
 		})
 }
 
