@@ -265,7 +265,7 @@ func instanceOf(r *model.Record, spec model.Endpoint) *Instance {
 	return i
 }
 
-func (e Endpoint) same(o Endpoint) bool { return e.Network == o.Network && e.Instance.Same(o.Instance) }
+func (e Endpoint) same(o Endpoint) bool { return e.Network == o.Network && e.Same(o.Instance) }
 
 // stamp sets the time of a new instance. Other fields of a record can change while its instance stays
 // the same.

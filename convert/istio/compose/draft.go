@@ -110,7 +110,7 @@ func (p DraftPart) MadeOf(i Ingredients) bool {
 	return p.service.Definition == i.definition && p.service.Key.Host == i.host && resolution(p.service, p.endpoints) == i.resolution &&
 		slices.Equal(p.part.ports, i.ports) && p.Selects() == i.selects &&
 		slices.EqualFunc(p.part.endpoints, i.endpoints, func(e endpoint, known ingredient) bool {
-			return e.Instance.Same(known.instance) && e.ingredient().ports == known.ports
+			return e.Same(known.instance) && e.ingredient().ports == known.ports
 		})
 }
 

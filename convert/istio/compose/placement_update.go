@@ -88,7 +88,7 @@ func (p *Placement) replaceWorkloads(was, is []endpoint, changed map[PartName]st
 		}
 	}
 	for i, name := range after {
-		if known, ok := p.workloads[name]; !ok || !known.Instance.Same(is[i].Instance) || known.Network != is[i].Network || !slices.Equal(known.ports, is[i].ports) {
+		if known, ok := p.workloads[name]; !ok || !known.Same(is[i].Instance) || known.Network != is[i].Network || !slices.Equal(known.ports, is[i].ports) {
 			p.workloads[name] = is[i]
 			changed[PartName{istio.WorkloadEntry, name}] = struct{}{}
 		}
