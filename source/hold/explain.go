@@ -20,7 +20,7 @@ import (
 // addresses of others must not switch off their hold.
 type explanation struct {
 	explained []model.Record              // missing records, held or not
-	away      []model.Record              // the endpoints among them whose service has no such new one
+	net       numbers                     // the explained endpoints of each service, without the new ones that explain some
 	by        map[model.Ref]bool          // new records, which are no gain
 	services  map[model.Ref]model.Service // of the listing, and the missing ones
 	at        map[spot][]offer
@@ -37,13 +37,12 @@ type spot struct {
 // offer is a new record at a spot.
 type offer struct {
 	model.Ref
-	object   model.Ref
 	exportTo model.List[string]
 }
 
 // explain returns the explanation of missing records, and the difference without these records.
 func explain(k Known, r *reading.Reading, d reading.Difference) (explanation, reading.Difference) {
-	e := explanation{by: map[model.Ref]bool{}}
+	e := explanation{by: map[model.Ref]bool{}, net: numbers{}}
 	if len(d.Missing) == 0 || !slices.Contains(d.Survived, false) {
 		return e, d
 	}
@@ -58,7 +57,7 @@ func explain(k Known, r *reading.Reading, d reading.Difference) (explanation, re
 	for i, rec := range r.Records {
 		if !d.Survived[i] {
 			for _, s := range e.spots(k, rec) {
-				e.at[s] = append(e.at[s], offer{rec.Ref, index.Head(rec), e.services[index.Head(rec)].ExportTo})
+				e.at[s] = append(e.at[s], offer{rec.Ref, e.services[index.Head(rec)].ExportTo})
 			}
 		}
 	}
@@ -78,8 +77,14 @@ func explain(k Known, r *reading.Reading, d reading.Difference) (explanation, re
 		}
 		if is[i] {
 			e.explained = append(e.explained, rec)
+			e.net.count(k.Index, rec, +1)
 		} else {
 			d.Missing = append(d.Missing, rec)
+		}
+	}
+	for _, rec := range r.Records {
+		if e.by[rec.Ref] {
+			e.net.count(k.Index, rec, -1)
 		}
 	}
 	return e, d
@@ -95,19 +100,16 @@ func (e *explanation) explains(k Known, missing model.Record) bool {
 			return false
 		}
 	}
-	inPlace := missing.Kind != model.KindEndpoint
 	for _, s := range spots {
-		for _, o := range e.at[s] {
-			e.by[o.Ref] = e.by[o.Ref] || suits(o)
-			inPlace = inPlace || o.object == missing.Owner
-		}
 		if index.IsEndpoint(missing.Kind) && addressOf(missing) == "" {
 			at := slices.IndexFunc(e.at[s], suits)
+			e.by[e.at[s][at].Ref] = true
 			e.at[s] = slices.Delete(e.at[s], at, at+1)
+			continue
 		}
-	}
-	if !inPlace && len(spots) > 0 {
-		e.away = append(e.away, missing)
+		for _, o := range e.at[s] {
+			e.by[o.Ref] = e.by[o.Ref] || suits(o)
+		}
 	}
 	return len(spots) > 0
 }
@@ -130,18 +132,18 @@ func seenByAll(o offer, namespace string, exported model.List[string]) bool {
 	return !all(exported)
 }
 
-// spots returns where a record is, by the services of the listing and the missing ones.
+// spots returns where a record is, each once, by the services of the listing and the missing ones.
 func (e *explanation) spots(k Known, rec model.Record) (spots []spot) {
 	switch spec := rec.Spec.(type) {
 	case model.Service:
-		for host := range spec.Hosts.All() {
-			spots = append(spots, spot{host: model.Name(host)})
+		for host := range namesOf(spec) {
+			spots = append(spots, spot{host: host})
 		}
 	case model.Endpoint:
 		service := e.services[rec.Owner]
 		for socket := range index.SocketsOf(service, spec) {
-			for host := range service.Hosts.All() {
-				spots = append(spots, spot{host: model.Name(host), socket: socket})
+			for host := range namesOf(service) {
+				spots = append(spots, spot{host: host, socket: socket})
 			}
 		}
 	case model.Workload:
@@ -157,6 +159,15 @@ func (e *explanation) spots(k Known, rec model.Record) (spots []spot) {
 		}
 	}
 	return spots
+}
+
+// namesOf returns the hosts of a service. Several spellings are one.
+func namesOf(s model.Service) map[string]bool {
+	all := map[string]bool{}
+	for host := range s.Hosts.All() {
+		all[model.Name(host)] = true
+	}
+	return all
 }
 
 func addressOf(rec model.Record) string {

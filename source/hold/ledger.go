@@ -71,7 +71,7 @@ func (l *Ledger) Judge(in Listing) Decision {
 			return f.Services[service].loss() - t.missing[service] - held + t.returned[service]
 		})
 	}
-	p.losses = losses{falls: fallsOf(l.Known, t, renamed), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, l.marks, in.Difference, p.confirmed, renamed.away)}
+	p.losses = losses{falls: fallsOf(l.Known, t, renamed), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, l.marks, in.Difference, p.confirmed, renamed.net)}
 	return p
 }
 

@@ -169,6 +169,64 @@ func TestEndpointsRenamedInTheirServiceHideNoLoss(t *testing.T) {
 	mustBe(t, "after the loss of the tenth", stored, held, 21, 10)
 }
 
+// named is a service with the host of another, and some of its endpoints.
+func named(name, host string, from, to int) model.Object {
+	o := serviceOf(name, from, to)
+	o.Record.Spec = serviceOf(host, 0, 0).Record.Spec
+	return o
+}
+
+// Endpoints that a service takes over from another object of its host make up for none that it lacks.
+func TestEndpointsThatComeFromAnotherObjectHideNoLoss(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	j.list(0, serviceOf("a", 0, 20), named("other", "a", 20, 29))
+	stored, held := j.list(time.Second, serviceOf("a", 9, 29))
+	mustBe(t, "after the loss of nine while nine others came", stored, held, 21, 0)
+	stored, held = j.list(time.Second, serviceOf("a", 14, 29))
+	mustBe(t, "after the loss of fourteen", stored, held, 16, 0)
+	stored, held = j.list(time.Second, serviceOf("a", 15, 29))
+	mustBe(t, "after the loss of fifteen of twenty-nine", stored, held, 30, 15)
+}
+
+// Several records of one address that become one are no loss, at once or later.
+func TestRecordsOfOneAddressThatBecomeOneAreNoLoss(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	twice := serviceOf("a", 0, 21)
+	again := serviceOf("a", 0, 20)
+	for i := range again.Owned {
+		again.Owned[i].Name += "-again"
+	}
+	twice.Owned = append(twice.Owned, again.Owned...)
+	j.list(0, twice, serviceOf("b", 100, 102))
+	twice.Owned = slices.Delete(twice.Owned, 20, 21)
+	j.list(time.Second, twice, serviceOf("b", 100, 102))
+	once := serviceOf("a", 0, 20)
+	for i := range once.Owned {
+		once.Owned[i].Name += "-new"
+	}
+	stored, held := j.list(time.Second, once, serviceOf("b", 100, 102))
+	mustBe(t, "after each address has one record", stored, held, 24, 0)
+	stored, held = j.list(time.Second, once, serviceOf("b", 101, 102))
+	mustBe(t, "after the loss of another service's one", stored, held, 23, 0)
+}
+
+// A host that is written twice is one.
+func TestHostThatIsWrittenTwiceIsOne(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	unaddressed := func(name string, hosts ...string) model.Object {
+		o := serviceOf(name, 0, 1)
+		o.Record.Spec = model.Service{Hosts: model.ListOf(hosts...)}
+		o.Owned[0].Spec = model.Endpoint{Network: "n"}
+		return o
+	}
+	j.list(0, unaddressed("a", "A.example", "a.example."))
+	stored, held := j.list(time.Second, unaddressed("b", "a.example"))
+	mustBe(t, "after it has another name", stored, held, 2, 0)
+}
+
 // selecting is a service that selects workloads by a label.
 func selecting(host, label, value string) model.Object {
 	o := serviceOf(host, 0, 0)

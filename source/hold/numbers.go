@@ -38,14 +38,17 @@ func (k Known) numbered(object model.Ref) []model.Ref {
 type numbers map[model.Ref]int
 
 // add counts an endpoint for its services, and returns how many these are.
-func (to numbers) add(x *index.Index, rec model.Record) (services int) {
+func (to numbers) add(x *index.Index, rec model.Record) (services int) { return to.count(x, rec, +1) }
+
+// count counts an endpoint that comes to its services or goes, and returns how many these are.
+func (to numbers) count(x *index.Index, rec model.Record, by int) (services int) {
 	if rec.Kind == model.KindEndpoint {
-		to[index.Head(rec)]++
+		to[index.Head(rec)] += by
 		return 1
 	}
 	of := x.ServicesOf(rec)
 	for _, service := range of {
-		to[service]++
+		to[service] += by
 	}
 	return len(of)
 }
@@ -167,29 +170,22 @@ func fallOf(k Known, m *marks, t turnover, suspected int, edited bool) Fall {
 	return f
 }
 
-// fallsOf returns the present numbers of services that will list fewer. Endpoints with a new name in
-// another service count neither before nor after.
+// fallsOf returns the present numbers of services that will list fewer. Endpoints with a new name count as
+// if they had always had it.
 func fallsOf(k Known, t turnover, renamed explanation) numbers {
-	n, listed, held := numbers{}, numbers{}, numbers{}
-	for _, rec := range renamed.away {
-		if k.Holds.Has(index.PartOf(rec)) {
-			held.add(k.Index, rec)
-		} else {
-			listed.add(k.Index, rec)
-		}
-	}
+	n := numbers{}
 	for service, missing := range t.missing {
-		if missing > t.created[service]+t.returned[service]-held[service] {
-			all, _ := k.number(service)
-			n[service] = all - listed[service] - t.reported[service]
+		if missing > t.created[service]+t.returned[service] {
+			listed, _ := k.number(service)
+			n[service] = listed - t.reported[service] - renamed.net[service]
 		}
 	}
 	return n
 }
 
 // explainedOf counts the endpoints with an end that the registry has reported, or listings have
-// confirmed, and those that went to another service. They are no loss any more.
-func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part, away []model.Record) numbers {
+// confirmed, and the net of those with a new name. They are no loss any more.
+func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part, net numbers) numbers {
 	if len(m.before) == 0 {
 		return nil
 	}
@@ -200,8 +196,8 @@ func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part
 	for _, is := range confirmed {
 		n.add(k.Index, is.Record())
 	}
-	for _, rec := range away {
-		n.add(k.Index, rec)
+	for service, by := range net {
+		n[service] += by
 	}
 	return n
 }

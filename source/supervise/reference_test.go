@@ -317,23 +317,18 @@ func (m *reference) settle(present map[model.Ref]bool) {
 
 // renamed returns the missing records that new ones explain: an endpoint by one with its address at
 // the same host, a service by its endpoints, or without any by a service of its host.
-func (m *reference) renamed(missing []model.Ref) (former, by, away map[model.Ref]bool) {
-	former, by, away = map[model.Ref]bool{}, map[model.Ref]bool{}, map[model.Ref]bool{}
+func (m *reference) renamed(missing []model.Ref) (former, by map[model.Ref]bool) {
+	former, by = map[model.Ref]bool{}, map[model.Ref]bool{}
 	kept := map[model.Ref]bool{}
 	explains := func(ref model.Ref) (found bool) {
-		own := false
 		host, address := m.objects[m.serviceOf(ref)].host, ref.Name[strings.LastIndex(ref.Name, "/")+1:]
 		for service, o := range m.objects {
 			for _, part := range o.parts(service) {
 				same := ref.Kind == part.Kind && (ref.Kind == model.KindService || strings.HasSuffix(part.Name, "/"+address))
 				if same && o.host == host && !m.before[part] && !slices.Contains(missing, part) {
 					found, by[part] = true, true
-					own = own || service == m.serviceOf(ref)
 				}
 			}
-		}
-		if found && !own && ref.Kind == model.KindEndpoint {
-			away[ref] = true
 		}
 		return found
 	}
@@ -352,12 +347,12 @@ func (m *reference) renamed(missing []model.Ref) (former, by, away map[model.Ref
 		}
 	}
 	maps.DeleteFunc(former, func(_ model.Ref, is bool) bool { return !is })
-	return former, by, away
+	return former, by
 }
 
 // judge holds what is missing, or removes it.
 func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
-	former, by, away := m.renamed(missing)
+	former, by := m.renamed(missing)
 	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return former[ref] })
 	maps.Copy(present, former)
 	had, has, marks, lost, all := map[model.Ref]int{}, map[model.Ref]int{}, map[model.Ref]int{}, 0, 0
@@ -391,20 +386,26 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 			begin[ref] = service
 		}
 	}
-	for ref := range away { // from here on as if its service had never had it
-		service := m.serviceOf(ref)
-		if has[service]--; !is(ref) {
-			had[service]--
+	net := map[model.Ref]int{} // as if what has another name had always had it
+	for list, n := range map[*map[model.Ref]bool]int{&former: 1, &by: -1} {
+		for ref := range *list {
+			if ref.Kind == model.KindEndpoint {
+				net[m.serviceOf(ref)] += n
+			}
+		}
+	}
+	for service, n := range net {
+		has[service], had[service] = has[service]-n, had[service]-n
+		for i := range m.peaks[service] {
+			m.peaks[service][i].n -= n
 		}
 	}
 	m.settle(present)
 	end := m.tick(missing)
 	m.stayWhole(missing, begin, end)
-	for _, gone := range []map[model.Ref]bool{end, away} {
-		for ref := range gone {
-			if ref.Kind == model.KindEndpoint {
-				m.lower(m.serviceOf(ref))
-			}
+	for ref := range end {
+		if ref.Kind == model.KindEndpoint {
+			m.lower(m.serviceOf(ref))
 		}
 	}
 	m.falls(fresh, had, has)

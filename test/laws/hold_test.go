@@ -175,7 +175,7 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 	}
 	m.expire()
 	m.objects = now
-	former, moved, away := m.moved(before, missing)
+	former, moved := m.moved(before, missing)
 	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return former[ref] })
 	maps.Copy(present, former) // as if they had kept their names
 	fresh := slices.DeleteFunc(slices.Clone(missing), func(ref model.Ref) bool { _, held := m.held[ref]; return held })
@@ -201,12 +201,20 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 		}
 	})
 	s := m.suspect(before, fresh, present, had, has, was)
-	for ref := range away { // from here on as if its service had never had it
-		m.lower(of[ref])
-		_, held := m.held[ref]
-		for _, service := range of[ref] {
-			has[service]--
-			had[service] -= btoi(!held)
+	net := map[model.Ref]int{} // as if what has another name had always had it
+	for list, by := range map[*map[model.Ref]bool]int{&former: 1, &moved: -1} {
+		for ref := range *list {
+			if weigh(ref) > 0 {
+				for _, service := range of[ref] {
+					net[service] += by
+				}
+			}
+		}
+	}
+	for service, n := range net {
+		has[service], had[service] = has[service]-n, had[service]-n
+		for i := range m.peaks[service] {
+			m.peaks[service][i].n -= n
 		}
 	}
 	m.settle(present)

@@ -72,10 +72,10 @@ func where(by map[model.Ref]object, ref, owner model.Ref, o object) whereabouts 
 
 func btoi32(b bool) uint32 { return uint32(btoi(b)) } //nolint:gosec // 0 or 1
 
-// moved returns the missing records that are listed under another name, the new records that
-// are no gain therefore, and the endpoints that are listed as others' alone.
-func (m *mirror) moved(before map[model.Ref]object, missing []model.Ref) (former, by, away map[model.Ref]bool) {
-	former, by, away = map[model.Ref]bool{}, map[model.Ref]bool{}, map[model.Ref]bool{}
+// moved returns the missing records that are listed under another name, and the new records that
+// are no gain therefore.
+func (m *mirror) moved(before map[model.Ref]object, missing []model.Ref) (former, by map[model.Ref]bool) {
+	former, by = map[model.Ref]bool{}, map[model.Ref]bool{}
 	was := map[model.Ref]bool{}
 	for ref, o := range before {
 		for _, part := range o.parts(ref) {
@@ -101,14 +101,8 @@ func (m *mirror) moved(before map[model.Ref]object, missing []model.Ref) (former
 			}
 			all = append(all, some...)
 		}
-		own := false
 		for _, part := range all {
 			by[part] = true
-			_, its := m.objects[owner].owned[part]
-			own = own || its
-		}
-		if !own && ref.Kind == model.KindEndpoint {
-			away[ref] = true
 		}
 		return true
 	}
@@ -129,5 +123,5 @@ func (m *mirror) moved(before map[model.Ref]object, missing []model.Ref) (former
 		}
 	}
 	maps.DeleteFunc(former, func(_ model.Ref, is bool) bool { return !is })
-	return former, by, away
+	return former, by
 }
