@@ -71,14 +71,14 @@ func (l *Ledger) Judge(in Listing) Decision {
 			return f.Services[service].loss() - t.missing[service] - held + t.returned[service]
 		})
 	}
-	p.losses = losses{falls: fallsOf(l.Known, t, renamed), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, l.marks, in.Difference, p.confirmed, renamed.net)}
+	p.losses = losses{falls: fallsOf(l.Known, t), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, l.marks, in.Difference, p.confirmed), net: renamed.net}
 	return p
 }
 
 // Report decides about a change, which lacks no record. So nothing is judged.
 func (l *Ledger) Report(listed []model.Record, d reading.Difference) Decision {
 	p := l.Holds.Report(listed, d)
-	p.explained = explainedOf(l.Known, l.marks, d, nil, nil)
+	p.explained = explainedOf(l.Known, l.marks, d, nil)
 	return p
 }
 
@@ -143,6 +143,12 @@ func (l *Ledger) Committed(r *reading.Reading, p Decision, now time.Time) {
 	l.Holds.Tick(p.Lacked, now)
 	for _, c := range p.Held {
 		l.marks.returned(c.Part)
+	}
+	for service, n := range p.net {
+		l.marks.lower(service, n)
+		if _, fell := p.falls[service]; fell {
+			p.falls[service] -= n
+		}
 	}
 	l.marks.note(p.falls, p.departures, now)
 	l.Index.Settle()

@@ -37,14 +37,26 @@ func serviceOf(host string, from, to int) model.Object {
 // list lists some objects after a while, and returns the numbers of stored and held records.
 func (j *judged) list(after time.Duration, objects ...model.Object) (stored, held int) {
 	j.now = j.now.Add(after)
-	r := reading.OfListing(reading.Limits{Source: "reg"}, model.Listing{Objects: objects})
-	d := r.Compare(j.Relist(maps.Values(j.stored)), j.Held, j.now)
-	j.Flag()
-	p := j.Judge(hold.Listing{Reading: r, Difference: d, First: !j.listed, Stored: maps.Values(j.stored), Now: j.now})
+	r, p := j.decide(objects)
 	j.listed = true
 	j.apply(p)
 	j.Committed(r, p, j.now)
 	return len(j.stored), j.Holds.Stock.Stored
+}
+
+// decide judges a listing of some objects.
+func (j *judged) decide(objects []model.Object) (*reading.Reading, hold.Decision) {
+	r := reading.OfListing(reading.Limits{Source: "reg"}, model.Listing{Objects: objects})
+	d := r.Compare(j.Relist(maps.Values(j.stored)), j.Held, j.now)
+	j.Flag()
+	return r, j.Judge(hold.Listing{Reading: r, Difference: d, First: !j.listed, Stored: maps.Values(j.stored), Now: j.now})
+}
+
+// fail lists some objects after a while, and the store does not take the decision.
+func (j *judged) fail(after time.Duration, objects ...model.Object) {
+	j.now = j.now.Add(after)
+	_, p := j.decide(objects)
+	j.Undo(p, j.Apply(p, j.now), maps.Values(j.stored), j.now)
 }
 
 // report reports the deletion of endpoints one by one.
@@ -187,6 +199,17 @@ func TestEndpointsThatComeFromAnotherObjectHideNoLoss(t *testing.T) {
 	mustBe(t, "after the loss of fourteen", stored, held, 16, 0)
 	stored, held = j.list(time.Second, serviceOf("a", 15, 29))
 	mustBe(t, "after the loss of fifteen of twenty-nine", stored, held, 30, 15)
+}
+
+// Endpoints that would have come with a decision that is not stored are no loss when they do not come.
+func TestEndpointsThatNeverCameAreNoLoss(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	other := named("other", "a", 20, 29)
+	j.list(0, serviceOf("a", 0, 20), other)
+	j.fail(time.Second, serviceOf("a", 1, 29))
+	stored, held := j.list(time.Second, serviceOf("a", 0, 8), other)
+	mustBe(t, "after the loss of twelve of twenty-nine", stored, held, 19, 0)
 }
 
 // Several records of one address that become one are no loss, at once or later.

@@ -219,4 +219,5 @@ type losses struct {
 	falls      numbers    // the present numbers of services that will list fewer
 	departures []departed // the deleted records that may come back
 	explained  numbers    // the endpoints with an end that is explained
+	net        numbers    // the endpoints with a new name, which count as if they had always had it
 }

@@ -170,22 +170,21 @@ func fallOf(k Known, m *marks, t turnover, suspected int, edited bool) Fall {
 	return f
 }
 
-// fallsOf returns the present numbers of services that will list fewer. Endpoints with a new name count as
-// if they had always had it.
-func fallsOf(k Known, t turnover, renamed explanation) numbers {
+// fallsOf returns the present numbers of services that will list fewer.
+func fallsOf(k Known, t turnover) numbers {
 	n := numbers{}
 	for service, missing := range t.missing {
 		if missing > t.created[service]+t.returned[service] {
 			listed, _ := k.number(service)
-			n[service] = listed - t.reported[service] - renamed.net[service]
+			n[service] = listed - t.reported[service]
 		}
 	}
 	return n
 }
 
 // explainedOf counts the endpoints with an end that the registry has reported, or listings have
-// confirmed, and the net of those with a new name. They are no loss any more.
-func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part, net numbers) numbers {
+// confirmed. They are no loss any more.
+func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part) numbers {
 	if len(m.before) == 0 {
 		return nil
 	}
@@ -195,9 +194,6 @@ func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part
 	}
 	for _, is := range confirmed {
 		n.add(k.Index, is.Record())
-	}
-	for service, by := range net {
-		n[service] += by
 	}
 	return n
 }
