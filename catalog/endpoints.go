@@ -181,15 +181,15 @@ func endpointOf(list []said) Endpoint {
 }
 
 // speakerFirst puts the claim that speaks for an endpoint before the others. More than two registrations
-// of a source may share an address and port, as workloads behind a gateway do: then the first of them
-// that serves speaks.
+// of a source may share an address and port of a service, as workloads behind a gateway do: then the first of
+// them that serves speaks.
 func speakerFirst(list []said) {
 	if len(list) <= 2 {
 		return
 	}
 	registrations, serves := 0, -1
 	for i, s := range list {
-		if s.rank != list[0].rank || s.Record.Source != list[0].Record.Source || s.Registered == 0 {
+		if s.backend != list[0].backend || s.rank != list[0].rank || s.Record.Source != list[0].Record.Source || s.Registered == 0 {
 			break // they come in this order
 		}
 		registrations++

@@ -93,7 +93,8 @@ func (s state) splitFor(key catalog.ServiceKey, in catalog.Order) (*split.Split,
 type site struct {
 	first   catalog.Endpoint
 	health  model.Health
-	fresh   []claim // from the first that is not by a stale source
+	fresh   []claim            // from the first that is not by a stale source, of its service
+	of      *catalog.Endpoints // of that service
 	network string
 	weights []float64 // 0 in a backend without the endpoint
 }
@@ -102,13 +103,14 @@ type site struct {
 func (s state) sites(snapshot *catalog.Snapshot, of *catalog.Service, port model.Port) (list []*site) {
 	type part struct {
 		catalog.Endpoint
+		of      *catalog.Endpoints
 		backend func(i int) bool
 	}
 	byPlace := map[string][]part{}
 	join := func(of *catalog.Endpoints, backend func(i int) bool) {
 		for e := range of.Claims() {
 			name := fmt.Sprint(e.ID(0).Address, " ", e.Port)
-			byPlace[name] = append(byPlace[name], part{e, backend})
+			byPlace[name] = append(byPlace[name], part{e, of, backend})
 		}
 	}
 	isOwn := func(i int) bool {
@@ -133,10 +135,11 @@ func (s state) sites(snapshot *catalog.Snapshot, of *catalog.Service, port model
 				network = networks[0]
 			}
 			if byNetwork[network] == nil {
-				byNetwork[network] = &site{p.Endpoint, p.Health, nil, network, make([]float64, len(of.Split.Backends))}
+				byNetwork[network] = &site{p.Endpoint, p.Health, nil, nil, network, make([]float64, len(of.Split.Backends))}
 				list = append(list, byNetwork[network])
 			}
-			if at := byNetwork[network]; len(at.fresh) > 0 || !s.isStale(p.Record.Source) {
+			if at := byNetwork[network]; at.of == p.of || at.of == nil && !s.isStale(p.Record.Source) {
+				at.of = p.of
 				at.fresh = append(at.fresh, claim{Record: p.Record, Endpoint: p.Endpoint.Endpoint})
 			}
 			for i, b := range of.Split.Backends {
