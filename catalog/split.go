@@ -146,7 +146,7 @@ func (d dividing) dividePort(t *touched, port model.Port, before *Endpoints) {
 // means all. It also returns those at which the served ones may differ; nil means all.
 func (d *division) after(s *split.Split, of pool, differing func() []claim) (next *division, some []claim) {
 	if d != nil && d.equal(of, s) {
-		return &division{of, d.served, d.usable, d.factors}, []claim{}
+		return d, []claim{}
 	}
 	next = &division{pool: of, usable: make([]usable, len(s.Backends))}
 	var written []claim

@@ -93,8 +93,8 @@ func (s state) splitFor(key catalog.ServiceKey, in catalog.Order) (*split.Split,
 type site struct {
 	first   catalog.Endpoint
 	health  model.Health
-	fresh   []claim            // from the first that is not by a stale source, of its service
-	of      *catalog.Endpoints // of that service
+	fresh   []claim // from the first that is not by a stale source, of its service
+	of      int     // the number of that service; 0 for none yet
 	network string
 	weights []float64 // 0 in a backend without the endpoint
 }
@@ -103,25 +103,25 @@ type site struct {
 func (s state) sites(snapshot *catalog.Snapshot, of *catalog.Service, port model.Port) (list []*site) {
 	type part struct {
 		catalog.Endpoint
-		of      *catalog.Endpoints
+		nth     int // the service, from 1
 		backend func(i int) bool
 	}
 	byPlace := map[string][]part{}
-	join := func(of *catalog.Endpoints, backend func(i int) bool) {
+	join := func(nth int, of *catalog.Endpoints, backend func(i int) bool) {
 		for e := range of.Claims() {
 			name := fmt.Sprint(e.ID(0).Address, " ", e.Port)
-			byPlace[name] = append(byPlace[name], part{e, of, backend})
+			byPlace[name] = append(byPlace[name], part{e, nth, backend})
 		}
 	}
 	isOwn := func(i int) bool {
 		service := of.Split.Backends[i].Service
 		return service == model.ServiceName{} || catalog.ServiceKey(service) == of.Key
 	}
-	join(of.Joined(port.Number), isOwn)
+	join(1, of.Joined(port.Number), isOwn)
 	for i, b := range of.Split.Backends {
 		if other, known := snapshot.Service(catalog.ServiceKey(b.Service)); !isOwn(i) && known {
 			if number, fits := fitting(of, other, port); fits {
-				join(other.Joined(number), func(k int) bool { return k == i })
+				join(i+2, other.Joined(number), func(k int) bool { return k == i })
 			}
 		}
 	}
@@ -135,11 +135,11 @@ func (s state) sites(snapshot *catalog.Snapshot, of *catalog.Service, port model
 				network = networks[0]
 			}
 			if byNetwork[network] == nil {
-				byNetwork[network] = &site{p.Endpoint, p.Health, nil, nil, network, make([]float64, len(of.Split.Backends))}
+				byNetwork[network] = &site{p.Endpoint, p.Health, nil, 0, network, make([]float64, len(of.Split.Backends))}
 				list = append(list, byNetwork[network])
 			}
-			if at := byNetwork[network]; at.of == p.of || at.of == nil && !s.isStale(p.Record.Source) {
-				at.of = p.of
+			if at := byNetwork[network]; at.of == p.nth || at.of == 0 && !s.isStale(p.Record.Source) {
+				at.of = p.nth
 				at.fresh = append(at.fresh, claim{Record: p.Record, Endpoint: p.Endpoint.Endpoint})
 			}
 			for i, b := range of.Split.Backends {

@@ -61,19 +61,21 @@ func explain(k Known, r *reading.Reading, d reading.Difference) (explanation, re
 			}
 		}
 	}
-	endpoints, lost := map[model.Ref]bool{}, map[model.Ref]bool{} // by service: some are missing, or even lost
+	own, lost := map[model.Ref]bool{}, map[model.Ref]bool{} // by service: some of its own endpoints are missing; some that it serves are lost
 	is := make([]bool, len(d.Missing))
 	for i, rec := range d.Missing {
 		if index.IsEndpoint(rec.Kind) {
-			is[i] = e.explains(k, rec)
-			endpoints[rec.Owner], lost[rec.Owner] = true, lost[rec.Owner] || !is[i]
+			is[i], own[rec.Owner] = e.explains(k, rec), true
+			for _, service := range k.Index.ServicesOf(rec) {
+				lost[service] = lost[service] || !is[i]
+			}
 		}
 	}
 	missing := d.Missing
 	d.Missing = nil
 	for i, rec := range missing {
 		if rec.Kind == model.KindService {
-			is[i] = !lost[rec.Ref] && (endpoints[rec.Ref] || e.explains(k, rec))
+			is[i] = !lost[rec.Ref] && (own[rec.Ref] || e.explains(k, rec))
 		}
 		if is[i] {
 			e.explained = append(e.explained, rec)

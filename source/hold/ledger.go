@@ -71,14 +71,14 @@ func (l *Ledger) Judge(in Listing) Decision {
 			return f.Services[service].loss() - t.missing[service] - held + t.returned[service]
 		})
 	}
-	p.losses = losses{falls: fallsOf(l.Known, t), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, l.marks, in.Difference, p.confirmed), net: renamed.net}
+	p.losses = losses{falls: fallsOf(l.Known, t), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, in.Difference, p.confirmed), net: renamed.net}
 	return p
 }
 
 // Report decides about a change, which lacks no record. So nothing is judged.
 func (l *Ledger) Report(listed []model.Record, d reading.Difference) Decision {
 	p := l.Holds.Report(listed, d)
-	p.explained = explainedOf(l.Known, l.marks, d, nil)
+	p.explained = explainedOf(l.Known, d, nil)
 	return p
 }
 
@@ -131,9 +131,7 @@ func (l *Ledger) Apply(p Decision, now time.Time) (dropped map[index.Part]Held) 
 
 // Reported records that the decision about a change is stored.
 func (l *Ledger) Reported(r *reading.Reading, p Decision) {
-	for service, n := range p.explained {
-		l.marks.lower(service, n)
-	}
+	l.marks.lower(p.explained)
 	l.marks.named(r)
 }
 
@@ -144,13 +142,8 @@ func (l *Ledger) Committed(r *reading.Reading, p Decision, now time.Time) {
 	for _, c := range p.Held {
 		l.marks.returned(c.Part)
 	}
-	for service, n := range p.net {
-		l.marks.lower(service, n)
-		if _, fell := p.falls[service]; fell {
-			p.falls[service] -= n
-		}
-	}
 	l.marks.note(p.falls, p.departures, now)
+	l.marks.lower(p.net)
 	l.Index.Settle()
 	oldest := now.Add(-l.For)
 	l.marks.expire(oldest, l.number)
@@ -171,7 +164,14 @@ func (l *Ledger) Undo(p Decision, dropped map[index.Part]Held, stored iter.Seq[m
 			}
 		}
 	})
-	l.marks.note(p.falls, slices.DeleteFunc(p.departures, func(d departed) bool { return is[d.record.Ref] }), now)
+	departures := slices.DeleteFunc(p.departures, func(d departed) bool { return is[d.record.Ref] })
+	if slices.ContainsFunc(p.Writes, func(w model.Write) bool { return w.Delete && is[w.Record.Ref] }) {
+		l.marks.note(p.falls, departures, now)
+	} else { // it is stored all the same
+		l.marks.lower(p.explained)
+		l.marks.note(p.falls, departures, now)
+		l.marks.lower(p.net)
+	}
 	for part, was := range dropped {
 		l.Holds.wind(part, was)
 	}

@@ -52,11 +52,16 @@ func (j *judged) decide(objects []model.Object) (*reading.Reading, hold.Decision
 	return r, j.Judge(hold.Listing{Reading: r, Difference: d, First: !j.listed, Stored: maps.Values(j.stored), Now: j.now})
 }
 
-// fail lists some objects after a while, and the store does not take the decision.
-func (j *judged) fail(after time.Duration, objects ...model.Object) {
+// fail lists some objects after a while, and the store answers with an error: it has not taken
+// the decision, or has taken it all the same.
+func (j *judged) fail(taken bool, after time.Duration, objects ...model.Object) {
 	j.now = j.now.Add(after)
 	_, p := j.decide(objects)
-	j.Undo(p, j.Apply(p, j.now), maps.Values(j.stored), j.now)
+	dropped := j.Apply(p, j.now)
+	if taken {
+		j.write(p)
+	}
+	j.Undo(p, dropped, maps.Values(j.stored), j.now)
 }
 
 // report reports the deletion of endpoints one by one.
@@ -73,6 +78,10 @@ func (j *judged) report(after time.Duration, deleted ...model.Ref) (stored, held
 // apply stores the writes of a decision.
 func (j *judged) apply(p hold.Decision) {
 	j.Apply(p, j.now)
+	j.write(p)
+}
+
+func (j *judged) write(p hold.Decision) {
 	for _, w := range p.Writes {
 		if w.Delete {
 			delete(j.stored, w.Record.Ref)
@@ -207,9 +216,33 @@ func TestEndpointsThatNeverCameAreNoLoss(t *testing.T) {
 	j := judge()
 	other := named("other", "a", 20, 29)
 	j.list(0, serviceOf("a", 0, 20), other)
-	j.fail(time.Second, serviceOf("a", 1, 29))
+	j.fail(false, time.Second, serviceOf("a", 1, 29))
 	stored, held := j.list(time.Second, serviceOf("a", 0, 8), other)
 	mustBe(t, "after the loss of twelve of twenty-nine", stored, held, 19, 0)
+}
+
+// A store may take a decision and answer with an error.
+func TestEndpointsThatCameAllTheSameHideNoLoss(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	j.list(0, serviceOf("a", 0, 20), named("other", "a", 20, 29))
+	j.fail(true, time.Second, serviceOf("a", 9, 29))
+	j.list(time.Second, serviceOf("a", 9, 29))
+	stored, held := j.list(time.Second, serviceOf("a", 14, 29))
+	mustBe(t, "after the loss of fourteen", stored, held, 16, 0)
+	stored, held = j.list(time.Second, serviceOf("a", 15, 29))
+	mustBe(t, "after the loss of fifteen of twenty-nine", stored, held, 30, 15)
+}
+
+// A service is not merely renamed if the workloads that it selected are lost: it stays with them.
+func TestServiceOfLostWorkloadsStays(t *testing.T) {
+	t.Parallel()
+	j := judge()
+	next := named("a2", "a", 0, 0)
+	next.Record.Spec = selecting("a", "app", "v2").Record.Spec
+	j.list(0, append(workloadsOf("v", 0, 20), selecting("a", "app", "v"))...)
+	stored, held := j.list(time.Second, next)
+	mustBe(t, "after another service of the host came instead", stored, held, 22, 21)
 }
 
 // Several records of one address that become one are no loss, at once or later.

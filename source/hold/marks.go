@@ -57,11 +57,13 @@ func (m *marks) fell(service model.Ref, from int, now time.Time) {
 	m.before[service] = append(before, mark{now, from})
 }
 
-// lower records that endpoints of a service are gone for a reason: the registry
-// reported that, or listings have confirmed it. So they are no loss.
-func (m *marks) lower(service model.Ref, by int) {
-	for i := range m.before[service] {
-		m.before[service][i].endpoints -= by
+// lower records that endpoints are gone for a reason: the registry reported that, or
+// listings have confirmed it. So they are no loss.
+func (m *marks) lower(by numbers) {
+	for service, n := range by {
+		for i := range m.before[service] {
+			m.before[service][i].endpoints -= n
+		}
 	}
 }
 
@@ -99,7 +101,7 @@ func (m *marks) forget(object model.Ref, only ...model.Ref) {
 			continue
 		}
 		for _, service := range d.services {
-			m.lower(service, 1)
+			m.lower(numbers{service: 1})
 		}
 		m.returned(index.Part{Ref: ref, Object: object})
 	}

@@ -184,10 +184,7 @@ func fallsOf(k Known, t turnover) numbers {
 
 // explainedOf counts the endpoints with an end that the registry has reported, or listings have
 // confirmed. They are no loss any more.
-func explainedOf(k Known, m *marks, d reading.Difference, confirmed []index.Part) numbers {
-	if len(m.before) == 0 {
-		return nil
-	}
+func explainedOf(k Known, d reading.Difference, confirmed []index.Part) numbers {
 	n := numbers{}
 	for _, w := range d.Deletes {
 		n.add(k.Index, w.Record)

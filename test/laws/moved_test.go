@@ -106,20 +106,24 @@ func (m *mirror) moved(before map[model.Ref]object, missing []model.Ref) (former
 		}
 		return true
 	}
+	owns, lost := map[model.Ref]bool{}, map[model.Ref]bool{} // by service
 	for ref, o := range m.objects {
-		owns, lost := false, false
 		for part := range o.owned {
 			if slices.Contains(missing, part) {
-				owns, former[part] = true, explains(part, ref, o)
-				lost = lost || !former[part]
+				owns[ref], former[part] = true, explains(part, ref, o)
+				lost[ref] = lost[ref] || !former[part]
 			}
 		}
-		switch {
-		case !slices.Contains(missing, ref):
-		case ref.Kind == model.KindService:
-			former[ref] = !lost && (owns || explains(ref, model.Ref{}, o))
-		case ref.Kind == model.KindWorkload:
+		if ref.Kind == model.KindWorkload && slices.Contains(missing, ref) {
 			former[ref] = explains(ref, model.Ref{}, o)
+			for _, service := range servicesOf(before, ref, model.Ref{}, o.record.Spec) {
+				lost[service] = lost[service] || !former[ref]
+			}
+		}
+	}
+	for ref, o := range m.objects {
+		if ref.Kind == model.KindService && slices.Contains(missing, ref) {
+			former[ref] = !lost[ref] && (owns[ref] || explains(ref, model.Ref{}, o))
 		}
 	}
 	maps.DeleteFunc(former, func(_ model.Ref, is bool) bool { return !is })
