@@ -273,8 +273,8 @@ var rows = []row{
 	},
 	{
 		file: "source/hold/explain.go", killer: "./source/supervise", run: "TestStoreHoldsTheLastGoodOfEach",
-		text:        `is[i] = e.explains(k, rec)`,
-		replacement: `is[i] = false`,
+		text:        `is[i], own[rec.Owner] = e.explains(k, rec), true`,
+		replacement: `is[i], own[rec.Owner] = false, true`,
 		promise:     "an endpoint that a listing has under another name is no loss",
 	},
 	{
