@@ -111,7 +111,7 @@ func TestOneOfTwentyThousandIsAFewBytes(t *testing.T) {
 			each = min(each, r.sent.Load()-before) // pings come in between, the more the longer it takes
 		}
 		figures.add(t, "%s among 20,000: %d B, active %s later; all of them: %d B", what, each, (time.Since(began) / changes).Round(time.Millisecond), all)
-		if each >= 400 { // several pings among them
+		if each >= 1000 { // several members, or as many pings as come in minutes
 			t.Errorf("%s: %d bytes", what, each)
 		}
 	}
