@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -18,6 +19,7 @@ type ledger struct {
 	saved   time.Time // when what it began with was last known to be current
 	commits []model.Commit
 	noops   []model.Ref // writes that changed nothing
+	mu      sync.Mutex  // of reject, where nothing else orders its readers
 	reject  int         // so many commits fail from here on
 	lost    int         // so many commits from here on come about, and are answered with an error
 	before  func(model.Commit)
@@ -33,8 +35,7 @@ func (l *ledger) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 	if l.before != nil {
 		l.before(c)
 	}
-	if l.reject > 0 {
-		l.reject--
+	if l.rejects() {
 		return 0, errors.New("the store is away")
 	}
 	var noops []model.Ref
@@ -54,6 +55,24 @@ func (l *ledger) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 		return 0, errors.New("nobody knows whether the store took it")
 	}
 	return revision, err
+}
+
+func (l *ledger) rejects() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reject == 0 {
+		return false
+	}
+	l.reject--
+	return true
+}
+
+// rejectNext has so many commits fail from here on, and returns how many of earlier ones are left.
+func (l *ledger) rejectNext(n int) (left int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left, l.reject = l.reject, n
+	return left
 }
 
 // last returns the writes of the last commit, one line each.

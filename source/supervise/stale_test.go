@@ -83,15 +83,14 @@ func TestMarkOfAStaleSourceSurvivesARestart(t *testing.T) {
 func TestMarkOfAStaleSourceIsTriedAgain(t *testing.T) {
 	supervised(t, func(b *bridge) {
 		b.list(service("a", "f", "10.0.0.1"))
-		b.store.reject = 100
+		b.store.rejectNext(100)
 		change := model.Change{Upserts: []model.Object{service("b", "f", "10.0.0.2")}}
 		_ = b.do(func(ctx context.Context, sink source.Sink) error { return sink.Change(ctx, change) })
 		b.inState(source.StateStale)
 		time.Sleep(2 * time.Minute)
-		if b.store.reject == 100-4 {
+		if left := b.store.rejectNext(0); left == 100-4 {
 			t.Error("the mark is not tried")
 		}
-		b.store.reject = 0
 		time.Sleep(time.Minute)
 		if b.staleSince().IsZero() {
 			t.Error("it is not marked")
