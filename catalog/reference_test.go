@@ -554,7 +554,7 @@ func networksOf[T any](list []T, of func(T) string) (networks []string) {
 	return networks
 }
 
-// speaking is which of some claims in order speaks: the first, but who shares an address with many goes by who serves there.
+// speaking is the index of the claim that speaks among some in order: the first one, or at an address that many registrations share the first that serves.
 func speaking(claims []claim) int {
 	at := slices.IndexFunc(claims, func(c claim) bool {
 		return c.Record.Source == claims[0].Record.Source && c.Endpoint.Registered > 0 && serving(c) > 0

@@ -79,7 +79,7 @@ func TestWhatARenamedSourceLacksIsHeld(t *testing.T) {
 	g.deleted(hosts(1, 19)...)
 }
 
-// Two clusters may have the same addresses: what one of them lacks does not hide behind the other. An object
+// Two clusters may have the same addresses: an endpoint that one of them lacks does not hide behind the other. An object
 // of before a source was given its network has lost nothing.
 func TestNetworksOfOneAddressAreJudgedEach(t *testing.T) {
 	t.Parallel()

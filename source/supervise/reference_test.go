@@ -386,7 +386,7 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 			begin[ref] = service
 		}
 	}
-	net := map[model.Ref]int{} // as if what has another name had always had it
+	net := map[model.Ref]int{} // as if each renamed endpoint had always had its new name
 	for list, n := range map[*map[model.Ref]bool]int{&former: 1, &by: -1} {
 		for ref := range *list {
 			if ref.Kind == model.KindEndpoint {

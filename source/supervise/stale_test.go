@@ -24,8 +24,8 @@ func (b *bridge) staleSince() time.Time {
 	return time.Time{}
 }
 
-// A source that cannot be read for the time of its hold is marked: from then on the health of its endpoints is what
-// others say. A listing ends that in its own commit.
+// A source that cannot be read for the time of its hold is marked: from then on its endpoints have the health that
+// other sources say. A listing ends that in its own commit.
 func TestSourceThatIsStaleForLongIsMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := events.New()
