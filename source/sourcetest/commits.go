@@ -49,7 +49,9 @@ func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit, releas
 		g.away--
 		return false
 	}
-	g.commits++
+	if g.tolerance == 0 || !onlyMarksStale(before, c) {
+		g.commits++ // on the machine's clock, a busy machine may need as long to list as a source has to be stale
+	}
 	g.log("%d writes", len(c.Writes))
 	if outdated(before, c) {
 		return true // the store rejects it
@@ -70,6 +72,21 @@ func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit, releas
 // changed since.
 func outdated(before map[model.Ref]model.Record, c model.Commit) bool {
 	return slices.ContainsFunc(c.Writes, func(w model.Write) bool { return before[w.Record.Ref].Revision != w.Record.Revision })
+}
+
+// onlyMarksStale reports whether a commit changes nothing but since when the source has been stale for long.
+func onlyMarksStale(before map[model.Ref]model.Record, c model.Commit) bool {
+	if len(c.Writes) != 1 {
+		return false
+	}
+	rec := c.Writes[0].Record
+	is, ok := rec.Spec.(model.SourceMark)
+	was, had := before[rec.Ref].Spec.(model.SourceMark)
+	if !ok || !had || is.EqualSpec(was) {
+		return false
+	}
+	is.StaleSince = was.StaleSince
+	return is.EqualSpec(was)
 }
 
 // forgets reports whether a successful commit is to be answered with an error.
