@@ -29,6 +29,7 @@ type hostEnvoy struct {
 	routes   map[string]*hostTable
 	asks     map[string]bool // for the route configurations that listeners lead to
 	asked    map[string]bool // for these at some time
+	forgot   bool            // it has ceased to use a route configuration
 }
 
 // hostTable is a route configuration.
@@ -48,7 +49,9 @@ func (e *hostEnvoy) names() (names []string) {
 }
 
 // turnTo begins to use a route configuration, or ceases to. Envoy forgets one with its
-// hosts, and goes on to say which versions of these it had.
+// hosts, and goes on to say which versions of these it had. So it NACKs no hosts after that:
+// on its next stream it would say that it has the hosts that it has forgotten and NACKed
+// since, and no server could know better.
 func (e *hostEnvoy) turnTo(name string) {
 	e.h.log("%s asks for %s: %t", e.name, name, !e.asks[name])
 	e.asks[name] = !e.asks[name]
@@ -58,6 +61,7 @@ func (e *hostEnvoy) turnTo(name string) {
 		request.Subscribe = []string{name}
 	} else {
 		request.Unsubscribe = []string{name}
+		e.forgot = true
 		delete(e.routes, name)
 		delete(e.versions[RouteType], name)
 	}
@@ -111,7 +115,7 @@ func (e *hostEnvoy) receive(r *session.Response, nacks bool) {
 	case RouteType:
 		e.takeRoutes(m)
 	case VirtualHostType:
-		ok = !nacks && e.takeHosts(m)
+		ok = (!nacks || e.forgot) && e.takeHosts(m)
 	}
 	e.h.log("%s takes of type %d, NACKed %t: %d resources, %v, gone %v", e.name, row, !ok, len(m.Resources), namesIn(m), m.RemovedResources)
 	if !ok {
