@@ -143,7 +143,7 @@ func (d dividing) dividePort(t *touched, port model.Port, before *Endpoints) {
 
 // after divides the endpoints of a port. D is the division before, if there was one by the
 // same split, and differing returns the claims at whose address and port endpoints may differ since; nil
-// means all. It also returns those at which the served ones may differ; nil means all.
+// means all. It also returns the claims at which the served endpoints may differ; nil means all.
 func (d *division) after(s *split.Split, of pool, differing func() []claim) (next *division, some []claim) {
 	if d != nil && d.equal(of, s) {
 		return d, []claim{}

@@ -10,7 +10,7 @@ import (
 )
 
 // speaker returns the instance of the claim that speaks for an endpoint, which is the first. If its source is stale,
-// the health is that of the claim that would speak among those from the first source that is not.
+// the health is that of the claim that would speak among the claims from the first source that is not stale.
 func speaker(list []said) *Instance {
 	first := list[0]
 	if !first.stale {
@@ -67,7 +67,7 @@ type turning struct {
 }
 
 // to touches the services of which an endpoint may have another health, and returns the sources that are stale
-// now. Only services with endpoints of several records are read, and those that are divided among others.
+// now. Only services with endpoints of several records are read, and services that a split divides.
 func (t turning) to(was, now stale.Sources) stale.Sources {
 	if was.Equal(now) {
 		return was

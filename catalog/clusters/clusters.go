@@ -21,7 +21,7 @@ func (c Counts) Edit() Counts {
 	return Counts{services, c.split, c.partly}
 }
 
-// Count counts a service that comes or goes. Within are the clusters in which it has addresses, beside those of the
+// Count counts a service that comes or goes. Within are the clusters in which it has addresses, beside the addresses of the
 // first record if it is split.
 func (c *Counts) Count(within iter.Seq[string], split, headless bool, by int) {
 	for cluster := range within {

@@ -85,7 +85,7 @@ func (w *Weighing) Count(e *model.Endpoint, by int) bool {
 	return true
 }
 
-// CountAll counts endpoints instead of what was counted before.
+// CountAll counts endpoints anew.
 func (w *Weighing) CountAll(all iter.Seq[*model.Endpoint]) {
 	*w = Weighing{classes: immutable.New[class, int](class.compare).Edit()}
 	for e := range all {

@@ -120,7 +120,7 @@ func stockOf(m *mirror) stock {
 	return s
 }
 
-// leave has those leave that have to, or that could and did. It reports whether any has left.
+// leave has the sources leave that have to, or that could and did. It reports whether any has left.
 func (p *play) leave() (left bool) {
 	p.consider()
 	for _, m := range slices.Clone(p.present) {

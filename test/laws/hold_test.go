@@ -201,7 +201,7 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 		}
 	})
 	s := m.suspect(before, fresh, present, had, has, was)
-	net := map[model.Ref]int{} // as if what has another name had always had it
+	net := map[model.Ref]int{} // as if each renamed endpoint had always had its new name
 	for list, by := range map[*map[model.Ref]bool]int{&former: 1, &moved: -1} {
 		for ref := range *list {
 			if weigh(ref) > 0 {

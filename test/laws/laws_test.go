@@ -92,7 +92,7 @@ type play struct {
 
 	mu      sync.Mutex // guards the mirrors, and what is taken note of when they change
 	mirrors map[string]*mirror
-	recent  []telling            // what they said since nothing was on its way
+	recent  []telling            // the messages since none was on its way
 	moved   time.Time            // when they last said something else
 	marks   map[string]time.Time // since when sources are stale, as their marks say
 
@@ -228,7 +228,7 @@ func (p *play) settle() {
 	}
 }
 
-// settled takes over what happened by itself. It reports whether a source has left.
+// settled takes over the changes that happened by themselves. It reports whether a source has left.
 func (p *play) settled() (left bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// staleMarks has since when sources are stale, as their marks say. The health of their endpoints is what others say.
+// staleMarks has since when sources are stale, as their marks say. Their endpoints have the health that other sources say.
 func (p *play) staleMarks() map[string]time.Time {
 	marks := map[string]time.Time{}
 	for r := range p.stored.List(model.Filter{Kind: model.KindSource}) {

@@ -49,7 +49,7 @@ func New(setup, dir string, port int) *Server {
 }
 
 // Run starts it, again if it was killed, and waits until it takes registrations and
-// serves MCP. Of what was registered before it knows nothing. If it ends instead, it is left without a
+// serves MCP. It knows no instance that was registered before. If it ends instead, it is left without a
 // database: with a half created one it would never start.
 func (s *Server) Run(ctx context.Context) error {
 	err := s.Start(ctx, func(ctx context.Context) error {
