@@ -115,7 +115,7 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total, unserved.count()},
 		Revision: service.Revision, Stale: stale(service), Conflicts: conflicts.of(service),
 	}
-	out.Addresses = service.Addresses.Slice()
+	out.Addresses, out.AddressesOf = service.Base.Addresses.Slice(), service.Base.Sources()
 	if written := service.Written(); written != out.Host {
 		out.Written = written
 	}
@@ -124,7 +124,11 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 	}
 	out.Shares, out.SharesLocality = sharesOf(service), localityOf(service.Split)
 	for _, p := range service.Ports {
-		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
+		shape := Port{Number: p.Number, Name: p.Name, Protocol: p.Protocol}
+		if at := service.ResolutionAt(p.Number); at != service.Resolution {
+			shape.Resolution = string(at)
+		}
+		out.Ports = append(out.Ports, shape)
 	}
 	for _, o := range outputs {
 		for _, kind := range o.Kinds {

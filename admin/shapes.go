@@ -71,11 +71,13 @@ type Service struct {
 	Resolution string   `json:"resolution"`
 	Ports      []Port   `json:"ports"`
 	Addresses  []string `json:"addresses,omitempty"`
-	ExportTo   []string `json:"exportTo,omitempty"` // left out if it is exported to all namespaces
-	Traffic    string   `json:"traffic,omitempty"`  // clients' choice of endpoints, where it is not the default
-	Sources    []string `json:"sources"`            // in merge order
-	Endpoints  Counts   `json:"endpoints"`
-	Revision   uint64   `json:"revision"`
+	// AddressesOf has the source of each address that another source than the first has in its own right.
+	AddressesOf map[string]string `json:"addressesOf,omitempty"`
+	ExportTo    []string          `json:"exportTo,omitempty"` // left out if it is exported to all namespaces
+	Traffic     string            `json:"traffic,omitempty"`  // clients' choice of endpoints, where it is not the default
+	Sources     []string          `json:"sources"`            // in merge order
+	Endpoints   Counts            `json:"endpoints"`
+	Revision    uint64            `json:"revision"`
 	// LastChanged is when the service or an endpoint last changed, with one host only. It is
 	// missing if nothing has changed since the first listings after the start of this process.
 	LastChanged    time.Time       `json:"lastChanged,omitzero"`
@@ -94,6 +96,8 @@ type Port struct {
 	Number   uint32 `json:"number"`
 	Name     string `json:"name"`
 	Protocol string `json:"protocol"`
+	// Resolution is that of the port, if it is not the service's.
+	Resolution string `json:"resolution,omitempty"`
 }
 
 // Counts counts endpoints.

@@ -1,25 +1,19 @@
 package catalog
 
 import (
-	"cmp"
 	"iter"
 	"net/netip"
 	"slices"
+	"strings"
 
+	"github.com/isthmus-mesh/isthmus/catalog/addresses"
 	"github.com/isthmus-mesh/isthmus/catalog/clusters"
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // ClusterAddresses are the addresses that a service has in one cluster.
-type ClusterAddresses struct {
-	Cluster   string
-	Addresses model.List[string]
-}
-
-func (a ClusterAddresses) equal(o ClusterAddresses) bool {
-	return a.Cluster == o.Cluster && a.Addresses.Equal(o.Addresses)
-}
+type ClusterAddresses = addresses.List
 
 // AddressesIn returns the addresses at which clients of a cluster call a service: its
 // addresses there, or otherwise the first record's. Clients of no cluster use the latter.
@@ -27,16 +21,30 @@ func (a ClusterAddresses) equal(o ClusterAddresses) bool {
 // addresses. A cluster-local service has no addresses for clients of other clusters. If it
 // is in several clusters, it has none for clients of no cluster.
 func (d *Definition) AddressesIn(cluster string) (list model.List[string], foreign bool) {
+	of, foreign := d.listIn(cluster)
+	return of.Addresses, foreign
+}
+
+// StandingAt returns the standing of the record that has a single address, for clients of a cluster.
+func (d *Definition) StandingAt(cluster, address string) Standing {
+	of, _ := d.listIn(cluster)
+	if s, own := of.Standing(address); own {
+		return s
+	}
+	return d.Standing
+}
+
+func (d *Definition) listIn(cluster string) (list ClusterAddresses, foreign bool) {
 	for _, c := range d.ByCluster {
 		if c.Cluster == cluster {
-			return c.Addresses, false
+			return c, false
 		}
 	}
-	foreign = cluster != "" && d.AddressedIn != "" && d.AddressedIn != cluster
+	foreign = cluster != "" && d.Base.Cluster != "" && d.Base.Cluster != cluster
 	if d.Traffic.ClusterLocal && (foreign || cluster == "" && len(d.ByCluster) > 0) {
 		return list, false
 	}
-	return d.Addresses, foreign
+	return d.Base, foreign
 }
 
 // ForeignIn reports whether clients of a cluster know a service by addresses of another one.
@@ -53,18 +61,12 @@ func (d *Definition) calledAt(cluster, address string) (called, foreign bool) {
 	if len(d.ByCluster) == 0 {
 		return list.Len() > 0, foreign // the service has only these addresses, and there may be many
 	}
-	for own := range ip.Singles(list.All()) {
-		if own == address {
-			return true, foreign
-		}
-	}
-	return false, foreign
+	return list.Contains(address), foreign
 }
 
-// SameAddresses reports whether both have the same addresses in every cluster.
+// SameAddresses reports whether both have the same addresses in every cluster, with the same standing.
 func (d *Definition) SameAddresses(o *Definition) bool {
-	return d.Addresses.Equal(o.Addresses) && d.AddressedIn == o.AddressedIn &&
-		slices.EqualFunc(d.ByCluster, o.ByCluster, ClusterAddresses.equal)
+	return d.Base.Equal(o.Base) && slices.EqualFunc(d.ByCluster, o.ByCluster, ClusterAddresses.Equal)
 }
 
 // OwnAddressesIn yields the single IP addresses of a service for clients of a cluster, in canonical
@@ -78,13 +80,12 @@ func (d *Definition) OwnAddressesIn(cluster string) iter.Seq[string] {
 // more than once.
 func (d *Definition) EveryAddress() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for address := range ip.Singles(d.Addresses.All()) {
-			if !yield(address) {
-				return
+		for i := -1; i < len(d.ByCluster); i++ {
+			list := &d.Base
+			if i >= 0 {
+				list = &d.ByCluster[i]
 			}
-		}
-		for _, c := range d.ByCluster {
-			for address := range ip.Singles(c.Addresses.All()) {
+			for address := range ip.Singles(list.Addresses.All()) {
 				if !yield(address) {
 					return
 				}
@@ -101,7 +102,7 @@ func (d *Definition) BlocksIn(cluster string) iter.Seq[netip.Prefix] {
 
 // addressedIn yields the clusters in which a service has addresses.
 func (d *Definition) addressedIn(yield func(string) bool) {
-	if d.AddressedIn != "" && !yield(d.AddressedIn) {
+	if d.Base.Cluster != "" && !yield(d.Base.Cluster) {
 		return
 	}
 	for _, c := range d.ByCluster {
@@ -131,58 +132,22 @@ func countClusters(c clusters.Counts, changed map[ServiceKey]ServiceChange, by i
 	return c
 }
 
-// addressing unites the addresses of a service's records by their clusters.
-type addressing struct {
-	*Definition
-	first *serviceRecord
-	by    map[string]*serviceRecord // by cluster, the record with the addresses that count there
-}
-
-// addressesOf starts with the addresses of the first record.
-func addressesOf(d *Definition, first *serviceRecord) addressing {
-	a := addressing{d, first, map[string]*serviceRecord{}}
-	d.Addresses = first.spec.Addresses
-	if first.spec.Addresses.Len() > 0 && first.spec.Cluster != "" {
-		d.AddressedIn = first.spec.Cluster
-		a.by[d.AddressedIn] = first
-	}
-	return a
-}
-
-// add enters the addresses of a later record: the first record of a cluster counts there, with the
-// other records of its source. It returns the record that counts instead of this one, or this one.
-func (a addressing) add(r *serviceRecord) (counts *serviceRecord) {
-	cluster := r.spec.Cluster
-	first, known := a.by[cluster]
-	switch {
-	case cluster == "" && a.first.spec.Cluster == "":
-		first = a.first
-	case cluster == "" || !known && r.spec.Addresses.Len() == 0:
-		return a.first
-	case !known:
-		a.by[cluster] = r
-		at, _ := slices.BinarySearchFunc(a.ByCluster, cluster, func(c ClusterAddresses, name string) int { return cmp.Compare(c.Cluster, name) })
-		a.ByCluster = slices.Insert(a.ByCluster, at, ClusterAddresses{cluster, r.spec.Addresses})
-		return r
-	}
-	if first.ref.Source != r.ref.Source {
-		return first
-	}
-	for address := range r.spec.Addresses.All() {
-		if list := a.in(cluster); !list.Contains(address) {
-			*list = model.ListOf(append(list.Slice(), address)...)
+// uniteAddresses gives a service the addresses of its records.
+func (m *merging) uniteAddresses(key ServiceKey, d *Definition, taken []*serviceRecord) {
+	list := make([]addresses.Record, len(taken))
+	for i, r := range taken {
+		list[i] = addresses.Record{Ref: r.ref, Far: r.path != "", Cluster: r.spec.Cluster, Addresses: r.spec.Addresses, Standing: d.Standing}
+		if r.ref.Source != d.Source && r.spec.Addresses.Len() > 0 {
+			list[i].Standing = m.standing(key, r)
 		}
 	}
-	return r
-}
-
-// in returns the addresses of a cluster that is known, or of none.
-func (a addressing) in(cluster string) *model.List[string] {
-	at := slices.IndexFunc(a.ByCluster, func(c ClusterAddresses) bool { return c.Cluster == cluster })
-	if at < 0 {
-		return &a.Addresses
+	var lost []addresses.Lost
+	d.Base, d.ByCluster, lost = addresses.Unite(list)
+	for _, l := range lost {
+		kept := taken[slices.IndexFunc(taken, func(r *serviceRecord) bool { return r.ref == l.Kept })]
+		by := taken[slices.IndexFunc(taken, func(r *serviceRecord) bool { return r.ref == l.By })]
+		d.Conflicts = append(d.Conflicts, conflict("addresses", kept, by, strings.Join(kept.spec.Addresses.Slice(), ","), strings.Join(l.Addresses, ",")))
 	}
-	return &a.ByCluster[at].Addresses
 }
 
 // Headless reports whether clients choose an endpoint by its address, because the service
@@ -191,5 +156,5 @@ func (d *Definition) Headless() bool { return d.HeadlessIn("") }
 
 // HeadlessIn reports whether clients of a cluster choose an endpoint by its address.
 func (d *Definition) HeadlessIn(cluster string) bool {
-	return d.Traffic.Headless && d.ChosenIn(cluster)
+	return d.Traffic.Headless && slices.ContainsFunc(d.Ports, func(p model.Port) bool { return d.ChosenAt(cluster, p.Number) })
 }

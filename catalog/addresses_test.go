@@ -27,14 +27,14 @@ func addressed(source, cluster, host string, addresses ...string) model.Event {
 // first one. That it has another address in another cluster is no conflict.
 func TestServiceHasItsAddressInEachCluster(t *testing.T) {
 	t.Parallel()
-	b := catalog.NewBuilder([]string{"b", "a", "c"})
+	b := catalog.NewBuilder([]string{"b", "a", "c", "d"})
 	b.Apply(1, []model.Event{
 		addressed("b", "east", "db.com", "10.96.0.1"), addressed("a", "west", "db.com", "10.96.0.2", "fd00::2"),
-		addressed("c", "west", "db.com", "10.96.0.3"),
+		addressed("c", "west", "db.com", "10.96.0.3"), addressed("d", "", "db.com", "10.96.0.4"),
 	})
 	db, _ := b.Snapshot().Service(catalog.ServiceKey{Namespace: "n", Host: "db.com"})
 	for cluster, want := range map[string][]string{
-		"": {"10.96.0.1"}, "east": {"10.96.0.1"}, "west": {"10.96.0.2", "fd00::2"}, "north": {"10.96.0.1"},
+		"": {"10.96.0.1"}, "east": {"10.96.0.1"}, "west": {"10.96.0.2", "fd00::2", "10.96.0.3"}, "north": {"10.96.0.1"},
 	} {
 		if got := slices.Collect(db.OwnAddressesIn(cluster)); !slices.Equal(got, want) {
 			t.Errorf("in %q: %v, not %v", cluster, got, want)
@@ -47,7 +47,7 @@ func TestServiceHasItsAddressInEachCluster(t *testing.T) {
 	for _, c := range db.Conflicts {
 		lost = append(lost, c.Field+" of "+c.Lost.Source+" for those of "+c.Kept.Source+": "+c.Reason)
 	}
-	want := []string{`addresses of c for those of a: "10.96.0.2,fd00::2" is kept over "10.96.0.3"`}
+	want := []string{`addresses of d for those of b: "10.96.0.1" is kept over "10.96.0.4"`}
 	if diff := gocmp.Diff(want, lost); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -101,7 +101,7 @@ func TestClustersFollowTheServices(t *testing.T) {
 				split = split || len(s.ByCluster) > 0
 				differs = differs || s.HeadlessIn("") && !(s.HeadlessIn("east") && s.HeadlessIn("west"))
 				for _, cluster := range []string{"east", "west"} {
-					if list, foreign := s.AddressesIn(cluster); !foreign && list.Len() > 0 && (s.AddressedIn == cluster || slices.ContainsFunc(s.ByCluster, func(c catalog.ClusterAddresses) bool { return c.Cluster == cluster })) {
+					if list, foreign := s.AddressesIn(cluster); !foreign && list.Len() > 0 && (s.Base.Cluster == cluster || slices.ContainsFunc(s.ByCluster, func(c catalog.ClusterAddresses) bool { return c.Cluster == cluster })) {
 						found[cluster] = true
 					}
 				}

@@ -29,7 +29,7 @@ func (s *step) assemble(key ServiceKey, t *touched) {
 	}
 	if !t.define && old != nil {
 		now.Definition = old.Definition
-		t.join(s.swapAll(old.joined, a.taken, t.swaps))
+		t.join(s.swapAll(now.Definition, old.joined, a.taken, t.swaps))
 		return
 	}
 	layout := layoutOf(a.taken)
@@ -44,11 +44,11 @@ func (s *step) assemble(key ServiceKey, t *touched) {
 			now.Definition = old.Definition
 		}
 	}
-	if old != nil && !t.gather && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !isDNS(definition.Resolution) {
-		t.join(s.swapAll(before, taken, t.swaps))
+	if old != nil && !t.gather && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !slices.ContainsFunc(layout, layoutItem.looksUp) {
+		t.join(s.swapAll(definition, before, taken, t.swaps))
 		return
 	}
-	now.joined = s.gather(key, taken)
+	now.joined = s.gather(key, definition, taken)
 	t.changed = reconcile(before, now.joined)
 }
 
@@ -79,14 +79,14 @@ func (t *touched) dissolve() {
 }
 
 // swapAll applies changes of single instances.
-func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) *edit {
+func (s *step) swapAll(d *Definition, before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) *edit {
 	changes := newEdit(before, s.stale, moment.Of(s.committed))
 	for _, w := range swaps {
 		if by := s.records[w.by.ref]; by != nil && slices.Contains(taken, by) { // it may have been replaced in the same step
 			if w.new != nil && !s.brings(by, w.new) {
 				w.new = nil
 			}
-			s.claim(changes, taken, by, w.old, w.new)
+			s.claim(changes, d, by, w.old, w.new)
 		}
 	}
 	return changes
@@ -102,19 +102,19 @@ func (s *step) brings(by *serviceRecord, instance *Instance) bool {
 }
 
 // gather builds the endpoints of a service from all its records.
-func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoints {
+func (s *step) gather(key ServiceKey, d *Definition, taken []*serviceRecord) map[uint32]*Endpoints {
 	changes := newEdit(nil, s.stale, moment.Of(s.committed))
 	for _, by := range taken {
 		for _, instance := range s.owned[by.ref] {
-			s.claim(changes, taken, by, nil, instance)
+			s.claim(changes, d, by, nil, instance)
 		}
 		s.selected(by, func(instance *Instance) {
 			if s.mayServe(instance, key.Host) {
-				s.claim(changes, taken, by, nil, instance)
+				s.claim(changes, d, by, nil, instance)
 			}
 		})
 		if len(s.owned[by.ref]) == 0 && standsForItself(by, key.Host) {
-			s.claim(changes, taken, by, nil, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: by.written(key)}, changed: changes.at})
+			s.claim(changes, d, by, nil, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: by.written(key)}, changed: changes.at})
 		}
 	}
 	return changes.finish()
@@ -123,15 +123,16 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 // standsForItself reports whether the host of a record without own endpoints is itself the
 // name to resolve.
 func standsForItself(by *serviceRecord, host string) bool {
-	return isDNS(by.spec.Resolution) &&
+	return by.spec.Resolution.LooksUp() &&
 		by.spec.WorkloadSelector.Len() == 0 && !strings.HasPrefix(host, "*")
 }
 
-// claim replaces a record's claims that an instance serves, one for each port of the record, by those of
-// another; nil has none. A port of UDP has none where a record of the service has TCP.
-func (s *step) claim(changes *edit, taken []*serviceRecord, by *serviceRecord, old, instance *Instance) {
+// claim replaces a record's claims that an instance serves, one for each port of the record, by the claims of
+// another instance; nil has none. A port of UDP has none where the service has TCP, nor has one where the service
+// has another resolution.
+func (s *step) claim(changes *edit, d *Definition, by *serviceRecord, old, instance *Instance) {
 	for port := range by.spec.Ports.All() { // each number once
-		if port.IsUDP() && slices.ContainsFunc(taken, func(r *serviceRecord) bool { return r.hasTCP(port.Number) }) {
+		if at, _ := d.Port(port.Number); at.IsUDP() != port.IsUDP() || d.ResolutionAt(port.Number) != by.spec.Resolution {
 			continue
 		}
 		was, had := s.claimOf(old, port)
@@ -157,22 +158,25 @@ func (s *step) claimOf(i *Instance, port model.Port) (claim, bool) {
 // layoutItem is the part of a record that decides which claims its instances make. While
 // the layout stays the same, so do the claims of unchanged instances.
 type layoutItem struct {
-	ref      model.Ref
-	dns      bool // the host may stand for itself
-	ports    model.List[model.Port]
-	selector model.Labels
+	ref        model.Ref
+	resolution model.Resolution
+	ports      model.List[model.Port]
+	selector   model.Labels
 }
+
+// looksUp reports whether the host may stand for itself.
+func (l layoutItem) looksUp() bool { return l.resolution.LooksUp() }
 
 func layoutOf(taken []*serviceRecord) []layoutItem {
 	items := make([]layoutItem, len(taken))
 	for i, r := range taken {
-		items[i] = layoutItem{r.ref, isDNS(r.spec.Resolution), r.spec.Ports, r.spec.WorkloadSelector}
+		items[i] = layoutItem{r.ref, r.spec.Resolution, r.spec.Ports, r.spec.WorkloadSelector}
 	}
 	return items
 }
 
 func (l layoutItem) equal(o layoutItem) bool {
-	return l.ref == o.ref && l.dns == o.dns && l.ports.Equal(o.ports) && l.selector.Equal(o.selector)
+	return l.ref == o.ref && l.resolution == o.resolution && l.ports.Equal(o.ports) && l.selector.Equal(o.selector)
 }
 
 // rerank recomputes the rank of every record of some sources.

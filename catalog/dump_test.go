@@ -129,7 +129,7 @@ func (p *page) definition(d *catalog.Definition) {
 	}
 	p.pairs("labels", d.Meta.Labels)
 	p.pairs("annotations", d.Meta.Annotations)
-	p.list("addresses", d.Addresses)
+	p.list("addresses", d.Base.Addresses)
 	p.list("exportTo", d.ExportTo)
 	p.list("subjectAltNames", d.SubjectAltNames)
 	if d.Traffic != (model.Traffic{}) {

@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog/counts"
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
+	"github.com/isthmus-mesh/isthmus/catalog/owner"
 	"github.com/isthmus-mesh/isthmus/catalog/stale"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -29,7 +30,7 @@ type Endpoints struct {
 // EndpointCounts counts endpoints.
 type EndpointCounts = counts.Endpoints
 
-// none is what a nil pointer stands for.
+// none are the endpoints of a nil pointer.
 var none = &Endpoints{claims: immutable.New[claim, *Instance](claim.compare)}
 
 func (e *Endpoints) orNone() *Endpoints {
@@ -66,7 +67,7 @@ func (c claim) compare(o claim) int {
 		return at // skip the rest: every look-up waits for this comparison
 	}
 	return cmp.Or(cmp.Compare(c.by.Record.Source, o.by.Record.Source), cmp.Compare(o.by.Registered, c.by.Registered),
-		trueFirst(c.by.Health == model.Healthy, o.by.Health == model.Healthy), c.by.Record.Compare(o.by.Record))
+		owner.TrueFirst(c.by.Health == model.Healthy, o.by.Health == model.Healthy), c.by.Record.Compare(o.by.Record))
 }
 
 func (c claim) sameSocket(o claim) bool { return c.address == o.address && c.port == o.port }
@@ -76,7 +77,7 @@ type said struct {
 	claim
 	*Instance
 	backend int  // of a split, from 1; 0 for the service itself
-	nth     int  // its endpoint among those at the address and port
+	nth     int  // its endpoint among the endpoints at the address and port
 	stale   bool // its source is one of the [stale.Sources]
 }
 
@@ -380,7 +381,7 @@ func (t *tally) counting(by int) func([]said) bool {
 	}
 }
 
-// counted returns the endpoints with their counts. It reads those that were written, or all if there were
+// counted returns the endpoints with their counts. It reads the written ones, or all if there were
 // none before.
 func (p *portEdit) counted() *Endpoints {
 	now, t := &Endpoints{claims: p.claims.Map(), stale: p.stale}, tally{}

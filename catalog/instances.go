@@ -14,19 +14,19 @@ import (
 // MostInstances bounds the instances of a port that Envoys listen at: see [crowd.Most].
 const MostInstances = crowd.Most
 
-// Chosen reports whether clients choose an instance of the service by its address, because the
-// service has no address of its own. In a cluster in which it has an address they do not.
-func (d *Definition) Chosen() bool { return d.ChosenIn("") }
-
-// ChosenIn reports the same for the clients of a cluster.
-func (d *Definition) ChosenIn(cluster string) bool {
+// ChosenAt reports whether clients of a cluster choose an instance by its address at a port, because the
+// service has no address of its own there.
+func (d *Definition) ChosenAt(cluster string, number uint32) bool {
 	list, _ := d.AddressesIn(cluster)
-	return d.Resolution == model.ResolutionStatic && !d.Traffic.ClusterLocal && list.Len() == 0
+	return d.ResolutionAt(number) == model.ResolutionStatic && !d.Traffic.ClusterLocal && list.Len() == 0
 }
 
 // instances returns the number of endpoints of a port that clients choose among.
 func (s *Service) instances(number uint32) int {
-	if s == nil || !s.Chosen() || !slices.ContainsFunc(s.Ports, func(p model.Port) bool { return p.Number == number && !p.IsHTTP() && !p.IsUDP() }) {
+	if s == nil || !s.ChosenAt("", number) {
+		return 0
+	}
+	if port, ok := s.Port(number); !ok || port.IsHTTP() || port.IsUDP() {
 		return 0
 	}
 	return s.Endpoints(number).Counts().Total
@@ -86,12 +86,12 @@ func (s *Snapshot) InstancesAt(address string, number uint32) iter.Seq2[InboundP
 		}
 		for key := range s.servedUnder(address) {
 			service, ok := s.services.Get(key.service.Value())
-			if !ok || !service.Chosen() {
+			if !ok {
 				continue
 			}
 			for _, port := range service.Ports {
 				e, ok := service.instanceAt(port.Number, address, key.first(), number)
-				if ok && !yield(InboundPort{service.ServiceDefinition, port, number}, e) {
+				if ok && service.ChosenAt("", port.Number) && !yield(InboundPort{service.ServiceDefinition, port, number}, e) {
 					return
 				}
 			}

@@ -48,12 +48,12 @@ func instancesAt(s *catalog.Snapshot, address string, number uint32) (keys []cat
 // instancesAmongAll finds the same by looking at all endpoints there are.
 func instancesAmongAll(s *catalog.Snapshot, address string, number uint32) (keys []catalog.ServiceKey) {
 	for service := range s.Services() {
-		if service.Traffic.ClusterLocal || service.Resolution != model.ResolutionStatic || service.Addresses.Len() > 0 {
+		if service.Traffic.ClusterLocal || service.Base.Addresses.Len() > 0 {
 			continue
 		}
 		for _, port := range service.Ports {
 			for e := range service.Endpoints(port.Number).All() {
-				if e.Port == number && slices.ContainsFunc(append(e.Also.Slice(), e.Address), func(text string) bool {
+				if e.Port == number && service.ResolutionAt(port.Number) == model.ResolutionStatic && slices.ContainsFunc(append(e.Also.Slice(), e.Address), func(text string) bool {
 					ip, err := netip.ParseAddr(text)
 					return err == nil && ip.String() == address
 				}) {
@@ -156,7 +156,7 @@ func TestCrowdsAreTheSumsOfTheirServices(t *testing.T) {
 			some := false
 			for s := range b.Snapshot().Services() {
 				for _, port := range s.Ports {
-					some = some || s.Chosen() && !port.IsHTTP() && !port.IsUDP() && s.Endpoints(port.Number).Counts().Total > 0
+					some = some || s.ChosenAt("", port.Number) && !port.IsHTTP() && !port.IsUDP() && s.Endpoints(port.Number).Counts().Total > 0
 				}
 			}
 			if b.Snapshot().HasInstances() != some {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isthmus-mesh/isthmus/catalog/owner"
+	"github.com/isthmus-mesh/isthmus/catalog/ports"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -37,8 +39,8 @@ func (r *serviceRecord) written(key ServiceKey) string {
 // where an API server vouches for the age, then by name.
 func (m *merging) compareAt(host string, a, b *serviceRecord) int {
 	return cmp.Or(
-		trueFirst(m.gives(a.ref.Source, host), m.gives(b.ref.Source, host)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source),
-		trueFirst(!a.held, !b.held), compareAges(m.age(a), m.age(b)), a.ref.Compare(b.ref),
+		owner.TrueFirst(m.gives(a.ref.Source, host), m.gives(b.ref.Source, host)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source),
+		owner.TrueFirst(!a.held, !b.held), owner.CompareAges(m.age(a), m.age(b)), a.ref.Compare(b.ref),
 	)
 }
 
@@ -64,90 +66,38 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 		written:         first.written(key),
 	}
 	m.keepHome(key, d, first.ref)
-	if slices.ContainsFunc(records, func(r *serviceRecord) bool { return r.path != "" }) {
-		d.portPaths = map[uint32]model.Path{}
+	list := make([]ports.Record, len(records))
+	for i, r := range records {
+		list[i] = ports.Record{Ref: r.ref, Path: r.path, Service: &r.spec}
 	}
-	addresses := addressesOf(d, first)
+	union := ports.Of(list)
+	d.Ports, d.others, d.portPaths, d.Conflicts = union.Ports, union.Others, union.Paths, append(d.Conflicts, union.Conflicts...)
 	var taken []*serviceRecord
-	for _, r := range records {
+	for i, r := range records {
 		c := Contributor{Record: r.ref, Path: r.path, Place: r.place, Stale: r.status.Stale, Since: r.status.Since}
-		if r.spec.Resolution != first.spec.Resolution {
-			c.LeftOut = fmt.Sprintf("its resolution is %s, that of %s is %s", r.spec.Resolution, first.ref, first.spec.Resolution)
-			d.Conflicts = append(d.Conflicts, Conflict{"resolution", first.ref, r.ref, c.LeftOut})
+		takes, lost := union.Part(i)
+		if lost != nil {
+			d.Conflicts = append(d.Conflicts, *lost)
+		}
+		if !takes {
+			c.LeftOut = lost.Reason
 		} else {
 			taken = append(taken, r)
-			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r, addresses.add(r))...)
+			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r)...)
 			// One record without ClusterLocal must not send clients to another cluster.
 			d.Traffic.ClusterLocal = d.Traffic.ClusterLocal || r.spec.Traffic.ClusterLocal
 		}
 		d.Records = append(d.Records, c)
 	}
-	unitePorts(d, taken)
-	slices.SortFunc(d.Ports, func(a, b model.Port) int { return cmp.Compare(a.Number, b.Number) })
+	m.uniteAddresses(key, d, taken)
 	slices.SortFunc(d.Conflicts, func(a, b Conflict) int {
 		return cmp.Or(a.Lost.Compare(b.Lost), cmp.Compare(a.Field, b.Field))
 	})
 	return d, taken
 }
 
-// unitePorts unites the ports of some records into the definition, by number. UDP never takes a
-// number from TCP.
-func unitePorts(d *Definition, records []*serviceRecord) {
-	definedBy := map[uint32]*serviceRecord{}
-	for _, udp := range []bool{false, true} {
-		for _, r := range records {
-			for port := range r.spec.Ports.All() {
-				if port.IsUDP() == udp && !(udp && r.hasTCP(port.Number)) {
-					addPort(d, r, port, definedBy)
-				}
-			}
-		}
-	}
-}
-
-// hasTCP reports whether a record has a port of that number for anything but UDP.
-func (r *serviceRecord) hasTCP(number uint32) bool {
-	for port := range r.spec.Ports.All() {
-		if port.Number == number && !port.IsUDP() {
-			return true
-		}
-	}
-	return false
-}
-
-func addPort(d *Definition, r *serviceRecord, port model.Port, definedBy map[uint32]*serviceRecord) {
-	notePath(d, r, port)
-	port.Path = ""
-	by, ok := definedBy[port.Number]
-	if !ok {
-		definedBy[port.Number] = r
-		d.Ports = append(d.Ports, port)
-		return
-	}
-	kept := d.Ports[slices.IndexFunc(d.Ports, func(p model.Port) bool { return p.Number == port.Number })]
-	for field, pair := range map[string][2]string{"name": {kept.Name, port.Name}, "protocol": {kept.Protocol, port.Protocol}} {
-		if pair[0] != pair[1] {
-			d.Conflicts = append(d.Conflicts, conflict(fmt.Sprintf("ports[%d].%s", port.Number, field), by, r, pair[0], pair[1]))
-		}
-	}
-}
-
-// notePath records the path of a port. The shortest path counts, regardless of the source
-// that defines the attributes.
-func notePath(d *Definition, r *serviceRecord, port model.Port) {
-	if d.portPaths == nil {
-		return // all records come from registries of this Isthmus
-	}
-	path := cmp.Or(port.Path, r.path)
-	if known, ok := d.portPaths[port.Number]; !ok || path.Compare(known) < 0 {
-		d.portPaths[port.Number] = path
-	}
-}
-
-// compareDefinitions lists the contradictions between a later record and the first. Its
-// addresses are compared with the record that supplies the addresses of its cluster, which may be
-// itself.
-func compareDefinitions(first, later, addressed *serviceRecord) []Conflict {
+// compareDefinitions lists the contradictions between a later record and the first.
+func compareDefinitions(first, later *serviceRecord) []Conflict {
 	var found []Conflict
 	differ := func(field string, kept, lost string) {
 		if kept != lost {
@@ -155,9 +105,6 @@ func compareDefinitions(first, later, addressed *serviceRecord) []Conflict {
 		}
 	}
 	list := func(l model.List[string]) string { return strings.Join(l.Slice(), ",") }
-	if kept, lost := list(addressed.spec.Addresses), list(later.spec.Addresses); addressed != later && kept != lost {
-		found = append(found, conflict("addresses", addressed, later, kept, lost))
-	}
 	differ("exportTo", list(first.spec.ExportTo), list(later.spec.ExportTo))
 	differ("location", string(first.spec.Location), string(later.spec.Location))
 	differ("subjectAltNames", list(first.spec.SubjectAltNames), list(later.spec.SubjectAltNames))
@@ -166,12 +113,7 @@ func compareDefinitions(first, later, addressed *serviceRecord) []Conflict {
 }
 
 func conflict(field string, kept, lost *serviceRecord, keptValue, lostValue string) Conflict {
-	return Conflict{field, kept.ref, lost.ref, fmt.Sprintf("%q is kept over %q", keptValue, lostValue)}
-}
-
-// isDNS reports whether the addresses of a service's endpoints are names to resolve.
-func isDNS(r model.Resolution) bool {
-	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin || r == model.ResolutionDynamicDNS
+	return Conflict{Field: field, Kept: kept.ref, Lost: lost.ref, Reason: fmt.Sprintf("%q is kept over %q", keptValue, lostValue)}
 }
 
 // portAt returns the port of an instance for a port of its service, and whether the

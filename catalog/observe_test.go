@@ -39,9 +39,12 @@ type definition struct {
 	Meta                                 model.Meta
 	Addresses, ExportTo, SubjectAltNames []string
 	ByCluster                            map[string][]string // what clients of each cluster have
+	Clusters                             map[string]bool     // with addresses
+	Brought                              map[string]string   // by cluster and address, the source whose standing it has, if that is a later one
 	Location                             model.Location
 	Traffic                              model.Traffic
 	Resolution                           model.Resolution
+	Resolutions                          map[uint32]model.Resolution // by port
 	Ports                                []model.Port
 	Records                              []catalog.Contributor
 	Conflicts                            []catalog.Conflict
@@ -198,12 +201,23 @@ func observeService(s *catalog.Service) observed {
 func observeDefinition(d *catalog.Definition) definition {
 	o := definition{
 		Meta:      d.Meta,
-		Addresses: d.Addresses.Slice(), ExportTo: d.ExportTo.Slice(), SubjectAltNames: d.SubjectAltNames.Slice(), ByCluster: map[string][]string{},
+		Addresses: d.Base.Addresses.Slice(), ExportTo: d.ExportTo.Slice(), SubjectAltNames: d.SubjectAltNames.Slice(), ByCluster: map[string][]string{}, Clusters: map[string]bool{}, Brought: map[string]string{}, Resolutions: map[uint32]model.Resolution{},
 		Location: d.Location, Traffic: d.Traffic, Resolution: d.Resolution, Ports: slices.Clone(d.Ports), Rank: d.Rank,
 		Records: inUTC(d.Records), Conflicts: slices.Clone(d.Conflicts),
 	}
 	o.Meta.Created = o.Meta.Created.UTC()
+	for _, c := range append([]catalog.ClusterAddresses{d.Base}, d.ByCluster...) {
+		o.Clusters[c.Cluster] = c.Cluster != ""
+	}
+	for _, port := range d.Ports {
+		o.Resolutions[port.Number] = d.ResolutionAt(port.Number)
+	}
 	for _, cluster := range clusters {
+		for address := range d.OwnAddressesIn(cluster) {
+			if source := d.StandingAt(cluster, address).Source; source != d.Source {
+				o.Brought[cluster+" "+address] = source
+			}
+		}
 		list, foreign := d.AddressesIn(cluster)
 		if o.ByCluster[cluster] = list.Slice(); foreign {
 			o.ByCluster[cluster] = append(list.Slice(), "foreign")

@@ -5,44 +5,46 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/catalog/owner"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Asked is a kind of thing that several services may ask for, but only one owns.
-type Asked uint8
+// Asked is a thing that several services may ask for, but only one owns.
+type Asked struct {
+	name             bool
+	cluster, address string
+}
 
-const (
-	// Address is an IP address, a block of addresses, or a port of all addresses.
-	Address Asked = iota
+var (
+	// Address is any IP address, a block of addresses, or a port of all addresses.
+	Address = Asked{}
 	// Name is a host, or a domain that follows from one.
-	Name
+	Name = Asked{name: true}
 )
 
+// At is a single IP address in canonical form, for workloads of a cluster. It is asked for with the standing of the
+// record that has it.
+func At(cluster, address string) Asked { return Asked{cluster: cluster, address: address} }
+
 // Standing is the properties of a service that decide which service owns a requested thing.
-type Standing struct {
-	// Given means that the source was given the host on purpose.
-	Given bool
-	// Home means that the host names the namespace of the service, as
-	// NAME.NAMESPACE.svc.DOMAIN does.
-	Home bool
-	// Yields means that the source gives up addresses that other sources' services have.
-	Yields bool
-	// Rank orders the records that define services: by the length of their path, then by their
-	// source. Sources without a place in the order share the last rank of a length. Ranks have
-	// gaps, so only their order within one snapshot is meaningful.
-	Rank int
-	// Source is the source of the record.
-	Source string
-	// Created is when the record was created, in nanoseconds since 1970. It is zero unless
-	// an API server vouches for it.
-	Created int64
+type Standing = owner.Standing
+
+// RecordOf returns the record with whose standing a service asks.
+func (t Asked) RecordOf(d *Definition) model.Ref {
+	source := d.StandingAt(t.cluster, t.address).Source
+	for _, c := range d.Records {
+		if c.Record.Source == source && c.LeftOut == "" {
+			return c.Record
+		}
+	}
+	return d.Records[0].Record
 }
 
 // Owner orders two services that ask for one thing, for workloads of a namespace. It is
 // negative if the first service owns the thing. This is the only order of ownership:
 //
 //  1. a name belongs to the service whose source was given it; an address does not belong to
-//     a source that yields;
+//     a record of a source that yields;
 //  2. the workloads' own namespace;
 //  3. a name that names the namespace of the service;
 //  4. the order of sources;
@@ -60,32 +62,13 @@ func (t Asked) Owner(namespace string, a, b ServiceDefinition) int {
 // services' own names differ.
 func (t Asked) Precedence(namespace string, a, b ServiceDefinition) int {
 	own := func(s ServiceDefinition) bool { return namespace != "" && s.Key.Namespace == namespace }
-	near := trueFirst(own(a), own(b))
-	bySource := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Source, b.Source), compareAges(a.Created, b.Created))
-	if t == Name {
-		return cmp.Or(trueFirst(a.Given, b.Given), near, trueFirst(a.Home, b.Home), bySource)
+	if t.name {
+		return owner.CompareNames(a.Standing, b.Standing, own(a), own(b))
 	}
-	return cmp.Or(trueFirst(b.Yields, a.Yields), near, bySource)
+	return owner.CompareAddresses(a.StandingAt(t.cluster, t.address), b.StandingAt(t.cluster, t.address), own(a), own(b))
 }
 
-// trueFirst is negative if a alone is true.
-func trueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
-}
-
-// compareAges puts the older one first, and unknown ages last.
-func compareAges(a, b int64) int {
-	return cmp.Or(trueFirst(a != 0, b != 0), cmp.Compare(a, b))
-}
-
-// standing returns the standing of a service with a first record.
+// standing returns the standing of a service by one of its records.
 func (m *merging) standing(key ServiceKey, r *serviceRecord) Standing {
 	s := Standing{Given: m.gives(r.ref.Source, key.Host), Yields: m.rights[r.ref.Source].Yields, Rank: r.rank, Source: r.ref.Source}
 	home, bound := m.homes.Of(key.Host)
@@ -125,5 +108,5 @@ func (m *merging) keepHome(key ServiceKey, d *Definition, by model.Ref) {
 		reason = fmt.Sprintf("the wildcard covers names of all namespaces of a cluster: namespace %s alone sees this service; "+
 			"choose another host, or give it to source %s with owns.hosts", key.Namespace, by.Source)
 	}
-	d.Conflicts = append(d.Conflicts, Conflict{"host", kept, by, reason})
+	d.Conflicts = append(d.Conflicts, Conflict{Field: "host", Kept: kept, Lost: by, Reason: reason})
 }

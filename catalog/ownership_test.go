@@ -63,7 +63,7 @@ type candidate struct {
 	key                   catalog.ServiceKey
 	by                    model.Record // which defines it
 	given, foreign, yield bool
-	addresses             []string // of all records of its source
+	addresses             map[string]model.Record // the record that owns each
 }
 
 // plainly reads a state anew: what each service is, whatever came first.
@@ -79,10 +79,20 @@ func plainly(s state) (all []candidate) {
 	}
 	for key, r := range defining {
 		names := contested[key.Host]
-		var addresses []string
+		addresses := map[string]model.Record{}
 		for _, ref := range s.refs() {
-			if spec := s[ref].Spec.(model.Service); ref.Source == r.Source && ref.Namespace == key.Namespace && nameOf(spec.Hosts.Slice()[0]) == key.Host {
-				addresses = append(addresses, spec.Addresses.Slice()...)
+			spec, own := s[ref].Spec.(model.Service), ref.Source == r.Source
+			if ref.Namespace != key.Namespace || nameOf(spec.Hosts.Slice()[0]) != key.Host || !own && (s[ref].Path != "" || !s.addressed(r, key, s[ref])) {
+				continue
+			}
+			for address := range spec.Addresses.All() {
+				claim := s[ref]
+				if own {
+					claim = r
+				}
+				if was, known := addresses[address]; !known || ownsRather(claim, was) {
+					addresses[address] = claim
+				}
 			}
 		}
 		all = append(all, candidate{
@@ -92,6 +102,31 @@ func plainly(s state) (all []candidate) {
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return strings.Compare(a.key.String(), b.key.String()) })
 	return all
+}
+
+// addressed reports whether a record of the source that defines a service has an address, and comes before another record.
+func (s state) addressed(defining model.Record, key catalog.ServiceKey, other model.Record) bool {
+	for ref, r := range s {
+		spec := r.Spec.(model.Service)
+		if ref.Source == defining.Source && ref.Namespace == key.Namespace && nameOf(spec.Hosts.Slice()[0]) == key.Host && spec.Addresses.Len() > 0 && definesRather(key.Host, r, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownsRather reports whether a record owns an address that another record of the service has too.
+func ownsRather(r, was model.Record) bool {
+	a, b := candidate{by: r}, candidate{by: was}
+	switch {
+	case (r.Source == "confined") != (was.Source == "confined"):
+		return was.Source == "confined"
+	case placeOf(r) != placeOf(was):
+		return placeOf(r) < placeOf(was)
+	case vouched(a) != vouched(b):
+		return vouched(a)
+	}
+	return vouched(a) && createdOf(a) < createdOf(b)
 }
 
 func wasGiven(host string, r model.Record) bool {
@@ -214,12 +249,17 @@ func mustOwn(t *rapid.T, s *catalog.Snapshot, all []candidate, namespace string)
 	}
 	for _, address := range contestedAddresses {
 		at := slices.DeleteFunc(slices.Clone(seen), func(c candidate) bool {
-			return !slices.Contains(c.addresses, address)
+			return c.addresses[address].Ref == (model.Ref{})
 		})
+		for i, c := range at {
+			if brought := c.addresses[address]; brought.Source != c.by.Source {
+				at[i].by, at[i].yield = brought, brought.Source == "confined"
+			}
+		}
 		slices.SortFunc(at, func(a, b candidate) int { return strings.Compare(a.key.String(), b.key.String()) })
 		want, _ := ownerOf(at, namespace, false)
 		got := slices.SortedFunc(s.Port(80).VisibleAt(v, address), func(a, b catalog.ServiceDefinition) int {
-			return catalog.Address.Owner(namespace, a, b)
+			return catalog.At("", address).Owner(namespace, a, b)
 		})
 		if len(got) != len(at) || len(got) > 0 && got[0].Key != want {
 			t.Fatalf("%s is of %v to %q, and not of %v", address, got, namespace, want)

@@ -153,14 +153,14 @@ func (d dividing) other(root *Service, port model.Port, key ServiceKey) other {
 	switch {
 	case !service.VisibleTo(root.Key.Namespace, key.Namespace):
 		return other{leftOut: fmt.Sprintf("it is not exported to namespace %q", root.Key.Namespace)}
-	case service.Resolution != root.Resolution:
-		return differ("resolution", service.Resolution, root.Resolution)
 	case service.Location != root.Location: // decides whether clients use mutual TLS
 		return differ("location", service.Location, root.Location)
 	case !service.SubjectAltNames.Equal(root.SubjectAltNames):
 		return differ("list of subjectAltNames", service.SubjectAltNames.Slice(), root.SubjectAltNames.Slice())
 	case at < 0:
 		return other{leftOut: fmt.Sprintf("it has neither a port named %q nor a port %d", port.Name, port.Number)}
+	case service.ResolutionAt(service.Ports[at].Number) != root.ResolutionAt(port.Number):
+		return differ("resolution", service.ResolutionAt(service.Ports[at].Number), root.ResolutionAt(port.Number))
 	case service.Ports[at].Protocol != port.Protocol:
 		return differ(fmt.Sprintf("protocol at port %d", service.Ports[at].Number), service.Ports[at].Protocol, port.Protocol)
 	}

@@ -83,7 +83,8 @@ func reference(s state) world {
 		if o.Definition.Traffic.Prefer != "" {
 			w.Totals.Near++
 		}
-		if o.Definition.Resolution == model.ResolutionStatic && (o.Definition.Traffic.NodeLocal || o.Definition.Traffic.Prefer == model.PreferSameNode) {
+		static := slices.Contains(slices.Collect(maps.Values(o.Definition.Resolutions)), model.ResolutionStatic)
+		if static && (o.Definition.Traffic.NodeLocal || o.Definition.Traffic.Prefer == model.PreferSameNode) {
 			w.Totals.ByNode++
 		}
 		if o.Definition.Traffic.ClusterLocal {
@@ -196,15 +197,20 @@ func (s state) merge(key catalog.ServiceKey) observed {
 	taken := s.unite(records)
 	first := s[records[0]].Spec.(model.Service)
 	o := observed{Ports: map[uint32]portView{}, Definition: definition{
-		Addresses: s.addressesBeside(records[0], taken), ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
+		ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
 		Location: first.Location, Traffic: first.Traffic, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
-		ByCluster: map[string][]string{}, Written: written(first, key),
+		ByCluster: map[string][]string{}, Brought: s.broughtBy(taken), Resolutions: map[uint32]model.Resolution{}, Clusters: map[string]bool{}, Written: written(first, key),
 	}}
 	for _, r := range taken {
 		o.Definition.Traffic.ClusterLocal = o.Definition.Traffic.ClusterLocal || s[r].Spec.(model.Service).Traffic.ClusterLocal
 	}
+	o.Definition.Addresses, _ = s.listIn(s.home(taken), taken)
+	o.Definition.Clusters[s.home(taken)] = s.home(taken) != ""
 	for _, cluster := range clusters {
 		o.Definition.ByCluster[cluster] = s.addressesIn(cluster, taken)
+		if list, _ := s.listIn(cluster, taken); cluster != "" && len(list) > 0 {
+			o.Definition.Clusters[cluster] = true
+		}
 	}
 	o.Definition.Meta = first.Meta
 	o.Definition.Meta.Created = first.Created.UTC()
@@ -223,6 +229,7 @@ func (s state) merge(key catalog.ServiceKey) observed {
 		if r, ok := s.definer(port, taken); ok {
 			p, _ := portOf(s[r], port)
 			o.Definition.Ports = append(o.Definition.Ports, p)
+			o.Definition.Resolutions[port] = s.resolution(r)
 		}
 		if view := s.serve(key, taken, port); view.Total > 0 {
 			o.Ports[port] = view
@@ -306,10 +313,59 @@ func known(e model.Endpoint) model.Endpoint {
 	return e
 }
 
-// unite leaves out the records whose resolution is not the first one's.
+func (s state) resolution(r model.Ref) model.Resolution { return s[r].Spec.(model.Service).Resolution }
+
+// mixing leaves out the records that do not unite with one before that has a part: with the resolution NONE
+// of one of the two, and an address of the other that it has not itself.
+func (s state) mixing(records []model.Ref) (list []model.Ref) {
+	for _, r := range records {
+		if _, apart := s.apartFrom(r, list, records[0]); !apart {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (s state) apartFrom(r model.Ref, before []model.Ref, first model.Ref) (from model.Ref, apart bool) {
+	if s.resolution(r) == model.ResolutionNone && s.resolution(first) != model.ResolutionNone && r.Source != first.Source {
+		from, apart = first, true
+	}
+	for i, o := range before {
+		part := s.resolution(o) == s.resolution(first)
+		for port := range s[o].Spec.(model.Service).Ports.All() {
+			by, _ := s.definer(port.Number, before[:i+1])
+			part = part || s.resolution(by) == s.resolution(o)
+		}
+		for _, pair := range [][2]model.Ref{{r, o}, {o, r}} {
+			own := s[pair[0]].Spec.(model.Service).Addresses.Slice()
+			if !part || s.resolution(r) == s.resolution(o) || s.resolution(pair[0]) != model.ResolutionNone {
+				continue
+			}
+			for address := range s[pair[1]].Spec.(model.Service).Addresses.All() {
+				if !slices.Contains(own, address) {
+					return o, true
+				}
+			}
+		}
+	}
+	return from, apart
+}
+
+// lostPorts are the ports at which a record has no part in its service, since another resolution counts there.
+func (s state) lostPorts(r model.Ref, records []model.Ref) (list []uint32) {
+	mixing := s.mixing(records)
+	for port := range s[r].Spec.(model.Service).Ports.All() {
+		if by, ok := s.definer(port.Number, mixing); !slices.Contains(mixing, r) || !ok || s.resolution(by) != s.resolution(r) {
+			list = append(list, port.Number)
+		}
+	}
+	return list
+}
+
+// unite leaves out the records that have a part in no port, unless their resolution is the first one's.
 func (s state) unite(records []model.Ref) []model.Ref {
-	return slices.DeleteFunc(slices.Clone(records), func(r model.Ref) bool {
-		return s[r].Spec.(model.Service).Resolution != s[records[0]].Spec.(model.Service).Resolution
+	return slices.DeleteFunc(s.mixing(records), func(r model.Ref) bool {
+		return s.resolution(r) != s.resolution(records[0]) && len(s.lostPorts(r, records)) == s[r].Spec.(model.Service).Ports.Len()
 	})
 }
 
@@ -345,55 +401,105 @@ func (s state) definer(number uint32, taken []model.Ref) (model.Ref, bool) {
 // addressesIn are those for clients of a cluster, and the word foreign behind them if they
 // are of another one.
 func (s state) addressesIn(cluster string, taken []model.Ref) []string {
-	if r, ok := s.addressedIn(cluster, taken); ok {
-		return s.addressesBeside(r, taken)
+	home := s.home(taken)
+	if list, _ := s.listIn(cluster, taken); cluster != "" && len(list) > 0 {
+		return list
 	}
-	first := s[taken[0]].Spec.(model.Service)
-	own := s.addressesBeside(taken[0], taken)
 	for _, r := range taken {
 		// What is of each cluster itself has no address elsewhere, nor for clients of which
 		// nobody knows in which of several clusters they are.
 		several := slices.ContainsFunc([]string{"east", "west"}, func(c string) bool {
-			other, ok := s.addressedIn(c, taken)
-			return ok && other != taken[0]
+			list, _ := s.listIn(c, taken)
+			return c != home && len(list) > 0
 		})
-		of := first.Cluster != "" && first.Addresses.Len() > 0
-		if s[r].Spec.(model.Service).Traffic.ClusterLocal && (cluster == "" && several || cluster != "" && of) {
+		if s[r].Spec.(model.Service).Traffic.ClusterLocal && (cluster == "" && several || cluster != "" && home != "") {
 			return nil
 		}
 	}
-	if cluster != "" && first.Cluster != "" && first.Addresses.Len() > 0 {
-		return append(own, "foreign")
-	}
-	return own
-}
-
-// addressesBeside are the addresses of a record and of its source's later records in the same
-// cluster.
-func (s state) addressesBeside(first model.Ref, taken []model.Ref) []string {
-	spec := func(r model.Ref) model.Service { return s[r].Spec.(model.Service) }
-	list := spec(first).Addresses.Slice()
-	if spec(first).Cluster != "" && len(list) == 0 {
-		return list // its cluster is another record's
-	}
-	for _, r := range taken[slices.Index(taken, first)+1:] {
-		for address := range spec(r).Addresses.All() {
-			if r.Source == first.Source && spec(r).Cluster == spec(first).Cluster && !slices.Contains(list, address) {
-				list = append(list, address)
-			}
-		}
+	list, _ := s.listIn(home, taken)
+	if cluster != "" && home != "" {
+		return append(list, "foreign")
 	}
 	return list
 }
 
-// addressedIn is the first record of a cluster that has addresses.
-func (s state) addressedIn(cluster string, taken []model.Ref) (model.Ref, bool) {
-	for _, r := range taken {
-		if spec := s[r].Spec.(model.Service); cluster != "" && spec.Cluster == cluster && spec.Addresses.Len() > 0 {
-			return r, true
+// home is the cluster of the first record, if that has an address.
+func (s state) home(taken []model.Ref) string {
+	if first := s[taken[0]].Spec.(model.Service); first.Addresses.Len() > 0 {
+		return first.Cluster
+	}
+	return ""
+}
+
+// gets reports whether a record adds an address to the addresses of its cluster. Records of the source that comes first
+// there always do; others add single ones, if they come by no other Isthmus.
+func (s state) gets(r model.Ref, address string, taken []model.Ref) bool {
+	of := s[r].Spec.(model.Service)
+	if of.Cluster == "" && s.home(taken) != "" {
+		return false
+	}
+	first := model.Ref{} // in the cluster
+	for _, o := range taken {
+		if spec := s[o].Spec.(model.Service); first == (model.Ref{}) && (spec.Cluster == of.Cluster && spec.Addresses.Len() > 0 || of.Cluster == s.home(taken)) {
+			first = o
 		}
 	}
-	return model.Ref{}, false
+	if r.Source == first.Source {
+		return true
+	}
+	some := slices.ContainsFunc(taken[:slices.Index(taken, r)], func(o model.Ref) bool {
+		spec := s[o].Spec.(model.Service)
+		return o.Source == first.Source && spec.Cluster == of.Cluster && spec.Addresses.Len() > 0
+	})
+	block, err := netip.ParsePrefix(address)
+	return some && s[r].Path == "" && (err != nil || block.IsSingleIP())
+}
+
+// listIn is the addresses in a cluster, with the record that is the first with each.
+func (s state) listIn(cluster string, taken []model.Ref) (list []string, by map[string]model.Ref) {
+	by = map[string]model.Ref{}
+	for _, r := range taken {
+		for address := range s[r].Spec.(model.Service).Addresses.All() {
+			if s[r].Spec.(model.Service).Cluster == cluster && s.gets(r, address, taken) && !slices.Contains(list, address) {
+				list, by[address] = append(list, address), r
+			}
+		}
+	}
+	return list, by
+}
+
+// broughtBy are the sources of the single addresses in each cluster that are not of the first source.
+func (s state) broughtBy(taken []model.Ref) map[string]string {
+	sources := map[string]string{}
+	for _, cluster := range clusters {
+		home, own := s.home(taken), s.addressesIn(cluster, taken)
+		if list, _ := s.listIn(cluster, taken); cluster != home && (len(list) > 0 && cluster != "") {
+			home = cluster
+		}
+		_, by := s.listIn(home, taken)
+		for address, r := range by {
+			if block, err := netip.ParsePrefix(address); r.Source != taken[0].Source && slices.Contains(own, address) && (err != nil || block.IsSingleIP()) {
+				sources[cluster+" "+address] = r.Source
+			}
+		}
+	}
+	return sources
+}
+
+// lost are the addresses of a record that its service does not have.
+func (s state) lost(r model.Ref, taken []model.Ref) (instead model.Ref, lost []string) {
+	cluster, at := s[r].Spec.(model.Service).Cluster, slices.Index(taken, r)
+	list, by := s.listIn(cluster, taken)
+	list = slices.DeleteFunc(list, func(address string) bool { return slices.Index(taken, by[address]) >= at })
+	for address := range s[r].Spec.(model.Service).Addresses.All() {
+		if !s.gets(r, address, taken) && !slices.Contains(list, address) {
+			lost = append(lost, address)
+		}
+	}
+	if cluster == s.home(taken) || len(list) == 0 {
+		return taken[0], lost
+	}
+	return by[list[0]], lost
 }
 
 // conflicts lists every contradiction, by who lost and the field.
@@ -401,22 +507,27 @@ func (s state) conflicts(records []model.Ref) []catalog.Conflict {
 	var list []catalog.Conflict
 	first, spec := records[0], func(r model.Ref) model.Service { return s[r].Spec.(model.Service) }
 	taken := s.unite(records)
-	for _, r := range records[1:] {
+	for i, r := range records {
 		note := func(differs bool, field string, kept model.Ref) {
 			if differs {
 				list = append(list, catalog.Conflict{Field: field, Kept: kept, Lost: r, Reason: reason})
 			}
 		}
-		if !slices.Contains(taken, r) {
-			note(true, "resolution", first)
+		lostPorts, instead := s.lostPorts(r, records), first
+		if len(lostPorts) > 0 {
+			if by, ok := s.definer(lostPorts[0], s.mixing(records)); ok {
+				instead = by
+			}
+		}
+		if mixing := s.mixing(records); !slices.Contains(mixing, r) {
+			instead, _ = s.apartFrom(r, mixing[:slices.IndexFunc(append(mixing, r), func(o model.Ref) bool { return slices.Index(records, o) >= i })], first)
+		}
+		note(len(lostPorts) > 0 || !slices.Contains(taken, r), "resolution", instead)
+		if i == 0 || !slices.Contains(taken, r) {
 			continue
 		}
-		addressed, known := s.addressedIn(spec(r).Cluster, taken)
-		if !known || slices.Index(taken, addressed) > slices.Index(taken, r) {
-			addressed, known = first, false
-		}
-		united := addressed.Source == r.Source && (known || spec(first).Cluster == "" && spec(r).Cluster == "")
-		note(!united && !spec(r).Addresses.Equal(spec(addressed).Addresses), "addresses", addressed)
+		addressed, lost := s.lost(r, taken)
+		note(len(lost) > 0, "addresses", addressed)
 		note(!spec(r).ExportTo.Equal(spec(first).ExportTo), "exportTo", first)
 		note(!spec(r).SubjectAltNames.Equal(spec(first).SubjectAltNames), "subjectAltNames", first)
 		note(spec(r).Location != spec(first).Location, "location", first)
@@ -426,7 +537,7 @@ func (s state) conflicts(records []model.Ref) []catalog.Conflict {
 		kept, _ := s.definer(number, taken)
 		for _, r := range taken {
 			port, ok := portOf(s[r], number)
-			if !ok {
+			if !ok || s.resolution(r) != s.resolution(kept) {
 				continue
 			}
 			p, _ := portOf(s[kept], number)
@@ -449,7 +560,7 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 	var v portView
 	for _, r := range taken {
 		port, ok := portOf(s[r], number)
-		if kept, _ := s.definer(number, taken); !ok || port.Protocol == "UDP" && s.isTCP(kept, number) {
+		if kept, _ := s.definer(number, taken); !ok || port.Protocol == "UDP" && s.isTCP(kept, number) || s.resolution(r) != s.resolution(kept) {
 			continue
 		}
 		for _, c := range s.brought(key, r) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
+	"github.com/isthmus-mesh/isthmus/catalog/ports"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -99,14 +100,14 @@ type Definition struct {
 	// Meta are the labels, annotations and creation time of the record that defines the
 	// service, the first of Records.
 	Meta model.Meta
-	// Addresses are the addresses of the first record. AddressedIn is the cluster in which
-	// they are valid; empty if the record names none.
-	Addresses   model.List[string]
-	AddressedIn string
+	// Base are the addresses in the cluster that the first record with addresses names, if it is the first
+	// record of the service; else those of no cluster.
+	Base ClusterAddresses
 	// ByCluster are the addresses in other clusters, by cluster.
-	ByCluster  []ClusterAddresses
-	Ports      []model.Port // by number
-	Location   model.Location
+	ByCluster []ClusterAddresses
+	Ports     []model.Port // by number
+	Location  model.Location
+	// Resolution is that of the first record: see [Definition.ResolutionAt].
 	Resolution model.Resolution
 	// ExportTo is the service's own namespace at most if the host belongs to another one: see
 	// [Order].
@@ -122,8 +123,9 @@ type Definition struct {
 	Conflicts []Conflict
 	Standing
 
-	written   string                // the host in the first record
-	portPaths map[uint32]model.Path // the shortest path of a record with the port; nil if all are empty
+	others    map[uint32]model.Resolution // of the ports with another resolution than the first record's
+	written   string                      // the host in the first record
+	portPaths map[uint32]model.Path       // the shortest path of a record with the port; nil if all are empty
 }
 
 // Path returns the path of the record that defines the service.
@@ -131,6 +133,19 @@ func (d *Definition) Path() model.Path { return d.Records[0].Path }
 
 // PortPath returns the shortest path of a port.
 func (d *Definition) PortPath(number uint32) model.Path { return d.portPaths[number] }
+
+// ResolutionAt returns the resolution of a port, which is that of the record that defines the port.
+func (d *Definition) ResolutionAt(number uint32) model.Resolution {
+	if r, other := d.others[number]; other {
+		return r
+	}
+	return d.Resolution
+}
+
+// SameResolutions reports whether both have the same resolution at each port.
+func (d *Definition) SameResolutions(o *Definition) bool {
+	return d.Resolution == o.Resolution && maps.Equal(d.others, o.others)
+}
 
 // Port returns the port with that number.
 func (d *Definition) Port(number uint32) (model.Port, bool) {
@@ -181,7 +196,7 @@ func exportedTo(to, namespace, home string) bool {
 
 func (d *Definition) equal(o *Definition) bool {
 	return d.Meta.SameMeta(o.Meta) && d.written == o.written && d.SameAddresses(o) && slices.Equal(d.Ports, o.Ports) &&
-		d.Location == o.Location && d.Resolution == o.Resolution && d.Standing == o.Standing &&
+		d.Location == o.Location && d.SameResolutions(o) && d.Standing == o.Standing &&
 		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic && d.Split.Equal(o.Split) &&
 		slices.EqualFunc(d.SplitRecords, o.SplitRecords, Contributor.equal) &&
 		maps.Equal(d.portPaths, o.portPaths) && slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
@@ -205,16 +220,7 @@ func (c Contributor) equal(o Contributor) bool {
 }
 
 // Conflict is a contradiction between two records, with its winner.
-type Conflict struct {
-	Field  string // "resolution", "ports[80].protocol", …
-	Kept   model.Ref
-	Lost   model.Ref
-	Reason string
-}
-
-// Alone reports whether no other record wins: the thing is one that the record cannot have, or has
-// because it says too little.
-func (c Conflict) Alone() bool { return c.Kept == c.Lost }
+type Conflict = ports.Conflict
 
 // EndpointID identifies an endpoint of a service by the service port that it serves and its network,
 // address and port.
@@ -335,15 +341,10 @@ func (s *Service) allEndpoints() map[EndpointID]struct{} {
 	return all
 }
 
-// byAddress reports whether the endpoints of the service are workloads at addresses.
-func (d *Definition) byAddress() bool {
-	return d.Resolution == model.ResolutionStatic || d.Resolution == model.ResolutionNone
-}
-
 // servesAs reports whether two definitions have the same effect on the workloads behind
 // them.
 func (d *Definition) servesAs(o *Definition) bool {
-	return d.Resolution == o.Resolution && d.Standing == o.Standing &&
+	return d.SameResolutions(o) && d.Standing == o.Standing &&
 		slices.EqualFunc(d.Ports, o.Ports, func(a, b model.Port) bool { return a.Number == b.Number && a.Protocol == b.Protocol })
 }
 

@@ -187,7 +187,7 @@ func fitting(s, other *catalog.Service, port model.Port) (number uint32, fits bo
 		return 0, false
 	}
 	p := other.Ports[at]
-	return p.Number, p.Protocol == port.Protocol && other.Resolution == s.Resolution && other.Location == s.Location && other.SubjectAltNames.Equal(s.SubjectAltNames)
+	return p.Number, p.Protocol == port.Protocol && other.ResolutionAt(p.Number) == s.ResolutionAt(port.Number) && other.Location == s.Location && other.SubjectAltNames.Equal(s.SubjectAltNames)
 }
 
 // weigh returns the exact weight, of 1, of each served endpoint, by the words of the

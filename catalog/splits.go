@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog/owner"
 	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/catalog/united"
 	"github.com/isthmus-mesh/isthmus/immutable"
@@ -44,7 +45,7 @@ func newSplits(order *merging) *splitting {
 		},
 		Unite: func(key ServiceKey, members []*united.Member) *SplitRecords {
 			members = slices.SortedStableFunc(slices.Values(members), func(a, b *united.Member) int {
-				return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Ref.Source, b.Ref.Source), compareAges(age(a), age(b)))
+				return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Ref.Source, b.Ref.Source), owner.CompareAges(age(a), age(b)))
 			})
 			all := &SplitRecords{Key: key, Records: alone(members)}
 			first, _ := members[0].Spec.(model.Split) // its key proves the type
@@ -103,7 +104,7 @@ func (s *splitting) define(key ServiceKey, d *Definition, configured *split.Spli
 	}
 	for _, c := range of.Records {
 		if c.Record != kept {
-			d.Conflicts = append(d.Conflicts, Conflict{"split", kept, c.Record, c.LeftOut})
+			d.Conflicts = append(d.Conflicts, Conflict{Field: "split", Kept: kept, Lost: c.Record, Reason: c.LeftOut})
 		}
 	}
 }

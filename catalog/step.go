@@ -228,7 +228,7 @@ func (s *step) swapIn(by *serviceRecord, old, instance *Instance) {
 }
 
 func (s *step) redefine(by *serviceRecord) {
-	if !isDNS(by.spec.Resolution) {
+	if !by.spec.Resolution.LooksUp() {
 		return
 	}
 	for host := range by.spec.Hosts.All() {
@@ -302,7 +302,7 @@ func (t *Totals) count(s *Service, by int) {
 	if s.Traffic.Near() {
 		t.Near += by
 	}
-	if s.Traffic.ByNode() && s.Resolution == model.ResolutionStatic { // the node of a DNS name is unknown
+	if s.Traffic.ByNode() && slices.ContainsFunc(s.Ports, func(p model.Port) bool { return s.ResolutionAt(p.Number) == model.ResolutionStatic }) { // the node of a DNS name is unknown
 		t.ByNode += by
 	}
 	if s.Traffic.ClusterLocal {

@@ -104,10 +104,10 @@ func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[Inbou
 // servedAt yields the ports that endpoints of an address serve. Their first address is
 // written.
 func (s *Service) servedAt(address, written, network string, yield func(InboundPort) bool) bool {
-	if !s.byAddress() {
-		return true
-	}
 	for _, port := range s.Ports {
+		if s.ResolutionAt(port.Number).LooksUp() {
+			continue // its endpoints are names
+		}
 		for e := range s.Joined(port.Number).At(written) {
 			within := (e.Network == "" || e.Network == network) && e.isAt(address)
 			if within && !yield(InboundPort{s.ServiceDefinition, port, e.Port}) {

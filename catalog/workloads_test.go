@@ -61,10 +61,13 @@ func describe(s catalog.ServiceDefinition, port model.Port, target uint32) strin
 // servedInAll finds the same by looking at all endpoints there are.
 func servedInAll(snapshot *catalog.Snapshot, namespace string, at catalog.WorkloadAddress) (list []string) {
 	for s := range snapshot.Services() {
-		if s.Key.Namespace != namespace || s.Resolution != model.ResolutionStatic && s.Resolution != model.ResolutionNone {
+		if s.Key.Namespace != namespace {
 			continue
 		}
 		for _, port := range s.Ports {
+			if r := s.ResolutionAt(port.Number); r != model.ResolutionStatic && r != model.ResolutionNone {
+				continue
+			}
 			for e := range s.Endpoints(port.Number).All() {
 				is := slices.ContainsFunc(append(e.Also.Slice(), e.Address), func(text string) bool {
 					ip, err := netip.ParseAddr(text)

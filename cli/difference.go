@@ -58,10 +58,14 @@ func differenceOf(now admin.Config, services []admin.Service, wanted *config.Con
 	var all, left []model.Event
 	lost := map[catalog.ServiceKey]lostParts{}
 	for _, s := range services {
+		before := len(left)
 		for i, name := range s.Sources {
-			rec := recordOf(s, name)
+			rec := recordOf(s, name, ownAddresses(s, i))
 			all = append(all, model.Upsert{Record: rec})
-			if reason := excludes(after, rec, i == 0); reason != "" {
+			if i > 0 && len(left) == before {
+				rec = recordOf(s, name, model.ListOf(s.Addresses...)) // it may have the addresses of a source that goes
+			}
+			if reason := excludes(after, rec, ownAddresses(s, i)); reason != "" {
 				key := catalog.KeyOf(s.Namespace, s.Host)
 				lost[key] = lostParts{append(lost[key].sources, name), append(lost[key].reasons, reason)}
 				continue
@@ -76,8 +80,8 @@ func differenceOf(now admin.Config, services []admin.Service, wanted *config.Con
 	for s := range was.Services() {
 		d.compareService(s, kept, is, lost[s.Key])
 	}
-	d.compareOwners("host", catalog.Name, hostsOf(was), hostsOf(is))
-	d.compareOwners("address", catalog.Address, addressesOf(was), addressesOf(is))
+	d.compareOwners("host", func(string) catalog.Asked { return catalog.Name }, hostsOf(was), hostsOf(is))
+	d.compareOwners("address", func(address string) catalog.Asked { return catalog.At("", address) }, addressesOf(was), addressesOf(is))
 	d.compareListeners(now.Listen, wanted.Listeners())
 	d.compareUnaddressed(services, wanted)
 	return d
@@ -88,15 +92,23 @@ type lostParts struct{ sources, reasons []string }
 
 func (l lostParts) why() string { return strings.Join(l.reasons, "; ") }
 
+// ownAddresses are the addresses that the source at a place in the merge order has in its own right, as far as is known.
+func ownAddresses(s admin.Service, at int) model.List[string] {
+	return model.ListOf(slices.DeleteFunc(slices.Clone(s.Addresses), func(address string) bool {
+		of, another := s.AddressesOf[address]
+		return another && of != s.Sources[at] || !another && at > 0
+	})...)
+}
+
 // recordOf is a service as one of its sources lists it.
-func recordOf(s admin.Service, source string) model.Record {
+func recordOf(s admin.Service, source string, addresses model.List[string]) model.Record {
 	ports := make([]model.Port, len(s.Ports))
 	for i, p := range s.Ports {
 		ports[i] = model.Port{Number: p.Number, Name: p.Name, Protocol: p.Protocol}
 	}
 	return model.Record{
 		Ref:  model.Ref{Kind: model.KindService, Key: model.Key{Source: source, Namespace: s.Namespace, Name: s.Host}},
-		Spec: model.Service{Hosts: model.ListOf(s.Host), Addresses: model.ListOf(s.Addresses...), Ports: model.ListOf(ports...)},
+		Spec: model.Service{Hosts: model.ListOf(s.Host), Addresses: addresses, Ports: model.ListOf(ports...)},
 	}
 }
 
@@ -106,15 +118,14 @@ func merged(order catalog.Order, events []model.Event) *catalog.Snapshot {
 	return b.Snapshot()
 }
 
-// excludes says why a source does not list a service any more; empty if it does. Defines says
-// that the service's addresses are those of the source.
-func excludes(after map[string]config.Source, rec model.Record, defines bool) string {
+// excludes says why a source does not list a service with some addresses any more; empty if it does.
+func excludes(after map[string]config.Source, rec model.Record, addresses model.List[string]) string {
 	of, stays := after[rec.Source]
 	if !stays {
 		return fmt.Sprintf("source %s leaves", rec.Source)
 	}
-	if spec, ok := rec.Spec.(model.Service); ok && !defines {
-		spec.Addresses = model.List[string]{}
+	if spec, ok := rec.Spec.(model.Service); ok {
+		spec.Addresses = addresses
 		rec.Spec = spec
 	}
 	if reason := of.Only.Excludes(rec); reason != "" {
@@ -173,7 +184,7 @@ func hostsOf(s *catalog.Snapshot) owners {
 func addressesOf(s *catalog.Snapshot) owners {
 	all := owners{}
 	for service := range s.Services() {
-		for address := range service.Addresses.All() {
+		for address := range service.Base.Addresses.All() {
 			all[address] = append(all[address], service)
 		}
 	}
@@ -181,15 +192,17 @@ func addressesOf(s *catalog.Snapshot) owners {
 }
 
 // compareOwners notes things that go to another service, for workloads of third namespaces.
-func (d *difference) compareOwners(kind string, asked catalog.Asked, was, is owners) {
-	owner := func(list []*catalog.Service) *catalog.Service {
-		return slices.MinFunc(list, func(a, b *catalog.Service) int { return asked.Owner("", a.ServiceDefinition, b.ServiceDefinition) })
+func (d *difference) compareOwners(kind string, asked func(string) catalog.Asked, was, is owners) {
+	owner := func(name string, list []*catalog.Service) *catalog.Service {
+		return slices.MinFunc(list, func(a, b *catalog.Service) int {
+			return asked(name).Owner("", a.ServiceDefinition, b.ServiceDefinition)
+		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if len(was[name]) < 2 {
 			continue
 		}
-		if old, next := owner(was[name]), owner(is[name]); old.Key != next.Key {
+		if old, next := owner(name, was[name]), owner(name, is[name]); old.Key != next.Key {
 			d.add(taken, kind, name, old.Key.Namespace, of(old), of(next), "the rights or the order of sources change, or the owner goes")
 		}
 	}

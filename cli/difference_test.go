@@ -61,3 +61,38 @@ func TestDifferenceFollowsOwners(t *testing.T) {
 		}
 	}
 }
+
+// An address that another source has added to a service is followed by the place of that source.
+func TestDifferenceFollowsAnAddressOfALaterSource(t *testing.T) {
+	t.Parallel()
+	services := []admin.Service{
+		{Host: "db.example", Namespace: "a", Sources: []string{"first", "second"}, Addresses: []string{"10.0.0.8", "10.0.0.9"}, AddressesOf: map[string]string{"10.0.0.9": "second"}},
+		{Host: "other.example", Namespace: "c", Sources: []string{"third"}, Addresses: []string{"10.0.0.8", "10.0.0.9"}},
+	}
+	now, sources := admin.Config{Listen: map[string]string{"admin.listen": ""}}, []config.Source{}
+	for _, name := range []string{"first", "second", "third"} {
+		now.Sources = append(now.Sources, admin.ConfigSource{Name: name, Kind: "file"})
+		sources = append(sources, config.Source{Name: name, Kind: "file"})
+	}
+	for name, test := range map[string]struct {
+		wanted []config.Source
+		want   []string
+	}{
+		"the same":           {sources, nil},
+		"second comes last":  {[]config.Source{sources[0], sources[2], sources[1]}, []string{"taken address 10.0.0.9"}},
+		"second leaves":      {[]config.Source{sources[0], sources[2]}, []string{"removed part db.example", "taken address 10.0.0.9"}},
+		"first leaves":       {sources[1:], []string{"taken definition db.example"}},
+		"third comes before": {[]config.Source{sources[2], sources[0], sources[1]}, []string{"taken address 10.0.0.8", "taken address 10.0.0.9"}},
+	} {
+		var got []string
+		for _, one := range differenceOf(now, services, &config.Config{Sources: test.wanted}).Changes {
+			if one.Kind != "source" {
+				got = append(got, strings.Join([]string{one.Change, one.Kind, one.Name}, " "))
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: the differences are\n%s\nnot\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+	}
+}

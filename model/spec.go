@@ -27,6 +27,11 @@ const (
 	ResolutionDynamicDNS Resolution = "DYNAMIC_DNS"
 )
 
+// LooksUp reports whether clients look up the names of endpoints, or without endpoints the hosts.
+func (r Resolution) LooksUp() bool {
+	return r == ResolutionDNS || r == ResolutionDNSRoundRobin || r == ResolutionDynamicDNS
+}
+
 // Meta is the metadata of an object beside its specification.
 type Meta struct {
 	Labels      Labels    `json:"labels,omitzero"`

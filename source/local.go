@@ -85,7 +85,7 @@ func (l LocalAddresses) ExcludesObject(rec model.Record, owned iter.Seq[model.Re
 	case model.Workload:
 		return l.excludesAddresses(spec.Endpoint)
 	case model.Service:
-		if LooksUp(spec.Resolution) {
+		if spec.Resolution.LooksUp() {
 			return l.excludesLookups(spec, owned)
 		}
 	}
@@ -110,9 +110,4 @@ func (l LocalAddresses) excludesLookups(service model.Service, owned iter.Seq[mo
 		}
 	}
 	return ""
-}
-
-// LooksUp reports whether the hosts of a service without endpoints are looked up.
-func LooksUp(r model.Resolution) bool {
-	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin || r == model.ResolutionDynamicDNS
 }

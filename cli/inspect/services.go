@@ -148,7 +148,11 @@ func healthy(n admin.Counts) string {
 func ports(s admin.Service) string {
 	var list []string
 	for _, p := range s.Ports {
-		list = append(list, fmt.Sprintf("%d/%s", p.Number, p.Protocol))
+		text := fmt.Sprintf("%d/%s", p.Number, p.Protocol)
+		if p.Resolution != "" {
+			text += "(" + p.Resolution + ")"
+		}
+		list = append(list, text)
 	}
 	return strings.Join(list, ",")
 }

@@ -270,7 +270,9 @@ func checkAddress(t *rapid.T, w *World, c world.Client, index *catalog.PortServi
 		owners = others
 	}
 	first := true // who owns the address, and if requests do there is no listener of it
-	for _, s := range slices.SortedFunc(slices.Values(owners), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(v.Namespace, a, b) }) {
+	for _, s := range slices.SortedFunc(slices.Values(owners), func(a, b catalog.ServiceDefinition) int {
+		return catalog.At(v.proxy.Cluster, address).Owner(v.Namespace, a, b)
+	}) {
 		port, _ := s.Port(index.Number)
 		kind := reach.TrafficOf(port)
 		if !reach.HasCluster(s, index.Number) || kind == reach.NotTCP {

@@ -130,7 +130,7 @@ func noteEndpoints(s *policy.Prepared, c catalog.ServiceChange, p *policy.Policy
 		if old.Uneven() || now.Uneven() || reach.SharesSockets(c, port.Number) {
 			some = all
 		}
-		switch c.New.Resolution {
+		switch c.New.ResolutionAt(port.Number) {
 		case model.ResolutionStatic:
 			if reach.AgainstGRPC(old) != reach.AgainstGRPC(now) { // it may be offered the service now, or not any more
 				note(port.Number, all, assignmentsOfServices, clustersOfServices, listenersOfServices, routesOfServices)

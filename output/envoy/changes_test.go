@@ -340,7 +340,9 @@ func checkClustersRest(t *rapid.T, change catalog.Change, changes []world.Change
 			}
 		}
 	}
-	chosen := slices.ContainsFunc(slices.Collect(maps.Values(change.Services)), func(c catalog.ServiceChange) bool { return c.New.Chosen() })
+	chosen := slices.ContainsFunc(slices.Collect(maps.Values(change.Services)), func(c catalog.ServiceChange) bool {
+		return slices.ContainsFunc(c.New.Ports, func(p model.Port) bool { return c.New.ChosenAt("", p.Number) })
+	})
 	for _, c := range changes {
 		if c.Row != EndpointType && (c.Row != ListenerType || !chosen) {
 			t.Fatalf("%v is listed for a change of addresses", c)

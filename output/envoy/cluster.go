@@ -56,7 +56,7 @@ func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
 		c.endpoints = s.Endpoints(port.Number)
 	case reach.OriginalDST:
 		// An address of a cluster has the port of the service, and an instance its own.
-		if port.TargetPort != port.Number && !s.Traffic.ClusterLocal && !s.Traffic.Headless {
+		if toAddress := s.ResolutionAt(port.Number) == model.ResolutionNone || !s.Traffic.ClusterLocal && !s.Traffic.Headless; toAddress && port.TargetPort != port.Number {
 			c.target = port.TargetPort
 		}
 	case reach.EDS:
@@ -172,7 +172,7 @@ type choice struct {
 }
 
 func choiceOf(w *state, v View, p portOf) choice {
-	o := lb.OrderOf(p.Definition, p.policy)
+	o := lb.OrderOf(p.Definition, p.port.Number, p.policy)
 	return choice{o, v.place.Within(o), lb.AvoidedIn(w.settings, v.proxy, p.Key.Host, p.Endpoints(p.port.Number))}
 }
 

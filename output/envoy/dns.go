@@ -110,7 +110,8 @@ func (a answering) answers(h *vhost.LookupHost, domains []string) (addresses, na
 			return own, h.Names(domains)
 		}
 	}
-	if h.Resolution != model.ResolutionStatic || !a.reached(h.ServiceDefinition, a.instead()) {
+	isStatic := func(p model.Port) bool { return h.ResolutionAt(p.Number) == model.ResolutionStatic }
+	if !slices.ContainsFunc(h.Ports, isStatic) || !a.reached(h.ServiceDefinition, a.instead()) {
 		return nil, nil
 	}
 	return []string{a.instead()}, reaching(h, h.Names(domains))
@@ -137,12 +138,16 @@ func (a answering) instead() string {
 	}
 }
 
-// own lists the addresses of a service alone that the Envoy listens for.
+// own lists the addresses of a service alone that the Envoy listens for. An address that another registry than
+// the first has may be owned by another service.
 func (a answering) own(s catalog.ServiceDefinition) (list []string) {
 	foreign := s.ForeignIn(a.client.Proxy.Cluster)
 	for address := range s.OwnAddressesIn(a.client.Proxy.Cluster) {
 		ip, err := netip.ParseAddr(address)
-		if err == nil && !ip.IsUnspecified() && a.client.Proxy.Family.Has(address) && !(foreign && a.taken(s, address)) {
+		if err != nil || ip.IsUnspecified() || !a.client.Proxy.Family.Has(address) || foreign && a.taken(s, address) {
+			continue
+		}
+		if s.StandingAt(a.client.Proxy.Cluster, address) == s.Standing || a.owns(s, address) || a.reached(s, address) {
 			list = append(list, ip.Unmap().String())
 		}
 	}
@@ -153,6 +158,14 @@ func (a answering) own(s catalog.ServiceDefinition) (list []string) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// owns reports whether the service owns an address of its own at each of its ports.
+func (a answering) owns(s catalog.ServiceDefinition, address string) bool {
+	return !slices.ContainsFunc(s.Ports, func(p model.Port) bool {
+		owner, ok := reach.CallableAt(a.client, a.ports[p.Number], address).Owner()
+		return ok && owner.Key != s.Key
+	})
 }
 
 // taken reports whether an address of a service in another cluster is that of somebody
@@ -185,7 +198,7 @@ func (a answering) reached(s catalog.ServiceDefinition, address string) bool {
 }
 
 func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind reach.Traffic, address string) bool {
-	if !reach.HasCluster(s, port.Number) || reach.Follows(a.client.Proxy, s.Definition, port) || reach.StaysInCluster(a.client.Proxy, s.Definition, port) {
+	if s.ResolutionAt(port.Number) == model.ResolutionNone || !reach.HasCluster(s, port.Number) || reach.Follows(a.client.Proxy, s.Definition, port) || reach.StaysInCluster(a.client.Proxy, s.Definition, port) {
 		return false
 	}
 	at, ip, cluster := a.destinations(address, port.Number), netip.MustParseAddr(address), names.Cluster(s.Key.Host, port.Number)

@@ -103,22 +103,26 @@ func answersByCalling(t failing, s *catalog.Snapshot, w world.World, c world.Cli
 		services = append(services, service.ServiceDefinition)
 	}
 	taken, found := map[string]bool{}, map[string][]string{}
-	for _, service := range owners("", v.Namespace, services) { // a lookup is of a name
+	for _, service := range owners("", "", v.Namespace, services) { // a lookup is of a name
 		_, namespace, short := names.ShortName(service.Key.Host, "cluster.local")
-		addresses := calledAt(service, c, isIPv6)
 		for domain := range vhost.DomainsOf(service, "cluster.local", "", short && namespace == v.Namespace) {
 			name := strings.ToLower(domain)
 			if taken[name] {
 				continue
 			}
 			taken[name] = true
+			// An address from a later registry may be owned by another service.
+			addresses := slices.DeleteFunc(calledAt(service, c, isIPv6), func(address string) bool {
+				return service.StandingAt("", address) != service.Standing && !ownsAtEach(service, address, owners(address, "", v.Namespace, services)) &&
+					!calls.allReach(service, address, service.Key.Host)
+			})
 			switch {
 			case !vhost.IsLookedUp(name):
 			case len(addresses) > 0:
 				found[name] = addresses
 			case calls.allReachAtEach(service, allotted(service, c, isIPv6), name):
 				found[name] = allotted(service, c, isIPv6)
-			case service.Resolution == model.ResolutionStatic && calls.allReach(service, nobody, name):
+			case slices.ContainsFunc(service.Ports, isStatic(service)) && calls.allReach(service, nobody, name):
 				found[name] = []string{nobody}
 			}
 		}
@@ -129,8 +133,10 @@ func answersByCalling(t failing, s *catalog.Snapshot, w world.World, c world.Cli
 // allotted are the addresses that a name without any is given, as far as a client uses them: where
 // a port is not called by host. The names are too few for two of one address.
 func allotted(s catalog.ServiceDefinition, c world.Client, isIPv6 bool) (list []string) {
-	needs := slices.ContainsFunc(s.Ports, func(p model.Port) bool { return p.Protocol == "TCP" || p.Protocol == "MYSQL" || p.Protocol == "" })
-	if !needs || s.Addresses.Len() > 0 || s.Resolution != model.ResolutionStatic || c.Proxy.Interception == "NONE" || strings.HasPrefix(s.Key.Host, "*") {
+	needs := slices.ContainsFunc(s.Ports, func(p model.Port) bool {
+		return isStatic(s)(p) && (p.Protocol == "TCP" || p.Protocol == "MYSQL" || p.Protocol == "")
+	})
+	if !needs || s.Base.Addresses.Len() > 0 || c.Proxy.Interception == "NONE" || strings.HasPrefix(s.Key.Host, "*") {
 		return nil
 	}
 	a := names.AllotmentOf(s.Key.Host)
@@ -144,9 +150,29 @@ func allotted(s catalog.ServiceDefinition, c world.Client, isIPv6 bool) (list []
 	}
 }
 
+// ownsAtEach reports whether no service before it, in the order of ownership, is called at an address and one of its ports.
+func ownsAtEach(s catalog.ServiceDefinition, address string, inOrder []catalog.ServiceDefinition) bool {
+	for _, o := range inOrder {
+		if o.Key == s.Key {
+			break
+		}
+		for _, port := range o.Ports {
+			_, both := s.Port(port.Number)
+			if both && port.Protocol != "UDP" && slices.Contains(slices.Collect(o.OwnAddressesIn("")), address) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isStatic(s catalog.ServiceDefinition) func(model.Port) bool {
+	return func(p model.Port) bool { return s.ResolutionAt(p.Number) == model.ResolutionStatic }
+}
+
 // calledAt are the addresses of a service itself, as far as a client uses them.
 func calledAt(s catalog.ServiceDefinition, c world.Client, isIPv6 bool) (list []string) {
-	for text := range s.Addresses.All() {
+	for text := range s.Base.Addresses.All() {
 		ip, err := netip.ParseAddr(text)
 		if err == nil && c.Proxy.Interception != "NONE" && (len(c.Addresses) != 1 || ip.Is6() == isIPv6) {
 			list = append(list, text)

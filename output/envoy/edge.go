@@ -87,7 +87,7 @@ func (d *definitions) members(v View, p *policy.EdgePort) []reach.EdgeMember {
 			place, ok := reach.EdgeTakes(p, port)
 			// With ResolutionNone the original destination would be the edge itself. Services that
 			// are local to their cluster are not exposed.
-			if !ok || s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal || !reach.HasCluster(s, index.Number) {
+			if !ok || s.ResolutionAt(index.Number) == model.ResolutionNone || s.Traffic.ClusterLocal || !reach.HasCluster(s, index.Number) {
 				continue
 			}
 			if best, other := found[s.Key]; !other || place < best.Place {

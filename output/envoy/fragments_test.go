@@ -36,15 +36,28 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 		}
 	}
 	type round struct {
-		address, foreign bool // addresses in other clusters come last
+		address string // or none for names
+		foreign bool   // addresses in other clusters come last
+	}
+	rounds := []round{{}, {"", true}}
+	for _, s := range services {
+		for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, true) {
+			if of := (round{domain, false}); reach.IsAddress(domain) && !slices.Contains(rounds, of) {
+				rounds = append(rounds, of, round{domain, true})
+			}
+		}
 	}
 	taken, has := map[string]bool{"*": true}, map[catalog.ServiceKey]map[string]bool{}
-	for _, is := range []round{{}, {true, false}, {true, true}, {false, true}} {
-		for _, s := range owners(map[bool]string{true: "10.0.0.1"}[is.address], v.Namespace, services) {
+	for _, is := range rounds {
+		for _, s := range owners(is.address, v.proxy.Cluster, v.Namespace, services) {
 			_, namespace, short := names.ShortName(s.Key.Host, v.proxy.Domain)
 			for domain := range vhost.DomainsOf(s, v.proxy.Domain, v.proxy.Cluster, short && namespace == v.Namespace) {
 				isForeign := s.ForeignIn(v.proxy.Cluster) && slices.Contains(requestAddresses, domain) && domain != s.Key.Host
-				if is == (round{reach.IsAddress(domain), isForeign}) && !taken[strings.ToLower(domain)] {
+				address := domain
+				if !reach.IsAddress(domain) {
+					address = ""
+				}
+				if is == (round{address, isForeign}) && !taken[strings.ToLower(domain)] {
 					taken[strings.ToLower(domain)] = true
 					if has[s.Key] == nil {
 						has[s.Key] = map[string]bool{}

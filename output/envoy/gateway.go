@@ -106,10 +106,13 @@ const (
 )
 
 func notEntered(s *policy.Prepared, service *catalog.Service, kind string) string {
-	if s.Networks == nil || service.Resolution != model.ResolutionStatic {
+	if s.Networks == nil {
 		return ""
 	}
 	for _, port := range service.Ports {
+		if service.ResolutionAt(port.Number) != model.ResolutionStatic {
+			continue
+		}
 		reason := notLedTo(s, kind, service, port.Number)
 		endpoints := service.Endpoints(port.Number)
 		if reason == "" || endpoints.Counts().Networked == 0 {

@@ -44,7 +44,7 @@ func withCollections(without stepFunc, maker *leds.Maker) stepFunc {
 func differUnder(p *policy.Prepared) func(s *catalog.Service, port uint32) bool {
 	return func(s *catalog.Service, port uint32) bool {
 		counts := s.Endpoints(port).Counts()
-		return lb.OrderOf(s.Definition, p.Of(s.Key.Host)) != lb.Alike || len(p.Edge) > 0 && counts.Local > 0 || p.Networks != nil && counts.Networked > 0 || counts.Shared > 0
+		return lb.OrderOf(s.Definition, port, p.Of(s.Key.Host)) != lb.Alike || len(p.Edge) > 0 && counts.Local > 0 || p.Networks != nil && counts.Networked > 0 || counts.Shared > 0
 	}
 }
 

@@ -157,7 +157,7 @@ func TestConfiguredFailoverCountsBeforeTheRegistrys(t *testing.T) {
 		"turned on":              {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &on}, lb.ByLocality},
 		"only the configuration": {none, policy.Policy{OutlierDetection: detection}, lb.ByLocality},
 	} {
-		if got := lb.OrderOf(test.of, &test.policy); got != test.want {
+		if got := lb.OrderOf(test.of, 80, &test.policy); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}

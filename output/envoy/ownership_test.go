@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -31,12 +32,9 @@ func dated(sources ...string) catalog.Order {
 	return order
 }
 
-// owners puts services in the order in which they own a domain for workloads of a namespace.
-func owners(domain, namespace string, services []catalog.ServiceDefinition) []catalog.ServiceDefinition {
-	asked := catalog.Name
-	if reach.IsAddress(domain) {
-		asked = catalog.Address
-	}
+// owners puts services in the order in which they own a domain for workloads of a cluster and a namespace.
+func owners(domain, cluster, namespace string, services []catalog.ServiceDefinition) []catalog.ServiceDefinition {
+	asked := reach.AskedBy(cluster, domain)
 	return slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return asked.Owner(namespace, a, b) })
 }
 
@@ -106,6 +104,69 @@ func TestAddressesAreTheOwners(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Another registry adds an address to a service, with its own rights and not with those of the first.
+func TestAnAddressIsOwnedByTheRecordThatHasIt(t *testing.T) {
+	t.Parallel()
+	order := catalog.Order{Sources: []string{"kube", "mcp", "confined"}, Rights: map[string]catalog.Rights{"confined": {Yields: true}}}
+	kube, added, owner := vip{"kube", "n", "db.example", "TCP", 1}, vip{"confined", "n", "db.example", "TCP", 1}, vip{"mcp", "m", "real.example", "TCP", 1}
+	first := kube.event().(model.Upsert)
+	spec := first.Record.Spec.(model.Service)
+	spec.Addresses = model.ListOf("10.0.0.9")
+	first.Record.Spec = spec
+	b := catalog.NewBuilderIn(order)
+	for revision, step := range []struct {
+		event model.Event
+		want  map[string]string // by address
+	}{
+		{first, map[string]string{"10.0.0.9": "db.example", "10.0.0.1": ""}},
+		{added.event(), map[string]string{"10.0.0.9": "db.example", "10.0.0.1": "db.example"}},
+		{owner.event(), map[string]string{"10.0.0.9": "db.example", "10.0.0.1": "real.example"}},
+	} {
+		b.Apply(uint64(revision+1), []model.Event{step.event})
+		calls := newCaller(t, NewWorld(b.Snapshot(), true, "root"), sidecarIn("third"), "0.0.0.0")
+		for address, want := range step.want {
+			if want != "" {
+				want = names.Cluster(want, 90)
+			}
+			if got := calls.reaches(call{address, 90, "anything", ""}); got != want {
+				t.Errorf("step %d: %s is %s, want %s", revision, address, got, want)
+			}
+		}
+	}
+}
+
+// A host may have ports of several resolutions, each in an object of its own.
+func TestPortsOfSeveralResolutions(t *testing.T) {
+	t.Parallel()
+	of := func(name string, resolution model.Resolution, port model.Port, addresses ...string) model.Event {
+		return model.Upsert{Record: model.Record{Ref: model.Ref{Kind: model.KindService, Key: model.Key{Source: "files", Namespace: "n", Name: name}}, Spec: model.Service{
+			Hosts: model.ListOf("kafka.example"), Resolution: resolution, Ports: model.ListOf(port), Addresses: model.ListOf(addresses...),
+		}}}
+	}
+	brokers := of("a-brokers", model.ResolutionNone, model.Port{Number: 9093, Name: "brokers", Protocol: "TCP"})
+	api := func(addresses ...string) model.Event {
+		return of("api", model.ResolutionDNS, model.Port{Number: 443, Name: "api", Protocol: "TLS"}, addresses...)
+	}
+	b := catalog.NewBuilder([]string{"files"})
+	for revision, step := range []struct {
+		events []model.Event
+		api    bool // is served
+	}{{[]model.Event{brokers, api()}, true}, {[]model.Event{api("10.0.0.1")}, false}, {[]model.Event{api()}, true}} {
+		b.Apply(uint64(revision+1), step.events)
+		calls := newCaller(t, NewWorld(b.Snapshot(), true, "root"), sidecarIn("n"), "0.0.0.0")
+		if got := calls.reaches(call{"10.200.0.1", 9093, "anything", ""}); got != names.Cluster("kafka.example", 9093) {
+			t.Errorf("step %d: a broker is %s", revision, got)
+		}
+		if got := calls.reaches(call{"10.200.0.2", 443, "hello", "kafka.example"}); (got == names.Cluster("kafka.example", 443)) != step.api {
+			t.Errorf("step %d: the API is %s", revision, got)
+		}
+		s, _ := b.Snapshot().Service(catalog.ServiceKey{Namespace: "n", Host: "kafka.example"})
+		if lost := fmt.Sprint(s.Conflicts); step.api != (len(s.Conflicts) == 0) || !step.api && !strings.Contains(lost, "nobody is served its endpoints at port 443") {
+			t.Errorf("step %d: conflicts: %s", revision, lost)
+		}
 	}
 }
 

@@ -230,7 +230,7 @@ func (s *stepHosts) addresses(of catalog.ServiceDefinition) iter.Seq[string] {
 				return
 			}
 		}
-		if s.settings.DNS == nil || !s.settings.DNS.Allot.On() || of.Addresses.Len() > 0 {
+		if s.settings.DNS == nil || !s.settings.DNS.Allot.On() || of.Base.Addresses.Len() > 0 {
 			return
 		}
 		if a := names.AllotmentOf(of.Key.Host); yield(a.IPv4()) {

@@ -386,3 +386,28 @@ func TestClusterLocalServicesAreNotServed(t *testing.T) {
 		t.Errorf("there is %v", got)
 	}
 }
+
+// A ServiceEntry has one resolution, so it has the ports with the resolution of the first record. The others are said.
+func TestPortsOfAnotherResolutionAreLeftOut(t *testing.T) {
+	t.Parallel()
+	m := newMade(t)
+	first, second := service("a", "api", "api.example"), service("b", "api", "api.example")
+	spec, _ := second.Spec.(model.Service)
+	spec.Resolution, spec.Ports = model.ResolutionDNS, model.ListOf(model.Port{Number: 443, Name: "tls", Protocol: "TLS"})
+	second.Spec = spec
+	m.apply(upserts(first, second, endpoint(first, "192.0.2.1", model.Healthy), endpoint(first, "192.0.2.2", model.Unhealthy), endpoint(second, "api.internal.example", model.Unhealthy))...)
+	for name := range m.in(entries) {
+		r, entry := m.entry(entries, name)
+		if len(entry.Ports) != 1 || entry.Ports[0].Number != 80 || entry.Resolution != networking.ServiceEntry_STATIC {
+			t.Errorf("it is written as %v", entry)
+		}
+		if strings.Contains(fmt.Sprint(r.Metadata), "api.internal.example") {
+			t.Errorf("an endpoint of a port that is left out is said to be not ready: %v", r.Metadata)
+		}
+	}
+	for s := range m.builder.Snapshot().Services() {
+		if said := resource.NotOffered(s); !strings.Contains(said, "1: ports with another resolution") {
+			t.Errorf("it is said %q", said)
+		}
+	}
+}

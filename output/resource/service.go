@@ -132,7 +132,7 @@ func shortHash(parts ...[]byte) string {
 // so one that serves in another network is not listed.
 func notReadyOf(s *catalog.Service) (list []string, paths []model.Path) {
 	by := map[string]model.Path{}
-	for _, port := range s.Ports {
+	for _, port := range compose.WrittenPorts(s) {
 		endpoints := s.Endpoints(port.Number)
 		for e := range endpoints.All() {
 			if e.Health != model.Healthy && e.Port != 0 && !serves(endpoints.AtPort(e.Address, e.Port)) {
@@ -154,7 +154,7 @@ func serves(some []catalog.Endpoint) bool {
 	return slices.ContainsFunc(some, func(e catalog.Endpoint) bool { return e.Health == model.Healthy })
 }
 
-// NotOffered says why a service is no resource, or how many of its healthy endpoints
+// NotOffered says why a service is no resource, or how many of its healthy endpoints and ports
 // are in none and why; empty if all of it is.
 func NotOffered(s *catalog.Service) string {
 	if reason := compose.Invalid(s); reason != "" {
@@ -167,6 +167,9 @@ func NotOffered(s *catalog.Service) string {
 			endpoints = "endpoint"
 		}
 		parts = append(parts, fmt.Sprintf("%d %s: %s", left.Count, endpoints, left.Reason))
+	}
+	if n := len(s.Ports) - len(compose.WrittenPorts(s)); n > 0 {
+		parts = append(parts, compose.LeftOut{Reason: compose.OtherResolution, Count: n}.String())
 	}
 	return strings.Join(parts, "; ")
 }

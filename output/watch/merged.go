@@ -278,7 +278,7 @@ func endpointRef(key catalog.ServiceKey, id catalog.EndpointID) model.Ref {
 func serviceRecord(s *catalog.Service) model.Record {
 	return model.Record{Ref: serviceRef(s.Key), Path: s.Path(), Spec: model.MergedService{
 		Service: model.Service{
-			Meta: s.Meta, Hosts: model.ListOf(s.Written()), Addresses: s.Addresses, Cluster: s.AddressedIn, Ports: model.ListOf(s.Ports...),
+			Meta: s.Meta, Hosts: model.ListOf(s.Written()), Addresses: s.Base.Own(), Cluster: s.Base.Cluster, Ports: model.ListOf(s.Ports...),
 			Location: s.Location, Resolution: s.Resolution, ExportTo: s.ExportTo, SubjectAltNames: s.SubjectAltNames, Traffic: s.Traffic,
 		},
 		Sources: model.ListOf(s.Sources()...),

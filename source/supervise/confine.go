@@ -44,7 +44,7 @@ func atLocalAddresses(all iter.Seq[model.Record], local source.LocalAddresses) (
 	}
 	owned := map[model.Ref][]model.Record{} // of services with hosts that may be looked up
 	for rec := range all {
-		if service, ok := rec.Spec.(model.Service); ok && source.LooksUp(service.Resolution) {
+		if service, ok := rec.Spec.(model.Service); ok && service.Resolution.LooksUp() {
 			owned[rec.Ref] = nil
 		}
 	}

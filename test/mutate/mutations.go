@@ -267,7 +267,7 @@ var rows = []row{
 	},
 	{
 		file: "catalog/merge.go", killer: "./catalog", run: "TestMergeFollowsTheRules",
-		text:        `trueFirst(!a.held, !b.held), `,
+		text:        `owner.TrueFirst(!a.held, !b.held), `,
 		replacement: ``,
 		promise:     "within a source a listed record defines a service before a held one",
 	},
@@ -284,10 +284,16 @@ var rows = []row{
 		promise:     "records that came through fewer Isthmuses come first",
 	},
 	{
-		file: "catalog/merge.go", killer: "./catalog", run: "TestMergeFollowsTheRules|TestTranscripts",
-		text:        `if r.spec.Resolution != first.spec.Resolution {`,
-		replacement: `if false {`,
-		promise:     "a record with a contradictory resolution is left out of the service",
+		file: "catalog/assemble.go", killer: "./catalog", run: "TestMergeFollowsTheRules|TestTranscripts",
+		text:        ` || d.ResolutionAt(port.Number) != by.spec.Resolution {`,
+		replacement: ` {`,
+		promise:     "endpoints serve no port of another resolution",
+	},
+	{
+		file: "catalog/addresses/addresses.go", killer: "./catalog", run: "TestOneOrderDecidesWhoOwnsWhat",
+		text:        `if r.Ref.Source == first.Ref.Source {`,
+		replacement: `if true {`,
+		promise:     "an address that another source adds has the rights of that source",
 	},
 	{
 		file: "catalog/endpoints.go", killer: "./catalog", run: "TestMergeFollowsTheRules|TestTranscripts",

@@ -59,7 +59,7 @@ func (p DraftPart) PortNames() map[uint32]string {
 		return nil
 	}
 	var names map[uint32]string
-	own := writable(p.service.Ports) // Istio rejects some names
+	own := writable(WrittenPorts(p.service)) // Istio rejects some names
 	for _, port := range p.part.ports {
 		if slices.Contains(own, port) {
 			continue

@@ -24,7 +24,7 @@ func (p part) spec(s *catalog.Service, endpoints int) proto.Message {
 func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry {
 	entry := &networking.ServiceEntry{
 		Hosts:           []string{s.Written()},
-		Addresses:       s.Addresses.Slice(),
+		Addresses:       s.Base.Own().Slice(),
 		Location:        networking.ServiceEntry_Location(networking.ServiceEntry_Location_value[string(s.Location)]),
 		Resolution:      networking.ServiceEntry_Resolution(networking.ServiceEntry_Resolution_value[string(resolution(s, endpoints))]),
 		ExportTo:        s.ExportTo.Slice(),

@@ -153,7 +153,7 @@ func Omitted(s *catalog.Service) (list []LeftOut) {
 	if !omits(s) {
 		return nil
 	}
-	left := gather(s, s.Ports).left
+	left := gather(s, WrittenPorts(s)).left
 	for _, reason := range slices.Sorted(maps.Keys(left)) {
 		if !strings.HasPrefix(reason, notHealthy) {
 			list = append(list, LeftOut{reason, left[reason]})
@@ -164,7 +164,7 @@ func Omitted(s *catalog.Service) (list []LeftOut) {
 
 // omits reports whether a service may have an endpoint that cannot be written.
 func omits(s *catalog.Service) bool {
-	for _, port := range s.Ports {
+	for _, port := range WrittenPorts(s) {
 		endpoints := s.Endpoints(port.Number)
 		if s.Resolution == model.ResolutionDNSRoundRobin && endpoints != nil && endpoints.Total > 1 {
 			return true

@@ -122,7 +122,7 @@ type word struct {
 
 func said(s *catalog.Service) word {
 	w := word{
-		Addresses: slices.AppendSeq([]string{}, s.Addresses.All()), ExportTo: slices.AppendSeq([]string{}, s.ExportTo.All()),
+		Addresses: slices.AppendSeq([]string{}, s.Base.Addresses.All()), ExportTo: slices.AppendSeq([]string{}, s.ExportTo.All()),
 		Names: slices.AppendSeq([]string{}, s.SubjectAltNames.All()),
 		Ports: s.Ports, Location: s.Location, Resolution: s.Resolution, Endpoints: map[string]string{},
 	}

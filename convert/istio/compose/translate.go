@@ -57,10 +57,17 @@ func DraftService(s *catalog.Service, l Layout) Draft {
 	if reason := Invalid(s); reason != "" {
 		return Draft{Invalid: reason}
 	}
-	ports := l.named(writable(s.Ports))
+	of := WrittenPorts(s)
+	ports := l.named(writable(of))
 	g := gather(s, ports)
-	if n := len(s.Ports) - len(ports); n > 0 {
+	if n := len(of) - len(ports); n > 0 {
 		g.left["ports beyond the 256 that Istio takes"] = n
+	}
+	if n := len(s.Ports) - len(of); n > 0 {
+		g.left[OtherResolution] = n
+	}
+	if n := len(s.Base.Sources()); n > 0 {
+		g.left[otherAddresses] = n
 	}
 	parts, groups := l.parts(s, ports, g.endpoints)
 	g.countPorts(ports, parts)
@@ -92,8 +99,24 @@ func Invalid(s *catalog.Service) string {
 		return strconv.Quote(string(s.Location)) + " is not a location that Istio knows; have the source choose another"
 	case !resolved:
 		return strconv.Quote(string(s.Resolution)) + " is not a resolution that Istio knows; have the source choose another"
+	case len(s.Ports) > 0 && len(WrittenPorts(s)) == 0:
+		return "no port has the resolution of its first record, " + string(s.Resolution) + ", and a ServiceEntry has only one; give the ports of another resolution another host"
 	}
 	return ""
+}
+
+const otherAddresses = "addresses of other sources than the first: in a ServiceEntry they would have the rights of the first; give them another host"
+
+// OtherResolution is why a port is not among the [WrittenPorts].
+const OtherResolution = "ports with another resolution than that of the service: Istio unites no ServiceEntries of several; give them another host"
+
+// WrittenPorts returns the ports that a ServiceEntry may have: those with the resolution of the service.
+func WrittenPorts(s *catalog.Service) []model.Port {
+	isOther := func(p model.Port) bool { return s.ResolutionAt(p.Number) != s.Resolution }
+	if !slices.ContainsFunc(s.Ports, isOther) {
+		return s.Ports // nearly always
+	}
+	return slices.DeleteFunc(slices.Clone(s.Ports), isOther)
 }
 
 // mostPorts is the number of ports that Istio's schema allows in an object.

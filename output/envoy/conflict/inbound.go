@@ -14,7 +14,7 @@ import (
 // since another service owns the port of the workload.
 func (c report) inbound(s *catalog.Service, number uint32) []catalog.Conflict {
 	own, _ := s.Port(number)
-	if s.Resolution != model.ResolutionStatic {
+	if s.ResolutionAt(number) != model.ResolutionStatic {
 		return nil
 	}
 	for e := range s.Endpoints(number).All() {

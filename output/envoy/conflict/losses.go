@@ -48,7 +48,7 @@ func (l portLosses) add(loss reach.Loss, address string) {
 		loss.Name = "addresses without a listener of their own"
 	}
 	thing := lostThing{loss.Loser.Key, loss.Kind, loss.Name}
-	if was, known := l.first[thing]; !known || loss.Kind.Asked(loss.Name).Owner("", loss.Winner, was.Winner) < 0 {
+	if was, known := l.first[thing]; !known || loss.Asked(l.proxy.Cluster).Owner("", loss.Winner, was.Winner) < 0 {
 		l.first[thing] = loss
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
@@ -16,17 +17,19 @@ func (l portLosses) conflicts() portConflicts {
 		loser, winner catalog.ServiceKey
 		kind          reach.LossKind
 		own           bool
+		kept, lost    model.Ref
 	}
 	all, lost := map[pair]reach.Loss{}, map[pair][]string{}
 	for thing, loss := range l.first {
-		own := loss.Kind.Asked(loss.Name).Owner("", loss.Winner, loss.Loser) > 0
-		u := pair{thing.loser, loss.Winner.Key, loss.Kind, own}
+		asked := loss.Asked(l.proxy.Cluster)
+		own := asked.Owner("", loss.Winner, loss.Loser) > 0
+		u := pair{thing.loser, loss.Winner.Key, loss.Kind, own, asked.RecordOf(loss.Winner.Definition), asked.RecordOf(loss.Loser.Definition)}
 		all[u], lost[u] = loss, append(lost[u], loss.Name)
 	}
 	found := portConflicts{}
 	for u, loss := range all {
 		slices.Sort(lost[u])
-		found[u.loser] = append(found[u.loser], conflictOf(loss, l.index.Number, lost[u], u.own))
+		found[u.loser] = append(found[u.loser], conflictOf(loss, l.index.Number, lost[u], u.own, u.kept, u.lost))
 	}
 	for _, list := range found {
 		slices.SortFunc(list, func(a, b catalog.Conflict) int {
@@ -60,7 +63,7 @@ var lossTexts = [...]struct{ field, reason string }{
 
 // conflictOf describes a loss and its remedy. Own limits the loss to workloads of the owner's
 // namespace.
-func conflictOf(l reach.Loss, number uint32, names []string, own bool) catalog.Conflict {
+func conflictOf(l reach.Loss, number uint32, names []string, own bool, kept, lost model.Ref) catalog.Conflict {
 	where := "in every namespace that sees both"
 	switch {
 	case l.Winner.Key == l.Loser.Key:
@@ -70,7 +73,7 @@ func conflictOf(l reach.Loss, number uint32, names []string, own bool) catalog.C
 	}
 	text := lossTexts[l.Kind]
 	return catalog.Conflict{
-		Field: fmt.Sprintf(text.field, number), Kept: l.Winner.Records[0].Record, Lost: l.Loser.Records[0].Record,
+		Field: fmt.Sprintf(text.field, number), Kept: kept, Lost: lost,
 		Reason: fmt.Sprintf(text.reason, number, strings.Join(names, ", "), l.Winner.Key.Host, l.Winner.Key.Namespace, where, l.Loser.Key.Host),
 	}
 }

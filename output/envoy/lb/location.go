@@ -31,15 +31,16 @@ const (
 	onCluster               // those of its cluster, and no other
 )
 
-// OrderOf returns the order of a service under its policy. Shares go before near endpoints,
+// OrderOf returns the order of a service port under its policy. Shares go before near endpoints,
 // unless the split says otherwise. The configuration overrides the registry if it sets
 // localityFailover.
-func OrderOf(d *catalog.Definition, p *policy.Policy) Order {
+func OrderOf(d *catalog.Definition, port uint32, p *policy.Policy) Order {
+	static := d.ResolutionAt(port) == model.ResolutionStatic
 	said := p.LocalityFailover != nil
 	switch {
-	case d.Traffic.ClusterLocal && d.Resolution == model.ResolutionStatic:
+	case d.Traffic.ClusterLocal && static:
 		return onCluster
-	case d.Traffic.NodeLocal && d.Resolution == model.ResolutionStatic:
+	case d.Traffic.NodeLocal && static:
 		return onNode
 	case d.Split.IgnoresLocality(): // else the nearest backend would get everything
 		return Alike

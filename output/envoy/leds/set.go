@@ -246,7 +246,7 @@ func (e *edit) next(at ServicePort, was *Spread, c catalog.ServiceChange) *Sprea
 // endpoints, and keeps them until it has half as many.
 func (e *edit) large(at ServicePort, was *Spread, s *catalog.Service) bool {
 	port, ok := s.Port(at.Port)
-	if !ok || s.Resolution != model.ResolutionStatic || reach.FormFor(reach.KindEnvoy, s, port) != reach.EDS || e.Whole != nil && e.Whole(s, at.Port) {
+	if !ok || s.ResolutionAt(at.Port) != model.ResolutionStatic || reach.FormFor(reach.KindEnvoy, s, port) != reach.EDS || e.Whole != nil && e.Whole(s, at.Port) {
 		return false
 	}
 	least := e.Above + 1

@@ -119,16 +119,16 @@ func Unserved(s *catalog.Service, networks *policy.Networks) iter.Seq2[catalog.E
 
 // UnservedTo is the same for the Envoys of a family.
 func UnservedTo(s *catalog.Service, networks *policy.Networks, of node.Family) iter.Seq2[catalog.EndpointID, string] {
-	address, taken := IPAddress, socketTaken+needsGateway
-	switch s.Resolution {
-	case model.ResolutionStatic:
-	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
-		address, taken, networks = NameAddressFor(of), socketTaken, nil // names are not looked up behind gateways
-	default:
-		return func(func(catalog.EndpointID, string) bool) {} // no endpoint is served, and NotOffered says so
-	}
 	return func(yield func(catalog.EndpointID, string) bool) {
 		for _, port := range s.Ports {
+			address, taken, networks := IPAddress, socketTaken+needsGateway, networks
+			switch s.ResolutionAt(port.Number) {
+			case model.ResolutionStatic:
+			case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
+				address, taken, networks = NameAddressFor(of), socketTaken, nil // names are not looked up behind gateways
+			default:
+				continue // no endpoint is served, and NotOffered says so
+			}
 			endpoints := s.Endpoints(port.Number)
 			for e := range endpoints.All() {
 				_, left := address(e)

@@ -17,8 +17,8 @@ import (
 // address and a port in common, the first in the order of ownership gets the address; lookups of the
 // other name are not answered.
 
-// allots reports whether the name of a service without an address gets one.
-func allots(c Client, s catalog.ServiceDefinition) bool {
+// allots reports whether the name of a service without an address gets one for a port.
+func allots(c Client, s catalog.ServiceDefinition, number uint32) bool {
 	d := c.Settings.OrIstio().DNS
 	if d == nil || c.Proxy.Mode == node.None || s.Traffic.Headless || s.Traffic.ClusterLocal || hasAddress(c, s) {
 		return false
@@ -26,7 +26,7 @@ func allots(c Client, s catalog.ServiceDefinition) bool {
 	if !names.IsSNI(s.Key.Host) || s.Key.Host[0] == '*' {
 		return false
 	}
-	switch s.Resolution {
+	switch s.ResolutionAt(number) {
 	case model.ResolutionStatic:
 		return d.Allot.Static
 	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
@@ -48,9 +48,12 @@ func Allotted(c Client, s catalog.ServiceDefinition) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		some := false
 		for _, port := range s.Ports {
-			some = some || NeedsAddress(port)
+			if s.ResolutionAt(port.Number) == model.ResolutionNone {
+				return // its connections go where they were made to
+			}
+			some = some || NeedsAddress(port) && allots(c, s, port.Number)
 		}
-		if !some || !allots(c, s) {
+		if !some {
 			return
 		}
 		a := names.AllotmentOf(s.Key.Host)
@@ -111,7 +114,7 @@ func allotmentsOf(index *catalog.PortServices, before derived.Change) immutable.
 	}
 	edit := all.Edit()
 	enter := func(s catalog.ServiceDefinition) {
-		if port, ok := s.Port(index.Number); ok && s.Addresses.Len() == 0 && TrafficOf(port) != NotTCP && TrafficOf(port) != HTTP {
+		if port, ok := s.Port(index.Number); ok && s.Base.Addresses.Len() == 0 && TrafficOf(port) != NotTCP && TrafficOf(port) != HTTP {
 			edit.Set(allotment{names.AllotmentOf(s.Key.Host), s.Key}, struct{}{})
 		}
 	}

@@ -17,25 +17,26 @@ import (
 // connect to its address and port. Such a connection gets there without a listener. An Envoy
 // listens at an instance only where that changes something.
 
-// takesRest reports whether a service without addresses takes the connections to all addresses
+// takesRest reports whether a port of a service without addresses takes the connections to all addresses
 // that no service has: its resolution is NONE, or the settings give it these connections.
-func takesRest(c Client, s catalog.ServiceDefinition) bool {
-	return c.Proxy.Mode == node.None || s.Resolution == model.ResolutionNone || c.Settings.OrIstio().TakesUnaddressed(s.Key.Host)
+func takesRest(c Client, s catalog.ServiceDefinition, number uint32) bool {
+	return c.Proxy.Mode == node.None || s.ResolutionAt(number) == model.ResolutionNone || c.Settings.OrIstio().TakesUnaddressed(s.Key.Host)
 }
 
 // takesAll reports whether a service port takes the connections to all addresses that no service
 // has because the settings give these connections to every host.
 func takesAll(c Client, s catalog.ServiceDefinition, port model.Port) bool {
 	settings := c.Settings.OrIstio()
-	return c.Proxy.Mode != node.None && s.Resolution != model.ResolutionNone && NeedsAddress(port) && !hasAddress(c, s) &&
+	return c.Proxy.Mode != node.None && s.ResolutionAt(port.Number) != model.ResolutionNone && NeedsAddress(port) && !hasAddress(c, s) &&
 		settings.Of(s.Key.Host).Unaddressed == "" && settings.TakesUnaddressed(s.Key.Host)
 }
 
 // Unlistened reports whether no listener takes the connections to a service port that name no host:
 // the service's endpoints are names, so connections to their addresses look like any others.
 func Unlistened(c Client, s catalog.ServiceDefinition, port model.Port) bool {
-	named := s.Resolution == model.ResolutionDNS || s.Resolution == model.ResolutionDNSRoundRobin
-	if c.Proxy.Mode == node.None || !named || !NeedsAddress(port) || hasAddress(c, s) || takesRest(c, s) {
+	at := s.ResolutionAt(port.Number)
+	named := at == model.ResolutionDNS || at == model.ResolutionDNSRoundRobin
+	if c.Proxy.Mode == node.None || !named || !NeedsAddress(port) || hasAddress(c, s) || takesRest(c, s, port.Number) {
 		return false
 	}
 	for range Allotted(c, s) {
@@ -53,7 +54,7 @@ func hasAddress(c Client, s catalog.ServiceDefinition) bool {
 // IsChosen reports whether clients of a service port choose an instance by its address.
 func IsChosen(c Client, s catalog.ServiceDefinition, port model.Port) bool {
 	kind := TrafficOf(port)
-	return c.Proxy.Mode != node.None && kind != NotTCP && kind != HTTP && s.ChosenIn(c.Proxy.Cluster) &&
+	return c.Proxy.Mode != node.None && kind != NotTCP && kind != HTTP && s.ChosenAt(c.Proxy.Cluster, port.Number) &&
 		(s.Traffic.Headless || !c.Settings.OrIstio().TakesUnaddressed(s.Key.Host))
 }
 

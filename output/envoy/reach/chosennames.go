@@ -37,10 +37,10 @@ func ChosenListeners(c Client, now *catalog.Snapshot, index *catalog.PortService
 // lead to another cluster: the listeners of endpoints that come, go, or get other labels.
 func ChangedInstances(settings *policy.Prepared, now *catalog.Snapshot, c catalog.ServiceChange) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if !c.New.Chosen() {
-			return
-		}
 		for id := range c.Endpoints {
+			if !c.New.ChosenAt("", id.ServicePort) {
+				continue
+			}
 			port, _ := c.New.Port(id.ServicePort)
 			was, had := c.Old.Endpoints(id.ServicePort).Get(id)
 			is, has := c.New.Endpoints(id.ServicePort).Get(id)
@@ -116,7 +116,7 @@ func CrowdedInstances(settings *policy.Prepared, now *catalog.Snapshot, number u
 // twice.
 func instancesOf(s *catalog.Service, number uint32) iter.Seq2[string, catalog.Endpoint] {
 	return func(yield func(string, catalog.Endpoint) bool) {
-		if !s.Chosen() {
+		if !s.ChosenAt("", number) {
 			return
 		}
 		for e := range s.Endpoints(number).All() {

@@ -60,12 +60,12 @@ func EdgeMemberOf(p *policy.EdgePort, s catalog.ServiceDefinition) (member EdgeM
 // EdgeCalls returns a service with the port that fits a port of the edge best; ok is false if
 // none fits.
 func EdgeCalls(p *policy.EdgePort, s catalog.ServiceDefinition) (best EdgeMember, ok bool) {
-	if s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal {
+	if s.Traffic.ClusterLocal {
 		return best, false
 	}
 	for _, port := range s.Ports {
 		place, takes := EdgeTakes(p, port)
-		if !takes || !HasCluster(s, port.Number) {
+		if !takes || s.ResolutionAt(port.Number) == model.ResolutionNone || !HasCluster(s, port.Number) {
 			continue
 		}
 		if !ok || place < best.Place || place == best.Place && port.Number < best.At {

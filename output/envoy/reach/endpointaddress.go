@@ -29,7 +29,7 @@ func DecidesInbound(a, b catalog.InboundPort) bool {
 // they were made to. Requests have the host of the service in them, and go to any endpoint.
 func Follows(p node.Proxy, s *catalog.Definition, port model.Port) bool {
 	kind := TrafficOf(port)
-	return p.Mode != node.None && s.HeadlessIn(p.Cluster) && kind != NotTCP && kind != HTTP
+	return p.Mode != node.None && s.Traffic.Headless && s.ChosenAt(p.Cluster, port.Number) && kind != NotTCP && kind != HTTP
 }
 
 // GoesToOriginal reports whether the cluster of a service port has no endpoints, but leads
@@ -44,7 +44,7 @@ func GoesToOriginal(p node.Proxy, s *catalog.Definition, port model.Port) bool {
 // which cluster that is.
 func StaysInCluster(p node.Proxy, s *catalog.Definition, port model.Port) bool {
 	kind := TrafficOf(port)
-	return p.Mode != node.None && s.Traffic.ClusterLocal && s.Resolution == model.ResolutionStatic && kind != NotTCP && kind != HTTP
+	return p.Mode != node.None && s.Traffic.ClusterLocal && s.ResolutionAt(port.Number) == model.ResolutionStatic && kind != NotTCP && kind != HTTP
 }
 
 // SubsetForm is the form in which a kind of client gets a subset of a service port. Where

@@ -53,7 +53,8 @@ type Chain struct {
 const MostInBlocks = 10_000
 
 // LayoutOf arranges the services that are reached through a listener. If several ask for the
-// same match, the owner gets it; the others are ignored.
+// same match, the owner gets it; the others are ignored. Those of the listener of an address come in
+// the order of [AtAddress].
 func LayoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, c Client) Layout {
 	return Arrange(c, services, number, shared, nil)
 }
@@ -61,7 +62,9 @@ func LayoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, 
 // Arrange is [LayoutOf], and adds the conflicts that services lose to a list.
 func Arrange(c Client, services []catalog.ServiceDefinition, number uint32, shared bool, lost *[]Loss) Layout {
 	l := Layout{client: c, number: number, lost: lost}
-	services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(c.Namespace, a, b) })
+	if shared {
+		services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(c.Namespace, a, b) })
+	}
 	byHost := shared || handshakes(services, number) > 1
 	for _, s := range services {
 		l.take(s, number, shared, byHost)
@@ -159,7 +162,7 @@ func (l *Layout) takeConnections(s catalog.ServiceDefinition, number uint32, sha
 			}
 			took = l.takeBlock(s, Chain{Match: block.String(), Cluster: cluster, Affinity: s.Traffic.Affinity}) || took
 		}
-		rest = all || !blocks && takesRest(l.client, s)
+		rest = all || !blocks && takesRest(l.client, s, number)
 	}
 	switch {
 	case !rest:
@@ -215,7 +218,7 @@ func (l Layout) Rest() (s catalog.ServiceDefinition, ok bool) {
 		return s, false
 	}
 	port, _ := s.Port(l.number)
-	return s, s.Resolution != model.ResolutionNone || cmp.Or(port.TargetPort, l.number) != l.number
+	return s, s.ResolutionAt(l.number) != model.ResolutionNone || cmp.Or(port.TargetPort, l.number) != l.number
 }
 
 // Clusters yields those that a layout leads to, of which one may be for connections that
@@ -260,10 +263,10 @@ const (
 	LostAddressed                    // connections to the addresses of its endpoints, which are names
 )
 
-// Asked is the kind of thing, which decides who owns it.
-func (k LossKind) Asked(name string) catalog.Asked {
-	if k == LostRequests && !IsAddress(name) {
-		return catalog.Name
+// Asked is what a loss is about, to workloads of a cluster: an address, or a name.
+func (l Loss) Asked(cluster string) catalog.Asked {
+	if asked := AskedBy(cluster, l.Name); l.Kind == LostRequests || asked != catalog.Name {
+		return asked
 	}
 	return catalog.Address
 }
@@ -303,4 +306,12 @@ func (d Destinations) At(address netip.Addr, sni string) string {
 func IsAddress(authority string) bool {
 	_, err := netip.ParseAddr(strings.Trim(authority, "[]"))
 	return err == nil
+}
+
+// AskedBy is what the authority of a request means to workloads of a cluster: an address, or a name.
+func AskedBy(cluster, authority string) catalog.Asked {
+	if IsAddress(authority) {
+		return catalog.At(cluster, strings.Trim(authority, "[]"))
+	}
+	return catalog.Name
 }

@@ -52,7 +52,7 @@ func offer(kind string, s *catalog.Service, port model.Port) (Form, string) {
 	case IsGRPC(kind) && strings.HasPrefix(s.Key.Host, "*"):
 		return NoForm, GRPCWildcard
 	}
-	switch s.Resolution {
+	switch s.ResolutionAt(port.Number) {
 	case model.ResolutionStatic:
 		if reason := AgainstGRPC(s.Endpoints(port.Number)); reason != "" && IsGRPC(kind) {
 			return NoForm, reason
@@ -97,7 +97,7 @@ func offerDNS(kind string, s *catalog.Service, port model.Port, of *policy.Selec
 	switch {
 	case IsGRPC(kind) && !single:
 		return NoForm, grpcOneName
-	case IsGRPC(kind), single && s.Resolution == model.ResolutionDNSRoundRobin:
+	case IsGRPC(kind), single && s.ResolutionAt(port.Number) == model.ResolutionDNSRoundRobin:
 		return LogicalDNS, ""
 	default:
 		return StrictDNS, ""

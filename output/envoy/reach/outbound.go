@@ -28,7 +28,7 @@ func ListensAt(c Client, s catalog.ServiceDefinition, index *catalog.PortService
 			}
 			return
 		}
-		shares := kind != TCP || takesRest(c, s)
+		shares := kind != TCP || takesRest(c, s, port.Number)
 		for address := range s.OwnAddressesIn(p.Cluster) {
 			shares = false
 			if p.Family.Has(address) && !yield(address) {
@@ -100,8 +100,18 @@ func CallableAt(c Client, index *catalog.PortServices, address string) AtAddress
 			all.list = append(all.list, s)
 		}
 	}
-	slices.SortFunc(all.list, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(c.Namespace, a, b) })
+	slices.SortFunc(all.list, func(a, b catalog.ServiceDefinition) int {
+		return catalog.At(c.Proxy.Cluster, address).Owner(c.Namespace, a, b)
+	})
 	return all
+}
+
+// Owner returns the service that owns the address; ok is false if none asks for it.
+func (a AtAddress) Owner() (s catalog.ServiceDefinition, ok bool) {
+	if len(a.list) == 0 {
+		return s, false
+	}
+	return a.list[0], true
 }
 
 // requests reports whether the port of a service carries only requests. They are routed by
@@ -114,7 +124,7 @@ func (a AtAddress) requests(s catalog.ServiceDefinition) bool {
 // Listened lists the services that are reached through a listener of the address: none
 // if the owner takes requests.
 func (a AtAddress) Listened() []catalog.ServiceDefinition {
-	if len(a.list) == 0 || a.requests(a.list[0]) {
+	if owner, some := a.Owner(); !some || a.requests(owner) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(a.list), a.requests)

@@ -10,7 +10,7 @@ import (
 // far as resources and views depend on them.
 func SameOffer(a, b *catalog.Service) bool {
 	return a.Definition == b.Definition ||
-		a.Resolution == b.Resolution && a.Location == b.Location && a.Traffic == b.Traffic && slices.Equal(a.Ports, b.Ports) && SameStanding(a, b) &&
+		a.SameResolutions(b.Definition) && a.Location == b.Location && a.Traffic == b.Traffic && slices.Equal(a.Ports, b.Ports) && SameStanding(a, b) &&
 			a.SameAddresses(b.Definition) && (a.Split == nil) == (b.Split == nil) && a.Split.IgnoresLocality() == b.Split.IgnoresLocality()
 }
 

@@ -22,6 +22,7 @@ type Candidate struct {
 	// viewers'. A service with the address in their cluster comes first.
 	Foreign bool
 	Home    string // the namespace of a bare name
+	Cluster string // of the viewers
 	By      catalog.ServiceDefinition
 }
 
@@ -41,12 +42,7 @@ func (c Candidate) compare(o Candidate) int {
 }
 
 // Asks is what a domain is: an address, or a name.
-func (c Candidate) Asks() catalog.Asked {
-	if reach.IsAddress(c.Domain) {
-		return catalog.Address
-	}
-	return catalog.Name
-}
+func (c Candidate) Asks() catalog.Asked { return reach.AskedBy(c.Cluster, c.Domain) }
 
 // CompareBool orders false before true.
 func CompareBool(a, b bool) int {
@@ -76,11 +72,15 @@ func (h *Host) Candidates() iter.Seq[Candidate] {
 
 // CandidateFor returns the candidate of the service for one of its domains.
 func (h *Host) CandidateFor(domain string) Candidate {
-	c := Candidate{Domain: domain, Foreign: h.foreignBy(domain), By: h.ServiceDefinition}
+	c := h.candidate(domain)
 	if home := h.Home(); home != "" && domain == h.name {
 		c.Own, c.Home = true, home
 	}
 	return c
+}
+
+func (h *Host) candidate(domain string) Candidate {
+	return Candidate{Domain: domain, Foreign: h.foreignBy(domain), Cluster: h.In.Cluster, By: h.ServiceDefinition}
 }
 
 type candidateIndex = immutable.Map[Candidate, *Host]
@@ -177,7 +177,7 @@ func (h *Host) hasOther(candidates iter.Seq[Candidate]) bool {
 func (h *Host) WonBy(index candidateIndex, namespace string, sees func(catalog.ServiceDefinition) bool) []string {
 	var list []string
 	for _, domain := range h.DomainsFor(h.OwnFor(namespace)) {
-		c := Candidate{Domain: domain, Foreign: h.foreignBy(domain), By: h.ServiceDefinition}
+		c := h.candidate(domain)
 		if !c.loses(known(index, c.Domain), namespace, sees) && !c.loses(knownIn(index, c.Domain, namespace), namespace, sees) {
 			list = append(list, domain)
 		}

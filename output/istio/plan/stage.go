@@ -146,7 +146,7 @@ func withWorkloads(s *catalog.Service) *catalog.Service {
 		return s
 	}
 	was, definition := *s, *s.Definition
-	definition.Resolution = model.ResolutionStatic
+	definition.Ports, definition.Resolution = compose.WrittenPorts(s), model.ResolutionStatic
 	was.Definition = &definition
 	return &was
 }
