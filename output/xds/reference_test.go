@@ -47,10 +47,10 @@ func (r records) view(order []string, by viewer) map[string]map[string]string {
 
 // merged is a service after merging.
 type merged struct {
-	host       string
-	ports      map[uint32]model.Port
-	resolution model.Resolution
-	places     map[uint32]map[place]model.Endpoint // by port of the service
+	host        string
+	ports       map[uint32]model.Port
+	resolutions map[uint32]model.Resolution         // by port, of the first record with it
+	places      map[uint32]map[place]model.Endpoint // by port of the service
 }
 
 type place struct {
@@ -166,19 +166,22 @@ func (r records) about(order []string, home, host string) (by []model.Record) {
 
 func (r records) merge(order []string, host string, by []model.Record) *merged {
 	m := &merged{
-		host: host, ports: map[uint32]model.Port{}, places: map[uint32]map[place]model.Endpoint{},
-		resolution: by[0].Spec.(model.Service).Resolution,
+		host: host, ports: map[uint32]model.Port{}, places: map[uint32]map[place]model.Endpoint{}, resolutions: map[uint32]model.Resolution{},
 	}
+	first := by[0].Spec.(model.Service)
 	winners := map[uint32]map[place]model.Record{}
 	for _, record := range by {
 		s := record.Spec.(model.Service)
-		if s.Resolution != m.resolution {
-			continue
+		if s.Resolution == model.ResolutionNone && first.Resolution != s.Resolution && record.Source != by[0].Source {
+			continue // it would take what is for nobody
 		}
 		for port := range s.Ports.All() {
 			if _, ok := m.ports[port.Number]; !ok {
-				m.ports[port.Number] = port
+				m.ports[port.Number], m.resolutions[port.Number] = port, s.Resolution
 				m.places[port.Number], winners[port.Number] = map[place]model.Endpoint{}, map[place]model.Record{}
+			}
+			if m.resolutions[port.Number] != s.Resolution {
+				continue
 			}
 			for _, instance := range r.instances(record, host) {
 				e := endpointIn(instance)
@@ -253,7 +256,7 @@ func (m *merged) describe(v map[string]map[string]string, kind string) {
 			}
 		}
 		what := ""
-		switch m.resolution {
+		switch m.resolutions[number] {
 		case model.ResolutionStatic:
 			what = "EDS"
 			v[eds][name] = describePlaces(places)

@@ -77,7 +77,7 @@ func TestSourceThatResolvesOtherwiseIsLeftOutVisibly(t *testing.T) {
 	traffic := client.KeepCalling()
 
 	found := isthmus.AwaitService(reviews, whatever)
-	const why = "its resolution is DNS, that of Service first:shop/reviews is STATIC"
+	const why = "its resolution is DNS, that of Service first:shop/reviews is STATIC; nobody is served its endpoints at port 80: give both one resolution, or one of them another host"
 	leftOut := slices.ContainsFunc(found.Records, func(c admin.Contributor) bool {
 		return c.Record == "Service second:shop/reviews" && c.LeftOut == why
 	})
