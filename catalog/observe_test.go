@@ -40,7 +40,7 @@ type definition struct {
 	Addresses, ExportTo, SubjectAltNames []string
 	ByCluster                            map[string][]string // what clients of each cluster have
 	Clusters                             map[string]bool     // with addresses
-	Brought                              map[string]string   // by cluster and address, the source whose standing it has, if that is a later one
+	Brought                              map[string]string   // by cluster and address, the later source that it has its standing from
 	Location                             model.Location
 	Traffic                              model.Traffic
 	Resolution                           model.Resolution

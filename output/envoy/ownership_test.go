@@ -107,7 +107,7 @@ func TestAddressesAreTheOwners(t *testing.T) {
 	}
 }
 
-// Another registry adds an address to a service, with its own rights and not with those of the first.
+// Another registry adds an address to a service, with its own rights and not with the rights of the first.
 func TestAnAddressIsOwnedByTheRecordThatHasIt(t *testing.T) {
 	t.Parallel()
 	order := catalog.Order{Sources: []string{"kube", "mcp", "confined"}, Rights: map[string]catalog.Rights{"confined": {Yields: true}}}

@@ -173,7 +173,7 @@ func (r records) merge(order []string, host string, by []model.Record) *merged {
 	for _, record := range by {
 		s := record.Spec.(model.Service)
 		if s.Resolution == model.ResolutionNone && first.Resolution != s.Resolution && record.Source != by[0].Source {
-			continue // it would take what is for nobody
+			continue // it would take the connections that are for no service
 		}
 		for port := range s.Ports.All() {
 			if _, ok := m.ports[port.Number]; !ok {

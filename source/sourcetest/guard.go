@@ -49,7 +49,7 @@ type guard struct {
 
 	listings []time.Time // times of accepted listings, in this process
 	wholes   int         // number of listings of the whole registry, in all processes
-	commits  int         // without those of the mark of a stale source, on the machine's clock
+	commits  int         // on the machine's clock without commits of the mark of a stale source
 	created  map[model.Ref]time.Time
 }
 
