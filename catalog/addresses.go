@@ -4,7 +4,6 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog/addresses"
 	"github.com/isthmus-mesh/isthmus/catalog/clusters"
@@ -130,24 +129,6 @@ func countClusters(c clusters.Counts, changed map[ServiceKey]ServiceChange, by i
 		}
 	}
 	return c
-}
-
-// uniteAddresses gives a service the addresses of its records.
-func (m *merging) uniteAddresses(key ServiceKey, d *Definition, taken []*serviceRecord) {
-	list := make([]addresses.Record, len(taken))
-	for i, r := range taken {
-		list[i] = addresses.Record{Ref: r.ref, Far: r.path != "", Cluster: r.spec.Cluster, Addresses: r.spec.Addresses, Standing: d.Standing}
-		if r.ref.Source != d.Source && r.spec.Addresses.Len() > 0 {
-			list[i].Standing = m.standing(key, r)
-		}
-	}
-	var lost []addresses.Lost
-	d.Base, d.ByCluster, lost = addresses.Unite(list)
-	for _, l := range lost {
-		kept := taken[slices.IndexFunc(taken, func(r *serviceRecord) bool { return r.ref == l.Kept })]
-		by := taken[slices.IndexFunc(taken, func(r *serviceRecord) bool { return r.ref == l.By })]
-		d.Conflicts = append(d.Conflicts, conflict("addresses", kept, by, strings.Join(kept.spec.Addresses.Slice(), ","), strings.Join(l.Addresses, ",")))
-	}
 }
 
 // Headless reports whether clients choose an endpoint by its address, because the service

@@ -9,9 +9,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog/counts"
 	"github.com/isthmus-mesh/isthmus/catalog/ip"
 	"github.com/isthmus-mesh/isthmus/catalog/moment"
-	"github.com/isthmus-mesh/isthmus/catalog/owner"
 	"github.com/isthmus-mesh/isthmus/catalog/stale"
 	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/internal/order"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -67,7 +67,7 @@ func (c claim) compare(o claim) int {
 		return at // skip the rest: every look-up waits for this comparison
 	}
 	return cmp.Or(cmp.Compare(c.by.Record.Source, o.by.Record.Source), cmp.Compare(o.by.Registered, c.by.Registered),
-		owner.TrueFirst(c.by.Health == model.Healthy, o.by.Health == model.Healthy), c.by.Record.Compare(o.by.Record))
+		order.TrueFirst(c.by.Health == model.Healthy, o.by.Health == model.Healthy), c.by.Record.Compare(o.by.Record))
 }
 
 func (c claim) sameSocket(o claim) bool { return c.address == o.address && c.port == o.port }

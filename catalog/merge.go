@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isthmus-mesh/isthmus/catalog/addresses"
 	"github.com/isthmus-mesh/isthmus/catalog/owner"
 	"github.com/isthmus-mesh/isthmus/catalog/ports"
+	"github.com/isthmus-mesh/isthmus/internal/order"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -39,8 +41,8 @@ func (r *serviceRecord) written(key ServiceKey) string {
 // where an API server vouches for the age, then by name.
 func (m *merging) compareAt(host string, a, b *serviceRecord) int {
 	return cmp.Or(
-		owner.TrueFirst(m.gives(a.ref.Source, host), m.gives(b.ref.Source, host)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source),
-		owner.TrueFirst(!a.held, !b.held), owner.CompareAges(m.age(a), m.age(b)), a.ref.Compare(b.ref),
+		order.TrueFirst(m.gives(a.ref.Source, host), m.gives(b.ref.Source, host)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.ref.Source, b.ref.Source),
+		order.TrueFirst(!a.held, !b.held), owner.CompareAges(m.age(a), m.age(b)), a.ref.Compare(b.ref),
 	)
 }
 
@@ -94,6 +96,24 @@ func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition,
 		return cmp.Or(a.Lost.Compare(b.Lost), cmp.Compare(a.Field, b.Field))
 	})
 	return d, taken
+}
+
+// uniteAddresses gives a service the addresses of its records.
+func (m *merging) uniteAddresses(key ServiceKey, d *Definition, taken []*serviceRecord) {
+	list := make([]addresses.Record, len(taken))
+	for i, r := range taken {
+		list[i] = addresses.Record{Ref: r.ref, Far: r.path != "", Cluster: r.spec.Cluster, Addresses: r.spec.Addresses, Standing: d.Standing}
+		if r.ref.Source != d.Source && r.spec.Addresses.Len() > 0 {
+			list[i].Standing = m.standing(key, r)
+		}
+	}
+	var lost []addresses.Lost
+	d.Base, d.ByCluster, lost = addresses.Unite(list)
+	for _, l := range lost {
+		kept := taken[slices.IndexFunc(taken, func(r *serviceRecord) bool { return r.ref == l.Kept })]
+		by := taken[slices.IndexFunc(taken, func(r *serviceRecord) bool { return r.ref == l.By })]
+		d.Conflicts = append(d.Conflicts, conflict("addresses", kept, by, strings.Join(kept.spec.Addresses.Slice(), ","), strings.Join(l.Addresses, ",")))
+	}
 }
 
 // compareDefinitions lists the contradictions between a later record and the first.

@@ -1,7 +1,11 @@
 // Package owner has the order of services that ask for one thing.
 package owner
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/isthmus-mesh/isthmus/internal/order"
+)
 
 // Standing is the properties of a record that decide whether its service owns what it asks for.
 type Standing struct {
@@ -26,31 +30,19 @@ type Standing struct {
 // CompareNames orders two claims to a name. Own means that the namespace of the claim is that of
 // the workloads for which it is decided.
 func CompareNames(a, b Standing, ownA, ownB bool) int {
-	return cmp.Or(TrueFirst(a.Given, b.Given), TrueFirst(ownA, ownB), TrueFirst(a.Home, b.Home), a.compareSources(b))
+	return cmp.Or(order.TrueFirst(a.Given, b.Given), order.TrueFirst(ownA, ownB), order.TrueFirst(a.Home, b.Home), a.compareSources(b))
 }
 
 // CompareAddresses orders two claims to an address, likewise.
 func CompareAddresses(a, b Standing, ownA, ownB bool) int {
-	return cmp.Or(TrueFirst(b.Yields, a.Yields), TrueFirst(ownA, ownB), a.compareSources(b))
+	return cmp.Or(order.TrueFirst(b.Yields, a.Yields), order.TrueFirst(ownA, ownB), a.compareSources(b))
 }
 
 func (s Standing) compareSources(o Standing) int {
 	return cmp.Or(cmp.Compare(s.Rank, o.Rank), cmp.Compare(s.Source, o.Source), CompareAges(s.Created, o.Created))
 }
 
-// TrueFirst is negative if a alone is true.
-func TrueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
-}
-
 // CompareAges puts the older one first, and unknown ages last.
 func CompareAges(a, b int64) int {
-	return cmp.Or(TrueFirst(a != 0, b != 0), cmp.Compare(a, b))
+	return cmp.Or(order.TrueFirst(a != 0, b != 0), cmp.Compare(a, b))
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/internal/order"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -276,22 +277,11 @@ func (i *instance) before(o *instance) int {
 	a, b := i.main.endpoint(), o.main.endpoint()
 	return cmp.Or(
 		cmp.Compare(preference(i.health), preference(o.health)),
-		falseFirst(a.terminating, b.terminating),
-		falseFirst(!a.serving, !b.serving),
+		order.TrueFirst(b.terminating, a.terminating),
+		order.TrueFirst(a.serving, b.serving),
 		o.main.slice.newer(i.main.slice),
 		i.id.compare(o.id),
 	)
-}
-
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
 }
 
 func preference(h model.Health) int {

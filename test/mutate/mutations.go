@@ -267,7 +267,7 @@ var rows = []row{
 	},
 	{
 		file: "catalog/merge.go", killer: "./catalog", run: "TestMergeFollowsTheRules",
-		text:        `owner.TrueFirst(!a.held, !b.held), `,
+		text:        `order.TrueFirst(!a.held, !b.held), `,
 		replacement: ``,
 		promise:     "within a source a listed record defines a service before a held one",
 	},

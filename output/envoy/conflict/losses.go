@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/order"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
@@ -263,7 +264,7 @@ func (l portLosses) domain(domains []vhost.Candidate) {
 			}
 		}
 		for c := range seen {
-			if owner == nil || cmp.Or(vhost.CompareBool(c.Foreign, owner.Foreign), c.Asks().Owner(v.Namespace, c.By, owner.By)) < 0 {
+			if owner == nil || cmp.Or(order.TrueFirst(owner.Foreign, c.Foreign), c.Asks().Owner(v.Namespace, c.By, owner.By)) < 0 {
 				owner = c
 			}
 		}

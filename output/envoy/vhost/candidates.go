@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/internal/order"
 	"github.com/isthmus-mesh/isthmus/output/envoy/reach"
 )
 
@@ -27,7 +28,7 @@ type Candidate struct {
 }
 
 func (c Candidate) compare(o Candidate) int {
-	if n := cmp.Or(strings.Compare(c.Domain, o.Domain), CompareBool(c.Own, o.Own), strings.Compare(c.Home, o.Home), CompareBool(c.Foreign, o.Foreign)); n != 0 {
+	if n := cmp.Or(strings.Compare(c.Domain, o.Domain), order.TrueFirst(o.Own, c.Own), strings.Compare(c.Home, o.Home), order.TrueFirst(o.Foreign, c.Foreign)); n != 0 {
 		return n
 	}
 	switch {
@@ -43,18 +44,6 @@ func (c Candidate) compare(o Candidate) int {
 
 // Asks is what a domain is: an address, or a name.
 func (c Candidate) Asks() catalog.Asked { return reach.AskedBy(c.Cluster, c.Domain) }
-
-// CompareBool orders false before true.
-func CompareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
-}
 
 // Candidates yields those of a virtual host.
 func (h *Host) Candidates() iter.Seq[Candidate] {
@@ -197,7 +186,7 @@ func (c Candidate) loses(others iter.Seq[Candidate], namespace string, sees func
 		if o.By.Key.Host == c.By.Key.Host {
 			continue // of one host a viewer sees one service
 		}
-		near := CompareBool(o.Foreign, c.Foreign)
+		near := order.TrueFirst(c.Foreign, o.Foreign)
 		if cmp.Or(near, c.Asks().Owner(namespace, o.By, c.By)) < 0 {
 			if sees(o.By) {
 				return true
