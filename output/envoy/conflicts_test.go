@@ -452,3 +452,31 @@ func callsOf(s catalog.ServiceDefinition) (list []call) {
 	}
 	return list
 }
+
+// An object never conflicts with itself: several hosts at one address are what its author asked for. But
+// a host that stands in for endpoints is an endpoint of its own, which calls to another host do not reach.
+func TestAnObjectDoesNotConflictWithItself(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"TCP", "TLS", "HTTP", "", "MySQL"} {
+		for _, resolution := range []model.Resolution{model.ResolutionStatic, model.ResolutionNone, model.ResolutionDNS} {
+			t.Run(fmt.Sprint(protocol, resolution), func(t *testing.T) {
+				t.Parallel()
+				object := asking("a", 0, 256, 1, 1, protocol).(model.Upsert)
+				spec := object.Record.Spec.(model.Service)
+				spec.Resolution = resolution
+				object.Record.Spec = spec
+				losers := map[catalog.ServiceKey]bool{}
+				for key := range NewTranslator().Losers(t.Context(), combined([]model.Event{object}).builder.Snapshot(), false) {
+					losers[key] = true
+				}
+				want := 0
+				if resolution == model.ResolutionDNS && protocol != "TLS" {
+					want = 255
+				}
+				if len(losers) != want {
+					t.Errorf("%d hosts lose, want %d", len(losers), want)
+				}
+			})
+		}
+	}
+}

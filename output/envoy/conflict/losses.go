@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/order"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
 	"github.com/isthmus-mesh/isthmus/output/envoy/node"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
@@ -48,10 +49,23 @@ func (l portLosses) add(loss reach.Loss, address string) {
 	default:
 		loss.Name = "addresses without a listener of their own"
 	}
+	asked := loss.Asked(l.proxy.Cluster)
+	if loss.Contested() && loss.Loser.Key != loss.Winner.Key && l.alike(loss.Loser, loss.Winner) {
+		return // an object never conflicts with itself
+	}
 	thing := lostThing{loss.Loser.Key, loss.Kind, loss.Name}
-	if was, known := l.first[thing]; !known || loss.Asked(l.proxy.Cluster).Owner("", loss.Winner, was.Winner) < 0 {
+	if was, known := l.first[thing]; !known || asked.Owner("", loss.Winner, was.Winner) < 0 {
 		l.first[thing] = loss
 	}
+}
+
+// alike reports whether two services are hosts of the same objects, and connections to both have the
+// same endpoints. A DNS name may stand in for endpoints, and differs with the host.
+func (l portLosses) alike(a, b catalog.ServiceDefinition) bool {
+	if r := a.ResolutionAt(l.index.Number); r != model.ResolutionStatic && r != model.ResolutionNone {
+		return false
+	}
+	return slices.EqualFunc(a.Records, b.Records, func(x, y catalog.Contributor) bool { return x.Record == y.Record })
 }
 
 // client returns a client of a namespace.

@@ -263,6 +263,12 @@ const (
 	LostAddressed                    // connections to the addresses of its endpoints, which are names
 )
 
+// Contested reports whether the winner has the thing that the loser asks for. Otherwise a limit
+// leaves no room for the loser, and the winner is one of many that fill it.
+func (l Loss) Contested() bool {
+	return l.Kind != LostInBlocks && l.Kind != LostBlock && l.Kind != LostInstances
+}
+
 // Asked is what a loss is about, to workloads of a cluster: an address, or a name.
 func (l Loss) Asked(cluster string) catalog.Asked {
 	if asked := AskedBy(cluster, l.Name); l.Kind == LostRequests || asked != catalog.Name {
