@@ -20,7 +20,6 @@ import (
 // addresses of others must not switch off their hold.
 type explanation struct {
 	explained []model.Record              // missing records, held or not
-	net       numbers                     // the explained endpoints of each service, without the new ones that explain some
 	by        map[model.Ref]bool          // new records, which are no gain
 	services  map[model.Ref]model.Service // of the listing, and the missing ones
 	at        map[spot][]offer
@@ -42,7 +41,7 @@ type offer struct {
 
 // explain returns the explanation of missing records, and the difference without these records.
 func explain(k Known, r *reading.Reading, d reading.Difference) (explanation, reading.Difference) {
-	e := explanation{by: map[model.Ref]bool{}, net: numbers{}}
+	e := explanation{by: map[model.Ref]bool{}}
 	if len(d.Missing) == 0 || !slices.Contains(d.Survived, false) {
 		return e, d
 	}
@@ -79,17 +78,30 @@ func explain(k Known, r *reading.Reading, d reading.Difference) (explanation, re
 		}
 		if is[i] {
 			e.explained = append(e.explained, rec)
-			e.net.count(k.Index, rec, +1)
 		} else {
 			d.Missing = append(d.Missing, rec)
 		}
 	}
-	for _, rec := range r.Records {
+	return e, d
+}
+
+// count counts the renamed endpoints among the ends, as if each had always had its new name. It
+// returns how many each service gives to others.
+func (e *explanation) count(k Known, listed []model.Record, by ends) (moved numbers) {
+	moved = numbers{}
+	for _, rec := range e.explained {
+		k.end(by, rec, false)
+		moved.add(k, rec)
+	}
+	for _, rec := range listed {
 		if e.by[rec.Ref] {
-			e.net.count(k.Index, rec, -1)
+			for _, service := range k.Index.ServicesOf(rec) {
+				by.add(service, end{}, -1)
+				moved[service]--
+			}
 		}
 	}
-	return e, d
+	return moved
 }
 
 // explains reports whether new records are everywhere where a missing one was. Without an address

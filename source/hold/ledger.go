@@ -65,20 +65,22 @@ func (l *Ledger) Judge(in Listing) Decision {
 	p := l.Holds.Decide(in.Reading.Records, in.Difference, cause, l.Config, true, in.Now)
 	l.Holds.rename(renamed.explained, &p)
 	maps.Copy(p.Terms, s.terms(l.Config))
+	p.losses = losses{falls: fallsOf(l.Known, t, in.Now), departures: l.departures(p.deleted, in), ends: endsOf(l.Known, in.Difference, p)}
+	moved := renamed.count(l.Known, in.Reading.Records, p.ends)
 	if s.Is() && len(l.marks.gone) > 0 {
 		newRecaller(l.Known, l.marks, in, &p).recall(in.Now.Add(-l.For), s.Cause, func(service model.Ref) int {
 			_, held := l.number(service)
-			return f.Services[service].loss() - t.missing[service] - held + t.returned[service]
+			held += t.missing[service] - p.ends.held(service)
+			return l.marks.lacks(service, f.Services[service].Now-moved[service], held, p.ends[service])
 		})
 	}
-	p.losses = losses{falls: fallsOf(l.Known, t), departures: l.departures(p.deleted, in), explained: explainedOf(l.Known, in.Difference, p.confirmed), net: renamed.net}
 	return p
 }
 
 // Report decides about a change, which lacks no record. So nothing is judged.
 func (l *Ledger) Report(listed []model.Record, d reading.Difference) Decision {
 	p := l.Holds.Report(listed, d)
-	p.explained = explainedOf(l.Known, d, nil)
+	p.ends = endsOf(l.Known, d, p)
 	return p
 }
 
@@ -95,7 +97,7 @@ func (l *Ledger) begin(first bool, now time.Time) {
 		for object := range l.Holds.objects {
 			for _, service := range l.numbered(object) {
 				if listed, held := l.number(service); held > 0 {
-					l.marks.fell(service, listed+held, now)
+					l.marks.fell(service, mark{until: now, endpoints: listed + held, all: true})
 				}
 			}
 		}
@@ -131,31 +133,31 @@ func (l *Ledger) Apply(p Decision, now time.Time) (dropped map[index.Part]Held) 
 
 // Reported records that the decision about a change is stored.
 func (l *Ledger) Reported(r *reading.Reading, p Decision) {
-	l.marks.lower(p.explained)
+	l.marks.lower(p.ends)
 	l.marks.named(r)
 }
 
 // Committed records that the decision about a listing is stored.
 func (l *Ledger) Committed(r *reading.Reading, p Decision, now time.Time) {
-	l.Reported(r, p)
+	l.marks.named(r)
+	l.marks.note(p.falls, p.departures)
+	l.marks.lower(p.ends)
 	l.Holds.Tick(p.Lacked, now)
 	for _, c := range p.Held {
 		l.marks.returned(c.Part)
 	}
-	l.marks.note(p.falls, p.departures, now)
-	l.marks.lower(p.net)
 	l.Index.Settle()
 	oldest := now.Add(-l.For)
 	l.marks.expire(oldest, l.number)
 	l.marks.keep(oldest, func(service model.Ref) int {
 		listed, held := l.number(service)
-		return l.marks.of(service, listed) - listed - held
+		return l.marks.lacks(service, listed, held, nil)
 	})
 }
 
 // Undo reverts an applied decision by reading the stored records again: the store failed
 // to commit it, or may have. The clocks of records that were to be dropped stay.
-func (l *Ledger) Undo(p Decision, dropped map[index.Part]Held, stored iter.Seq[model.Record], now time.Time) {
+func (l *Ledger) Undo(p Decision, dropped map[index.Part]Held, stored iter.Seq[model.Record]) {
 	is := map[model.Ref]bool{}
 	l.Restore(func(yield func(model.Record) bool) {
 		for rec := range stored {
@@ -165,12 +167,9 @@ func (l *Ledger) Undo(p Decision, dropped map[index.Part]Held, stored iter.Seq[m
 		}
 	})
 	departures := slices.DeleteFunc(p.departures, func(d departed) bool { return is[d.record.Ref] })
-	if slices.ContainsFunc(p.Writes, func(w model.Write) bool { return w.Delete && is[w.Record.Ref] }) {
-		l.marks.note(p.falls, departures, now)
-	} else { // it is stored all the same
-		l.marks.lower(p.explained)
-		l.marks.note(p.falls, departures, now)
-		l.marks.lower(p.net)
+	l.marks.note(p.falls, departures)
+	if !slices.ContainsFunc(p.Writes, func(w model.Write) bool { return w.Delete && is[w.Record.Ref] }) && !slices.ContainsFunc(p.back, l.Holds.Has) {
+		l.marks.lower(p.ends) // it is stored all the same
 	}
 	for part, was := range dropped {
 		l.Holds.wind(part, was)

@@ -18,14 +18,60 @@ import (
 // Only a loss costs memory. A service has marks only while it lists fewer endpoints
 // than before. Its kept deleted endpoints are at most as many as it has lost.
 type marks struct {
-	before map[model.Ref][]mark // by service; falling numbers, the oldest first
+	before map[model.Ref][]mark // by service, the oldest first
 	gone   map[model.Ref]map[model.Ref]departed
 }
 
-// mark is a number of endpoints that a service listed until a time.
+// mark is a number of endpoints that a service listed until a time. Held endpoints are not
+// among these, but for the mark that a process begins with.
 type mark struct {
-	until     time.Time
+	until     time.Time // when the listing came that has fewer
 	endpoints int
+	held      int  // endpoints that were held then, and still are
+	all       bool // it counts the held endpoints, too
+}
+
+// end is the end of an endpoint for a reason, or of its hold.
+type end struct {
+	since int64 // the listing that lacked it first, in nanoseconds since 1970; 0 for a listed one
+	held  bool  // since then, until now
+	back  bool  // it is listed again
+}
+
+// ends count the ends of the endpoints of each service.
+type ends map[model.Ref]map[end]int
+
+// add counts n endpoints of a service.
+func (to ends) add(service model.Ref, e end, n int) {
+	if to[service] == nil {
+		to[service] = map[end]int{}
+	}
+	to[service][e] += n
+}
+
+// held counts the endpoints of a service with a hold that ends.
+func (to ends) held(service model.Ref) (n int) {
+	for e, count := range to[service] {
+		if e.held {
+			n += count
+		}
+	}
+	return n
+}
+
+// after returns the mark after some ends. It never counted an endpoint that was lacking before.
+func (b mark) after(ends map[end]int) mark {
+	for e, n := range ends {
+		switch {
+		case b.all || e.since == 0 || e.since >= b.until.UnixNano():
+			if !e.back {
+				b.endpoints -= n
+			}
+		case e.held:
+			b.held -= n
+		}
+	}
+	return b
 }
 
 // departed is a record that was deleted because a listing lacked it, without having
@@ -42,35 +88,45 @@ func newMarks() *marks {
 	return &marks{before: map[model.Ref][]mark{}, gone: map[model.Ref]map[model.Ref]departed{}}
 }
 
-// of returns the mark of a service that lists so many endpoints now.
-func (m *marks) of(service model.Ref, listed int) int {
-	if before := m.before[service]; len(before) > 0 {
-		return max(listed, before[0].endpoints)
+// of returns the mark of a service that lists so many endpoints now, after some ends.
+func (m *marks) of(service model.Ref, listed int, ends map[end]int) int {
+	for _, b := range m.before[service] {
+		listed = max(listed, b.after(ends).endpoints)
 	}
 	return listed
 }
 
-// fell records that a service listed so many endpoints until now, and lists fewer
-// from now on. It may be called twice.
-func (m *marks) fell(service model.Ref, from int, now time.Time) {
-	before := slices.DeleteFunc(m.before[service], func(b mark) bool { return b.endpoints <= from })
-	m.before[service] = append(before, mark{now, from})
+// lacks returns how many endpoints a service has lost that are not held. So many are listed
+// and held after some ends.
+func (m *marks) lacks(service model.Ref, listed, held int, ends map[end]int) (n int) {
+	for _, b := range m.before[service] {
+		b = b.after(ends)
+		n = max(n, b.endpoints+min(b.held, held)-listed-held)
+	}
+	return n
 }
 
-// lower records that endpoints are gone for a reason: the registry reported that, or
-// listings have confirmed it. So they are no loss.
-func (m *marks) lower(by numbers) {
-	for service, n := range by {
-		for i := range m.before[service] {
-			m.before[service][i].endpoints -= n
+// fell records a mark of a service that lists fewer endpoints from now on. It may be
+// called twice.
+func (m *marks) fell(service model.Ref, from mark) {
+	before := slices.DeleteFunc(m.before[service], func(b mark) bool { return b.endpoints <= from.endpoints })
+	m.before[service] = append(before, from)
+}
+
+// lower records ends: the registry reported them, or listings have confirmed them. So they
+// are no loss.
+func (m *marks) lower(by ends) {
+	for service, list := range by {
+		for i, b := range m.before[service] {
+			m.before[service][i] = b.after(list)
 		}
 	}
 }
 
-// note records the numbers that services listed until now, and the deleted records.
-func (m *marks) note(falls numbers, departures []departed, now time.Time) {
+// note records the marks of services that list fewer from now on, and the deleted records.
+func (m *marks) note(falls map[model.Ref]mark, departures []departed) {
 	for service, from := range falls {
-		m.fell(service, from, now)
+		m.fell(service, from)
 	}
 	for _, d := range departures {
 		m.depart(d)
@@ -101,7 +157,7 @@ func (m *marks) forget(object model.Ref, only ...model.Ref) {
 			continue
 		}
 		for _, service := range d.services {
-			m.lower(numbers{service: 1})
+			m.lower(ends{service: {{since: d.at.UnixNano()}: 1}})
 		}
 		m.returned(index.Part{Ref: ref, Object: object})
 	}
@@ -218,8 +274,7 @@ func (m *marks) named(r *reading.Reading) {
 
 // losses are the changes of the marks by a decision.
 type losses struct {
-	falls      numbers    // the present numbers of services that will list fewer
-	departures []departed // the deleted records that may come back
-	explained  numbers    // the endpoints with an end that is explained
-	net        numbers    // the endpoints with a new name, which count as if they had always had it
+	falls      map[model.Ref]mark // the present numbers of services that will list fewer
+	departures []departed         // the deleted records that may come back
+	ends       ends               // the endpoints that end for a reason, or are held no more
 }

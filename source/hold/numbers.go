@@ -1,6 +1,8 @@
 package hold
 
 import (
+	"time"
+
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/index"
 	"github.com/isthmus-mesh/isthmus/source/reading"
@@ -38,17 +40,14 @@ func (k Known) numbered(object model.Ref) []model.Ref {
 type numbers map[model.Ref]int
 
 // add counts an endpoint for its services, and returns how many these are.
-func (to numbers) add(x *index.Index, rec model.Record) (services int) { return to.count(x, rec, +1) }
-
-// count counts an endpoint that comes to its services or goes, and returns how many these are.
-func (to numbers) count(x *index.Index, rec model.Record, by int) (services int) {
+func (to numbers) add(k Known, rec model.Record) (services int) {
 	if rec.Kind == model.KindEndpoint {
-		to[index.Head(rec)] += by
+		to[index.Head(rec)]++
 		return 1
 	}
-	of := x.ServicesOf(rec)
+	of := k.Index.ServicesOf(rec)
 	for _, service := range of {
-		to[service] += by
+		to[service]++
 	}
 	return len(of)
 }
@@ -56,7 +55,7 @@ func (to numbers) count(x *index.Index, rec model.Record, by int) (services int)
 // turnover is the change by a listing, in numbers. Held records count as not listed.
 type turnover struct {
 	missing, reported numbers            // not listed any more, or reported deleted
-	ended             numbers            // reported deleted, with earlier held or deleted ones
+	ended             ends               // reported deleted, with earlier held or deleted ones
 	created, returned numbers            // new, or held until now
 	gone              map[model.Ref]bool // services that are missing themselves
 	lost              int                // endpoints that are missing, each once
@@ -71,7 +70,7 @@ type turnover struct {
 func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference, renamed explanation) turnover {
 	x, h := k.Index, k.Holds
 	t := turnover{
-		missing: numbers{}, reported: numbers{}, ended: numbers{}, created: numbers{}, returned: numbers{}, gone: map[model.Ref]bool{},
+		missing: numbers{}, reported: numbers{}, ended: ends{}, created: numbers{}, returned: numbers{}, gone: map[model.Ref]bool{},
 		total: x.Endpoints() - h.Stock.Endpoints + x.Repeated(), services: x.Services(),
 		old: index.Stock{Stored: x.Records() - h.Stock.Stored, Endpoints: x.Endpoints() - h.Stock.Endpoints, Services: x.Services() - h.Stock.Services},
 	}
@@ -79,43 +78,43 @@ func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference, ren
 		if !h.Has(index.PartOf(rec)) {
 			t.old.Add(rec.Ref, -1)
 			t.lost += index.EndpointsIn(rec.Kind)
-			t.missing.add(x, rec)
+			t.missing.add(k, rec)
 			if rec.Kind == model.KindService {
 				t.gone[rec.Ref] = true
 			}
 		}
 	}
 	for _, w := range d.Deletes {
-		t.ended.add(x, w.Record)
+		k.end(t.ended, w.Record, false)
 		if w.Record.Kind == model.KindService {
 			t.services--
 		}
 		if !h.Has(index.PartOf(w.Record)) {
 			t.old.Add(w.Record.Ref, -1)
-			t.total -= t.reported.add(x, w.Record)
+			t.total -= t.reported.add(k, w.Record)
 		}
 	}
 	for gone := range m.departed() {
 		for _, service := range gone.services {
 			if r.Removed[gone.place] {
-				t.ended[service]++
+				t.ended.add(service, end{since: gone.at.UnixNano()}, 1)
 			}
 		}
 	}
 	for _, p := range d.Returned {
 		t.old.Add(p.Ref, +1)
-		t.returned.add(x, p.Record())
+		t.returned.add(k, p.Record())
 	}
 	for _, rec := range renamed.explained {
 		if h.Has(index.PartOf(rec)) {
 			t.old.Add(rec.Ref, +1)
-			t.returned.add(x, rec)
+			t.returned.add(k, rec)
 		}
 	}
 	for i, rec := range r.Records {
 		if d.Survived[i] && !h.Empty() && h.Has(index.PartOf(rec)) {
 			t.old.Add(rec.Ref, +1)
-			t.returned.add(x, rec)
+			t.returned.add(k, rec)
 		}
 	}
 	t.left = t.old
@@ -123,7 +122,7 @@ func turnoverOf(k Known, m *marks, r *reading.Reading, d reading.Difference, ren
 		if !d.Survived[i] {
 			t.left.Add(rec.Ref, +1)
 			if !renamed.by[rec.Ref] {
-				t.created.add(x, rec)
+				t.created.add(k, rec)
 			}
 		}
 	}
@@ -140,7 +139,7 @@ func fallOf(k Known, m *marks, t turnover, suspected int, edited bool) Fall {
 		listed, _ := k.number(service)
 		had := listed - t.reported[service]
 		n := Number{
-			Mark:  max(had, m.of(service, listed)-t.ended[service]),
+			Mark:  m.of(service, had, t.ended[service]),
 			Now:   had - t.missing[service] + t.created[service] + t.returned[service],
 			Lacks: t.missing[service] > 0 || t.gone[service],
 		}
@@ -170,27 +169,42 @@ func fallOf(k Known, m *marks, t turnover, suspected int, edited bool) Fall {
 	return f
 }
 
-// fallsOf returns the present numbers of services that will list fewer.
-func fallsOf(k Known, t turnover) numbers {
-	n := numbers{}
+// fallsOf returns the present numbers of services that will list fewer. The ends of the same
+// listing are not taken from these yet.
+func fallsOf(k Known, t turnover, now time.Time) map[model.Ref]mark {
+	falls := map[model.Ref]mark{}
 	for service, missing := range t.missing {
 		if missing > t.created[service]+t.returned[service] {
-			listed, _ := k.number(service)
-			n[service] = listed - t.reported[service]
+			listed, held := k.number(service)
+			falls[service] = mark{until: now, endpoints: listed, held: held}
 		}
 	}
-	return n
+	return falls
 }
 
-// explainedOf counts the endpoints with an end that the registry has reported, or listings have
-// confirmed. They are no loss any more.
-func explainedOf(k Known, d reading.Difference, confirmed []index.Part) numbers {
-	n := numbers{}
+// endsOf counts the endpoints with an end that the registry has reported, or listings have
+// confirmed, which are no loss any more, and the held ones that are listed again.
+func endsOf(k Known, d reading.Difference, p Decision) ends {
+	by := ends{}
 	for _, w := range d.Deletes {
-		n.add(k.Index, w.Record)
+		k.end(by, w.Record, false)
 	}
-	for _, is := range confirmed {
-		n.add(k.Index, is.Record())
+	for _, is := range p.confirmed {
+		k.end(by, is.Record(), false)
 	}
-	return n
+	for _, is := range p.back {
+		k.end(by, is.Record(), true)
+	}
+	return by
+}
+
+// end counts the end of an endpoint for its services. One that is back has been held.
+func (k Known) end(by ends, rec model.Record, back bool) {
+	one := end{back: back}
+	if was := k.Holds.Of(index.PartOf(rec)); was.Hold != nil {
+		one.since, one.held = was.Since.UnixNano(), true
+	}
+	for _, service := range k.Index.ServicesOf(rec) {
+		by.add(service, one, 1)
+	}
 }

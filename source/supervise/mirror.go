@@ -137,7 +137,7 @@ func (m *mirror) stage(p hold.Decision) (writes []model.Write, undo func()) {
 	dropped := m.ledger.Apply(p, time.Now())
 	writes = p.Writes
 	writes = append(writes, m.ledger.Holds.Writes(m.source, m.ledger.Index, p.Writes, m.holds())...)
-	return writes, func() { m.ledger.Undo(p, dropped, m.all(), time.Now()) }
+	return writes, func() { m.ledger.Undo(p, dropped, m.all()) }
 }
 
 // commit stores the writes of a reading. Without writes there is no commit.

@@ -180,8 +180,11 @@ func (h *history) Run(ctx context.Context, sink source.Sink) error {
 
 func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 	h.store.reject = s.Rejected
-	h.store.before = func(c model.Commit) { h.interfere(s.Touched, c) }
-	time.Sleep(s.Wait)
+	h.store.before = func(c model.Commit) {
+		time.Sleep(time.Nanosecond) // a commit takes time
+		h.interfere(s.Touched, c)
+	}
+	time.Sleep(s.Wait + 1) // no two steps are at one instant
 	if s.Again {
 		s.Listing = &h.last
 	}
@@ -242,6 +245,7 @@ func (h *history) interfere(wanted bool, c model.Commit) {
 		return
 	}
 	w.Record.Path, w.Delete = "somebody-else", false
+	h.want.changed[w.Record.Name] = h.want.step // before the present one
 	_, _ = h.store.memory.Commit(context.Background(), model.Commit{Writes: []model.Write{w}})
 }
 

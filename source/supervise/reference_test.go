@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/hold"
+	"github.com/isthmus-mesh/isthmus/source/index"
 	"github.com/isthmus-mesh/isthmus/source/supervise"
 )
 
@@ -46,10 +47,22 @@ type heldHere struct {
 	first    time.Time
 }
 
-// peak is a number of endpoints that a service had until then.
+// peak is a number of endpoints that a service had until then, beside held ones.
 type peak struct {
 	until time.Time
 	n     int
+	held  map[model.Ref]bool // that are held still
+}
+
+// without is the peak without an endpoint that has ended for a reason, or is held no more.
+func (p peak) without(ref model.Ref) peak {
+	if p.held[ref] {
+		p.held = maps.Clone(p.held)
+		delete(p.held, ref)
+	} else {
+		p.n--
+	}
+	return p
 }
 
 // goneHere is a service or an endpoint that went by silence.
@@ -159,6 +172,13 @@ func (m *reference) numbers(service model.Ref) (listed, held int) {
 	return listed, held
 }
 
+// end ends an endpoint in the marks of a service.
+func (m *reference) end(service, ref model.Ref) {
+	for i, p := range m.peaks[service] {
+		m.peaks[service][i] = p.without(ref)
+	}
+}
+
 // mark is the most that a service had within the time, if it has so many now.
 func (m *reference) mark(service model.Ref, listed int) int {
 	for _, p := range m.peaks[service] {
@@ -167,19 +187,12 @@ func (m *reference) mark(service model.Ref, listed int) int {
 	return listed
 }
 
-// lower takes an endpoint for none that a service has ever had.
-func (m *reference) lower(service model.Ref) {
-	for i := range m.peaks[service] {
-		m.peaks[service][i].n--
-	}
-}
-
 // begin is what comes before a listing.
 func (m *reference) begin() {
 	if m.first {
 		for service := range m.objects {
 			if listed, held := m.numbers(service); held > 0 {
-				m.peaks[service] = []peak{{time.Now(), listed + held}}
+				m.peaks[service] = []peak{{time.Now(), listed + held, nil}}
 			}
 		}
 	}
@@ -204,7 +217,11 @@ func (m *reference) forget(reported func(goneHere) bool) {
 	m.gone = slices.DeleteFunc(m.gone, func(g goneHere) bool {
 		_, stored := m.objects[g.service].weights[g.ref.Name]
 		if is := reported(g) && !stored; is && g.ref != g.service {
-			m.lower(g.service)
+			for i, p := range m.peaks[g.service] {
+				if !p.until.After(g.at) { // it counted the endpoint
+					m.peaks[g.service][i] = p.without(g.ref)
+				}
+			}
 		}
 		return reported(g)
 	})
@@ -214,7 +231,7 @@ func (m *reference) forget(reported func(goneHere) bool) {
 func (m *reference) report(refs ...model.Ref) {
 	for _, ref := range refs {
 		if _, owns := m.objects[m.serviceOf(ref)].weights[ref.Name]; owns && ref.Kind == model.KindEndpoint {
-			m.lower(m.serviceOf(ref))
+			m.end(m.serviceOf(ref), ref)
 		}
 	}
 	for _, ref := range refs {
@@ -310,6 +327,9 @@ func (m *reference) apply(
 // settle has what is present not held any more.
 func (m *reference) settle(present map[model.Ref]bool) {
 	for ref := range present {
+		for _, p := range m.peaks[m.serviceOf(ref)] {
+			delete(p.held, ref)
+		}
 		delete(m.held, ref)
 		m.gone = slices.DeleteFunc(m.gone, func(g goneHere) bool { return g.ref == ref })
 	}
@@ -386,18 +406,15 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 			begin[ref] = service
 		}
 	}
-	net := map[model.Ref]int{} // as if each renamed endpoint had always had its new name
-	for list, n := range map[*map[model.Ref]bool]int{&former: 1, &by: -1} {
-		for ref := range *list {
-			if ref.Kind == model.KindEndpoint {
-				net[m.serviceOf(ref)] += n
-			}
+	m.falls(fresh, had, has)
+	for ref := range former { // as if each had always had its new name
+		if ref.Kind == model.KindEndpoint {
+			m.end(m.serviceOf(ref), ref)
 		}
 	}
-	for service, n := range net {
-		has[service], had[service] = has[service]-n, had[service]-n
-		for i := range m.peaks[service] {
-			m.peaks[service][i].n -= n
+	for ref := range by {
+		for i := range m.peaks[m.serviceOf(ref)] {
+			m.peaks[m.serviceOf(ref)][i].n += index.EndpointsIn(ref.Kind)
 		}
 	}
 	m.settle(present)
@@ -405,10 +422,9 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 	m.stayWhole(missing, begin, end)
 	for ref := range end {
 		if ref.Kind == model.KindEndpoint {
-			m.lower(m.serviceOf(ref))
+			m.end(m.serviceOf(ref), ref)
 		}
 	}
-	m.falls(fresh, had, has)
 	suspects := map[model.Ref]bool{}
 	for _, cause := range begin {
 		suspects[cause] = true
@@ -502,12 +518,18 @@ func (m *reference) stayWhole(missing []model.Ref, begin map[model.Ref]model.Ref
 	}
 }
 
-// falls notes what services had until now that have fewer.
+// falls notes what services had until now that have fewer, beside what is held.
 func (m *reference) falls(fresh []model.Ref, had, has map[model.Ref]int) {
 	for _, ref := range fresh {
 		service := m.serviceOf(ref)
 		if service != ref && has[service] < had[service] {
-			m.peaks[service] = append(m.peaks[service], peak{time.Now(), had[service]})
+			held := map[model.Ref]bool{}
+			for part := range m.held {
+				if part != service && m.serviceOf(part) == service {
+					held[part] = true
+				}
+			}
+			m.peaks[service] = append(m.peaks[service], peak{time.Now(), had[service], held})
 		}
 	}
 }
@@ -558,9 +580,12 @@ func (m *reference) recall(suspects map[model.Ref]bool, whole bool) {
 
 // lacks returns how many endpoints a service has lost that are not held.
 func (m *reference) lacks() func(service model.Ref) int {
-	return func(service model.Ref) int {
+	return func(service model.Ref) (n int) {
 		listed, held := m.numbers(service)
-		return m.mark(service, listed) - listed - held
+		for _, p := range m.peaks[service] {
+			n = max(n, p.n+len(p.held)-listed-held)
+		}
+		return n
 	}
 }
 

@@ -22,10 +22,20 @@ type marks struct {
 	gone  []disappeared
 }
 
-// peak is a number of endpoints that a service had until then.
+// peak is a number of endpoints that a service had until then, beside held ones.
 type peak struct {
 	until time.Time
 	n     int
+	held  map[model.Ref]bool // that are held still
+}
+
+// without is the peak without an endpoint that has ended for a reason.
+func (p peak) without(ref model.Ref) peak {
+	if !p.held[ref] {
+		p.n--
+	}
+	delete(p.held, ref)
+	return p
 }
 
 // disappeared is a service or an endpoint that went by silence.
@@ -98,10 +108,13 @@ func (m *mirror) mark(service model.Ref, listed int) int {
 	return listed
 }
 
-func (m *mirror) lower(services []model.Ref) {
+// end ends an endpoint for a reason, in the marks of its services since some time.
+func (m *mirror) end(ref model.Ref, services []model.Ref, until time.Time) {
 	for _, service := range services {
-		for i := range m.peaks[service] {
-			m.peaks[service][i].n--
+		for i, p := range m.peaks[service] {
+			if !p.until.After(until) {
+				m.peaks[service][i] = p.without(ref)
+			}
 		}
 	}
 }
@@ -122,6 +135,11 @@ func (m *mirror) expire() {
 // settle has what is present not held any more.
 func (m *mirror) settle(present map[model.Ref]bool) {
 	for ref := range present {
+		for _, list := range m.peaks {
+			for _, p := range list {
+				delete(p.held, ref)
+			}
+		}
 		delete(m.held, ref)
 	}
 	m.gone = slices.DeleteFunc(m.gone, func(d disappeared) bool { return present[d.ref] })
@@ -131,7 +149,7 @@ func (m *mirror) settle(present map[model.Ref]bool) {
 func (m *mirror) report(s said, before map[model.Ref]object, missing []model.Ref, present map[model.Ref]bool) {
 	each(m.objects, before, func(ref model.Ref, services []model.Ref) {
 		if slices.Contains(missing, ref) {
-			m.lower(services)
+			m.end(ref, services, time.Now())
 		}
 	})
 	m.remove(missing)
@@ -139,7 +157,7 @@ func (m *mirror) report(s said, before map[model.Ref]object, missing []model.Ref
 		whole := slices.ContainsFunc(s.objects, func(o model.Object) bool { return o.Record.Ref == d.object })
 		is := whole || slices.Contains(s.deleted, d.object) || slices.Contains(s.ownedGone, d.ref) && !present[d.ref]
 		if is && weigh(d.ref) > 0 {
-			m.lower(d.services)
+			m.end(d.ref, d.services, d.at)
 		}
 		return is
 	})
@@ -170,7 +188,7 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 	if m.objects = before; !m.listed {
 		listed, held := m.numbers()
 		for service, n := range held {
-			m.peaks[service] = append(m.peaks[service], peak{time.Now(), listed[service] + n})
+			m.peaks[service] = append(m.peaks[service], peak{time.Now(), listed[service] + n, nil})
 		}
 	}
 	m.expire()
@@ -201,27 +219,46 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, present
 		}
 	})
 	s := m.suspect(before, fresh, present, had, has, was)
-	net := map[model.Ref]int{} // as if each renamed endpoint had always had its new name
-	for list, by := range map[*map[model.Ref]bool]int{&former: 1, &moved: -1} {
-		for ref := range *list {
-			if weigh(ref) > 0 {
-				for _, service := range of[ref] {
-					net[service] += by
-				}
-			}
+	m.fall(fresh, had, has, of)
+	for ref := range former { // as if each renamed endpoint had always had its new name
+		if weigh(ref) > 0 {
+			m.end(ref, of[ref], time.Now())
+		}
+		for _, service := range of[ref] {
+			has[service] -= weigh(ref)
 		}
 	}
-	for service, n := range net {
-		has[service], had[service] = has[service]-n, had[service]-n
-		for i := range m.peaks[service] {
-			m.peaks[service][i].n -= n
+	for ref := range moved {
+		for _, service := range of[ref] {
+			has[service] += weigh(ref)
+			for i := range m.peaks[service] {
+				m.peaks[service][i].n += weigh(ref)
+			}
 		}
 	}
 	m.settle(present)
 	m.remove(slices.Collect(maps.Keys(former)))
-	m.decide(s, missing, fresh, had, has, of)
+	m.decide(s, missing, fresh, has, of)
 	m.expire()
 	m.trim()
+}
+
+// fall notes the numbers of services that have fewer from now on, beside their held endpoints.
+func (m *mirror) fall(fresh []model.Ref, had, has map[model.Ref]int, of map[model.Ref][]model.Ref) {
+	for _, ref := range fresh {
+		for _, service := range of[ref] {
+			if has[service] >= had[service] {
+				continue
+			}
+			held := map[model.Ref]bool{}
+			for one := range m.held {
+				if weigh(one) > 0 && slices.Contains(of[one], service) {
+					held[one] = true
+				}
+			}
+			m.peaks[service] = append(m.peaks[service], peak{time.Now(), had[service], held})
+		}
+	}
 }
 
 // suspect judges a listing.
@@ -294,7 +331,7 @@ func (m *mirror) nothing(before map[model.Ref]object, fresh []model.Ref, present
 
 // decide holds what is missing and suspicious, and removes the rest, and what listings
 // have confirmed.
-func (m *mirror) decide(s suspects, missing, fresh []model.Ref, had, has map[model.Ref]int, of map[model.Ref][]model.Ref) {
+func (m *mirror) decide(s suspects, missing, fresh []model.Ref, has map[model.Ref]int, of map[model.Ref][]model.Ref) {
 	begin, end := map[model.Ref]model.Ref{}, map[model.Ref]bool{}
 	for _, ref := range missing {
 		h, held := m.held[ref]
@@ -313,14 +350,7 @@ func (m *mirror) decide(s suspects, missing, fresh []model.Ref, had, has map[mod
 	m.stayWhole(missing, begin, end)
 	for ref, is := range end {
 		if is {
-			m.lower(of[ref])
-		}
-	}
-	for _, ref := range fresh {
-		for _, service := range of[ref] {
-			if has[service] < had[service] {
-				m.peaks[service] = append(m.peaks[service], peak{time.Now(), had[service]})
-			}
+			m.end(ref, of[ref], time.Now())
 		}
 	}
 	var goes []model.Ref
@@ -391,9 +421,17 @@ func (m *mirror) lacks() map[model.Ref]int {
 	listed, held := m.numbers()
 	lacks := map[model.Ref]int{}
 	for service := range m.peaks {
-		lacks[service] = m.mark(service, listed[service]) - listed[service] - held[service]
+		lacks[service] = m.lost(service, listed[service], held[service])
 	}
 	return lacks
+}
+
+// lost is how many endpoints a service has lost, if so many are listed and held.
+func (m *mirror) lost(service model.Ref, listed, held int) (n int) {
+	for _, p := range m.peaks[service] {
+		n = max(n, p.n+min(len(p.held), held)-listed-held)
+	}
+	return n
 }
 
 // lacking is the same for a listing that is judged. It counts workloads for the services
@@ -401,14 +439,14 @@ func (m *mirror) lacks() map[model.Ref]int {
 // neither a loss nor a gain. Else what comes back would be more or less than was judged to
 // be lost.
 func (m *mirror) lacking(has map[model.Ref]int, of map[model.Ref][]model.Ref) map[model.Ref]int {
-	lacks := map[model.Ref]int{}
-	for service := range m.peaks {
-		lacks[service] = m.mark(service, has[service]) - has[service]
-	}
+	lacks, held := map[model.Ref]int{}, map[model.Ref]int{}
 	for ref := range m.held {
 		for _, service := range of[ref] {
-			lacks[service]--
+			held[service]++
 		}
+	}
+	for service := range m.peaks {
+		lacks[service] = m.lost(service, has[service], held[service])
 	}
 	return lacks
 }

@@ -159,9 +159,15 @@ var rows = []row{
 	},
 	{
 		file: "source/hold/marks.go", killer: "./source/hold",
-		text:        `return max(listed, before[0].endpoints)`,
-		replacement: `return listed`,
+		text:        `listed = max(listed, b.after(ends).endpoints)`,
+		replacement: `listed = max(listed, b.after(ends).held)`,
 		promise:     "the mark of a service is the highest number within Config.For",
+	},
+	{
+		file: "source/hold/marks.go", killer: "./source/hold", run: "TestEndOfAHoldHidesNoLoss",
+		text:        `case b.all || e.since == 0 || e.since >= b.until.UnixNano():`,
+		replacement: `case true:`,
+		promise:     "the end of a held endpoint lowers no mark that never counted it",
 	},
 	{
 		file: "source/hold/suspicion.go", killer: "./source/supervise", run: "TestStoreHoldsTheLastGoodOfEach",
