@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,7 @@ type desk struct {
 	dir      string
 	events   chan fsnotify.Event
 	slow     time.Duration // how long the listing of everything takes
+	mu       sync.Mutex    // orders the listings of the source after the first one
 	listings []listed
 	state    map[model.Ref]model.Record
 }
@@ -43,7 +45,9 @@ type listed struct {
 
 // Replace implements [source.Sink].
 func (d *desk) Replace(_ context.Context, l model.Listing) error {
+	d.mu.Lock()
 	d.listings = append(d.listings, listed{l, time.Now()})
+	d.mu.Unlock()
 	apply(d.state, l)
 	if l.Places == nil {
 		time.Sleep(d.slow)
@@ -76,7 +80,9 @@ func onDeskLookedThrough(t *testing.T, every time.Duration, files []string, test
 		go func() { done <- file.New(config, slog.New(slog.DiscardHandler)).Run(ctx, d) }()
 		defer func() { cancel(); <-done }()
 		synctest.Wait()
+		d.mu.Lock()
 		d.listings = nil
+		d.mu.Unlock()
 		test(d)
 	})
 }

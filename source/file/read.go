@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -97,7 +98,7 @@ func content(e entry) ([]byte, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	f, err := os.Open(e.path)
+	f, err := os.OpenFile(e.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +106,9 @@ func content(e entry) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
+	}
+	if info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil, errIrregular
 	}
 	if info.Size() > yamlpos.MaxSize {
 		return nil, fmt.Errorf("its size of %d MiB exceeds the limit of %d MiB; split it", info.Size()>>20, yamlpos.MaxSize>>20)

@@ -3,6 +3,7 @@ package file_test
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +75,39 @@ func TestRescanListsTogetherWhatNoEventTells(t *testing.T) {
 				}
 				for _, service := range test.after {
 					d.has(service)
+				}
+			})
+		})
+	}
+}
+
+// In a folder without any event, such as one on a network disk, every file is read again each 30 s. A file
+// that differs is compared once more half a second later, and counts as gone after it was missing for 2 s.
+func TestRescanFindsEveryChangeInTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(d *desk)
+		most   time.Duration
+		after  []string
+	}{
+		"written": {func(d *desk) { d.write("a.yaml", "new") }, between + most, []string{"b", "new"}},
+		"added":   {func(d *desk) { d.write("c.yaml", "new") }, between + most, []string{"a", "b", "new"}},
+		"removed": {func(d *desk) { must(d.t, os.Remove(filepath.Join(d.dir, "b.yaml"))) }, between + most + 2*time.Second, []string{"a"}},
+		"a pipe": {func(d *desk) {
+			must(d.t, os.Remove(filepath.Join(d.dir, "b.yaml")))
+			must(d.t, syscall.Mkfifo(filepath.Join(d.dir, "b.yaml"), 0o600))
+			d.write("a.yaml", "new")
+		}, between + most, []string{"b", "new"}}, // the last good b
+	} {
+		t.Run(name, func(t *testing.T) {
+			onDeskLookedThrough(t, 0, []string{"a", "b"}, func(d *desk) { // by default
+				time.Sleep(time.Millisecond) // since every file was read
+				c.change(d)
+				time.Sleep(c.most)
+				for _, service := range c.after {
+					d.has(service)
+				}
+				if len(d.state) != 2*len(c.after) {
+					t.Errorf("%d records are listed, want a service and an endpoint of each of %v", len(d.state), c.after)
 				}
 			})
 		})

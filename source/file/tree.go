@@ -136,10 +136,12 @@ func (w *walker) child(actual, place string, mode fs.FileMode) {
 	case mode.IsRegular():
 		w.add(place, e)
 	default: // reading a pipe would block
-		e.err = errors.New("not a regular file")
+		e.err = errIrregular
 		w.add(place, e)
 	}
 }
+
+var errIrregular = errors.New("not a regular file")
 
 var errOutside = errors.New("it is a symbolic link to a file outside of the folder: copy the file into the folder, or make the other folder a source of its own")
 
