@@ -182,6 +182,28 @@ func TestPauseOfEverything(t *testing.T) {
 	}, services...)
 }
 
+// Connections that stay up, and bring no answer, make the source stale within the next round, which
+// tries each request three times.
+func TestSilenceOfEverything(t *testing.T) {
+	t.Parallel()
+	a, services := two()
+	inBubble(t, a, func(m *mirrored) {
+		m.rounds(2)
+		a.fails(func(request) answer { return hang })
+		m.pass(33*time.Second + 3*20*time.Second + 10*time.Second)
+		m.mustBe(source.StateStale, "deadline exceeded")
+		m.pass(time.Hour)
+		m.mustBe(source.StateStale, "deadline exceeded")
+		m.mustHave("web.example", "10.0.0.1", "10.0.0.2")
+		m.mustHave("shop.example", "10.1.0.1")
+		a.fails(nil)
+		a.change(func() { a.sets["web"] = set{members: members("10.0.0.2", "10.0.0.3")} })
+		m.pass(4 * time.Minute)
+		m.mustBe(source.StateLive)
+		m.mustHave("web.example", "10.0.0.2", "10.0.0.3")
+	}, services...)
+}
+
 // A set that Azure denies by its name has no machines, once it was denied twice. That is
 // a drop like any other.
 func TestSetThatIsDeleted(t *testing.T) {

@@ -108,6 +108,30 @@ func TestSilenceIsAQuestion(t *testing.T) {
 	}
 }
 
+// Where the API server has sent bookmarks, it is asked three minutes after the last one, up to a tenth
+// later, and everything is listed 10 s after its answer.
+func TestSilenceAfterBookmarksIsFoundSooner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, stored := newRegistry(false), store.NewMemory(store.Config{})
+		r.Set(services("10.0.0.1", "10.0.0.2"))
+		s, stop := supervised(t, r, stored)
+		defer stop()
+		for range 30 {
+			pass(time.Minute)
+			r.api.write("nothing", nil) // sends bookmarks to all watches
+		}
+		pass(time.Second)
+		r.api.fail(silent(0), goOn)
+		r.Set(services("10.0.0.1", "10.0.0.3"))
+		pass(3*time.Minute + 18*time.Second + 10*time.Second + 2*time.Second)
+		mustServe(t, stored, "after three minutes and a half", "a@10.0.0.1 a@10.0.0.3 c@10.0.0.1 c@10.0.0.3")
+		if st := s.Status(); st.State != source.StateLive || len(st.Notices) != 2 || !strings.Contains(st.Notices[0].Text, "look for a proxy") {
+			t.Errorf("it is %s (%s) with %d notices: %v", st.State, st.Reason, len(st.Notices), st.Notices)
+		}
+	})
+}
+
 func mustServe(t *testing.T, in *store.Memory, when, want string) {
 	t.Helper()
 	if got := addresses(in); got != want {

@@ -161,6 +161,33 @@ func TestAPeerThatReadsNothingIsAnOutage(t *testing.T) {
 	})
 }
 
+// A proxy that forwards nothing any more may keep its connections, and answers the probes of TCP
+// itself. A ping shows that nothing comes from the peer.
+func TestAMuteConnectionIsFoundByAPing(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m, s := r.begin(only(entries))
+		s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1")))
+		r.pass(time.Hour) // a peer without changes answers pings
+		m.is(source.StateLive, "")
+		s.acked(s.full(entries, entry("shop/cart", "2", "10.0.0.2")))
+		r.muted.Store(true)
+		r.pass(6*time.Minute + 19*time.Second)
+		m.is(source.StateLive, "")
+		r.pass(2 * time.Second)
+		m.is(source.StateStale, "ping")
+		r.pass(10 * time.Minute) // connections are made, and mute from the start
+		m.is(source.StateStale, "")
+		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.2")
+
+		r.muted.Store(false)
+		s = r.stream()
+		s.asked(1)
+		s.acked(s.full(entries, entry("shop/cart", "3", "10.0.0.3")))
+		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.3")
+		m.is(source.StateLive, "")
+	})
+}
+
 // An answer that is too large to be read ends the stream, and nothing else.
 func TestAnAnswerThatIsTooLargeIsAnOutage(t *testing.T) {
 	bubble(t, func(r *rig) {

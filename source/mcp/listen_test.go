@@ -42,10 +42,7 @@ func (r *rig) listening(collections ...string) sourcemcp.Config {
 func (r *rig) dials() *stream {
 	r.Helper()
 	conn, err := grpc.NewClient("passthrough:///sink", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			conn, err := r.listener.DialContext(ctx)
-			return mute{conn, &r.muted}, err
-		}))
+		grpc.WithContextDialer(r.dial))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -104,10 +101,25 @@ func TestASourceMayDial(t *testing.T) {
 	})
 }
 
-// mute is a connection of which nothing arrives any more, once it is.
+// dial opens a connection in memory.
+func (r *rig) dial(ctx context.Context, _ string) (net.Conn, error) {
+	conn, err := r.listener.DialContext(ctx)
+	return mute{conn, &r.muted}, err
+}
+
+// mute is a connection that stays up, and on which nothing arrives in either direction once it is mute.
 type mute struct {
 	net.Conn
 	is *atomic.Bool
+}
+
+// Read implements [net.Conn].
+func (m mute) Read(b []byte) (int, error) {
+	for {
+		if n, err := m.Conn.Read(b); err != nil || !m.is.Load() {
+			return n, err
+		}
+	}
 }
 
 // Write implements [net.Conn].
@@ -128,6 +140,7 @@ func TestASourceThatIsGoneMakesRoom(t *testing.T) {
 		r.muted.Store(true)
 		r.pass(25 * time.Second)
 		m.is(source.StateStale, "has ended the stream")
+		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1")
 		r.muted.Store(false)
 		s = r.dials()
 		s.asked(1)

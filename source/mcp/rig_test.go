@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +50,7 @@ type rig struct {
 	log      *bytes.Buffer
 	stops    []func()
 	memory   *budget.Budget // nil is without bound
-	muted    atomic.Bool    // nothing that a source says that dials arrives
+	muted    atomic.Bool    // connections are up, and nothing arrives on them
 }
 
 // stream is one between the peer and the sink, seen from the peer.
@@ -157,7 +156,7 @@ func (r *rig) mirror(c sourcemcp.Config) *mirror {
 	r.Helper()
 	if c.Listen == "" {
 		c.Address = "127.0.0.1:9901"
-		c.DialWith(func(ctx context.Context, _ string) (net.Conn, error) { return r.listener.DialContext(ctx) })
+		c.DialWith(r.dial)
 	}
 	if err := c.Validate(); err != nil {
 		r.Fatal(err)

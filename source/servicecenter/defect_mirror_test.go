@@ -65,6 +65,39 @@ func TestOutageKeepsEveryRecord(t *testing.T) {
 	})
 }
 
+// The next round finds a registry that takes requests and never answers, after the time limit of a
+// request to each of its members.
+func TestRegistryThatNeverAnswersIsStale(t *testing.T) {
+	for _, watch := range []bool{false, true} {
+		t.Run(fmt.Sprintf("watch %v", watch), func(t *testing.T) {
+			bubble(t, prompt, func(r *rig) {
+				r.many("cart", 0, 3)
+				r.replica()
+				c := r.config()
+				c.Watch = watch
+				m := r.mirror(c)
+				r.settle()
+				want := m.stored()
+				for _, s := range r.servers {
+					s.Inject(standin.Any, standin.Hang(), 0)
+				}
+				r.pass(poll*11/10 + 2*10*time.Second)
+				m.is(source.StateStale, "does not answer within 10s")
+				r.pass(5 * time.Minute)
+				m.is(source.StateStale, "does not answer within 10s")
+				if m.stored() != want {
+					t.Errorf("stored:\n%s\n\nwant:\n%s", m.stored(), want)
+				}
+				for _, s := range r.servers {
+					s.Repair()
+				}
+				r.pass(time.Minute)
+				m.is(source.StateLive, "")
+			})
+		})
+	}
+}
+
 // B: a restart lost what had changed meanwhile. Here the registry is what counts
 // afterwards, and the ports are what they were.
 func TestDefectB_ARestartLosesNothing(t *testing.T) {

@@ -364,6 +364,25 @@ func TestQuietWatchesStayOpen(t *testing.T) {
 	})
 }
 
+// A websocket that stays up, and brings no event, delays nothing beyond the next round.
+func TestRoundsFindChangesWithoutEvents(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		cart := r.many("cart", 0, 1)
+		m := r.mirror(r.watched())
+		r.settle()
+		defer r.HoldEvents()()
+		for n := range 10 {
+			r.pass(time.Minute)
+			r.instance(cart, "new", fmt.Sprintf("10.0.1.%d:8080", n+1))
+			r.pass(poll * 11 / 10)
+			m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1", fmt.Sprintf("cart/new = 10.0.1.%d", n+1))
+		}
+		if got := r.Requests(standin.Watch); got != 1 || r.Watchers() != 1 {
+			t.Errorf("a watch was opened %d times, %d are open:\n%s", got, r.Watchers(), r.log)
+		}
+	})
+}
+
 // When somebody removes the consumer of a watch, the registry pings no more: the
 // watch is given up, and the consumer registered anew.
 func TestRemovedConsumersComeBack(t *testing.T) {

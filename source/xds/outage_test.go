@@ -46,6 +46,45 @@ func TestHangIsFound(t *testing.T) {
 	})
 }
 
+// A connection may stay up, and take every byte, while nothing arrives. It is pinged 30 s after the last
+// byte, or 310 s at a server that forbids more pings, and is lost 10 s later.
+func TestMuteConnectionIsFoundByAPing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		manner
+		most time.Duration
+	}{
+		"pinged often":  {manner{}, 40 * time.Second},
+		"pinged seldom": {manner{noPings: true}, 320 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, c.manner, func(r *rig) {
+				r.many(2)
+				r.mirror()
+				r.pass(time.Hour) // a server without changes answers pings
+				r.is(source.StateLive, "")
+				r.serve("shop/s00", "10.0.0.9")
+				r.pass(10 * time.Millisecond)
+				r.wants("shop/s00 10.0.0.9", "shop/s01 10.0.0.1")
+				r.muted.Store(true)
+				r.pass(c.most - time.Second)
+				r.is(source.StateLive, "")
+				r.pass(time.Second)
+				r.is(source.StateStale, "ping")
+				r.pass(10 * time.Minute) // connections are made, and mute from the start
+				r.is(source.StateStale, "")
+				r.wants("shop/s00 10.0.0.9", "shop/s01 10.0.0.1")
+
+				r.muted.Store(false)
+				r.serve("shop/s00", "10.0.0.8")
+				r.pass(time.Minute)
+				r.is(source.StateLive, "")
+				r.wants("shop/s00 10.0.0.8", "shop/s01 10.0.0.1")
+			})
+		})
+	}
+}
+
 func TestServerThatRestartsEmptyIsHeld(t *testing.T) {
 	variants(t, func(r *rig) {
 		all := r.many(12)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -64,6 +65,7 @@ type peer struct {
 	listener  *bufconn.Listener
 	conns     []*gate
 	away      bool
+	muted     atomic.Bool // connections are up, and nothing arrives on them
 	server    *grpc.Server
 }
 
@@ -117,7 +119,7 @@ func (p *peer) dial(ctx context.Context, _ string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{Conn: c, open: make(chan struct{})}
+	g := &gate{Conn: mute{c, &p.muted}, open: make(chan struct{})}
 	close(g.open)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,6 +189,27 @@ func (g *gate) thaw() {
 	default:
 		close(g.open)
 	}
+}
+
+// mute is a connection that stays up, and on which nothing arrives in either direction once it is mute.
+type mute struct {
+	net.Conn
+	is *atomic.Bool
+}
+
+func (m mute) Read(b []byte) (int, error) {
+	for {
+		if n, err := m.Conn.Read(b); err != nil || !m.is.Load() {
+			return n, err
+		}
+	}
+}
+
+func (m mute) Write(b []byte) (int, error) {
+	if m.is.Load() {
+		return len(b), nil
+	}
+	return m.Conn.Write(b)
 }
 
 // freeze has nothing move any more on the connections there are, which stay.
