@@ -53,6 +53,9 @@ func pick[T any](t *rapid.T, values ...T) T { return values[below(t, len(values)
 
 func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 	r := owned(model.Record{Ref: ref, Revision: uint64(1 + below(t, 9))})
+	if !ref.Kind.Reserved() {
+		r.Path = pick[model.Path](t, "", "", "", "far", "near", "far,near")
+	}
 	switch ref.Kind {
 	case model.KindService:
 		r.Spec = drawService(t)
@@ -216,12 +219,14 @@ func vary(t *rapid.T, r model.Record) model.Record {
 			func() { spec.Resolution = from.Resolution },
 			func() { spec.ExportTo = from.ExportTo },
 			func() { spec.WorkloadSelector = from.WorkloadSelector },
+			func() { r.Path = other.Path },
 			func() { r.Status = other.Status },
 		)()
 		r.Spec = spec
 	case model.Endpoint:
 		pick(t,
 			func() { r.Spec = varyEndpoint(t, spec, other.Spec.(model.Endpoint)) },
+			func() { r.Path = other.Path },
 			func() { r.Status = other.Status },
 		)()
 	case model.Workload:

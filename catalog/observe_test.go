@@ -71,6 +71,7 @@ type claim struct {
 	Record   model.Ref
 	Endpoint model.Endpoint
 	Owner    model.Ref
+	Path     model.Path // none for a workload: services select it here
 }
 
 var (
@@ -233,7 +234,7 @@ func observePort(e *catalog.Endpoints) portView {
 			v.Places = append(v.Places, place{Address: endpoint.ID(0).Address, Port: endpoint.Port, Network: endpoint.Network})
 		}
 		last := len(v.Places) - 1
-		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Endpoint, endpoint.Owner()})
+		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Endpoint, endpoint.Owner(), endpoint.Path})
 	}
 	at := 0
 	for endpoint := range e.All() {

@@ -153,11 +153,13 @@ func (s state) heldFor(r model.Record) string {
 }
 
 // inMergeOrder returns every record there is.
-func (s state) inMergeOrder() []model.Ref { return slices.SortedFunc(maps.Keys(s), mergeOrder) }
+func (s state) inMergeOrder() []model.Ref {
+	return slices.SortedFunc(maps.Keys(s), func(a, b model.Ref) int { return cmp.Or(s.placeOrder(a, b), a.Compare(b)) })
+}
 
 func (s state) contributor(ref model.Ref) catalog.Contributor {
 	r := s[ref]
-	return catalog.Contributor{Record: ref, Place: r.Place, Stale: r.Status.Stale, Since: r.Status.Since.UTC()}
+	return catalog.Contributor{Record: ref, Path: r.Path, Place: r.Place, Stale: r.Status.Stale, Since: r.Status.Since.UTC()}
 }
 
 // carried takes of each object the first record, and shows the others.
@@ -188,8 +190,15 @@ func sourceOrder(a, b string) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }
 
-// mergeOrder compares records: by source, then by kind and name.
-func mergeOrder(a, b model.Ref) int { return cmp.Or(sourceOrder(a.Source, b.Source), a.Compare(b)) }
+// placeOrder compares records: by the Isthmuses that they came through, then by source.
+func (s state) placeOrder(a, b model.Ref) int {
+	return claim{Record: a, Path: s[a].Path}.placeOrder(claim{Record: b, Path: s[b].Path})
+}
+
+// placeOrder is the same for the records of claims.
+func (c claim) placeOrder(o claim) int {
+	return cmp.Or(cmp.Compare(c.Path.Len(), o.Path.Len()), sourceOrder(c.Record.Source, o.Record.Source))
+}
 
 // merge merges one service.
 func (s state) merge(key catalog.ServiceKey) observed {
@@ -217,8 +226,9 @@ func (s state) merge(key catalog.ServiceKey) observed {
 	if o.Definition.Rank < 0 {
 		o.Definition.Rank = len(order)
 	}
+	o.Definition.Rank += 100 * s[records[0]].Path.Len()
 	for _, r := range records {
-		c := catalog.Contributor{Record: r, Place: s[r].Place, Stale: s[r].Status.Stale, Since: s[r].Status.Since.UTC()}
+		c := s.contributor(r)
 		if !slices.Contains(taken, r) {
 			c.LeftOut = reason
 		}
@@ -248,7 +258,7 @@ func (s state) speakOf(key catalog.ServiceKey) []model.Ref {
 		}
 	}
 	slices.SortFunc(list, func(a, b model.Ref) int {
-		return cmp.Or(sourceOrder(a.Source, b.Source), s.unlisted(a)-s.unlisted(b), a.Compare(b))
+		return cmp.Or(s.placeOrder(a, b), s.unlisted(a)-s.unlisted(b), a.Compare(b))
 	})
 	return list
 }
@@ -478,7 +488,11 @@ func (s state) broughtBy(taken []model.Ref) map[string]string {
 		}
 		_, by := s.listIn(home, taken)
 		for address, r := range by {
-			if block, err := netip.ParsePrefix(address); r.Source != taken[0].Source && slices.Contains(own, address) && (err != nil || block.IsSingleIP()) {
+			first := slices.ContainsFunc(taken, func(o model.Ref) bool { // also behind others, by a longer way
+				spec := s[o].Spec.(model.Service)
+				return o.Source == taken[0].Source && spec.Cluster == home && spec.Addresses.Contains(address) && s.gets(o, address, taken)
+			})
+			if block, err := netip.ParsePrefix(address); !first && slices.Contains(own, address) && (err != nil || block.IsSingleIP()) {
 				sources[cluster+" "+address] = r.Source
 			}
 		}
@@ -582,7 +596,7 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 	var places []place
 	for _, p := range v.Places {
 		slices.SortFunc(p.Claims, func(a, b claim) int {
-			return cmp.Or(sourceOrder(a.Record.Source, b.Record.Source), -cmp.Compare(a.Endpoint.Registered, b.Endpoint.Registered), serving(b)-serving(a), a.Record.Compare(b.Record))
+			return cmp.Or(a.placeOrder(b), -cmp.Compare(a.Endpoint.Registered, b.Endpoint.Registered), serving(b)-serving(a), a.Record.Compare(b.Record))
 		})
 		places = append(places, p.byNetwork()...)
 	}
@@ -668,7 +682,7 @@ func networksOf[T any](list []T, of func(T) string) (networks []string) {
 // speaking is the index of the claim that speaks among some in order: the first one, or at an address that many registrations share the first that serves.
 func speaking(claims []claim) int {
 	at := slices.IndexFunc(claims, func(c claim) bool {
-		return c.Record.Source == claims[0].Record.Source && c.Endpoint.Registered > 0 && serving(c) > 0
+		return c.placeOrder(claims[0]) == 0 && c.Endpoint.Registered > 0 && serving(c) > 0
 	})
 	if at < 0 || registered(claims) <= 2 {
 		return 0
@@ -676,10 +690,10 @@ func speaking(claims []claim) int {
 	return at
 }
 
-// registered counts the registrations of the first claim's source.
+// registered counts the registrations of the first claim's source that came the same way.
 func registered(claims []claim) (n int) {
 	for _, c := range claims {
-		if c.Record.Source == claims[0].Record.Source && c.Endpoint.Registered > 0 {
+		if c.placeOrder(claims[0]) == 0 && c.Endpoint.Registered > 0 {
 			n++
 		}
 	}
@@ -722,18 +736,18 @@ func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
 		switch e := r.Spec.(type) {
 		case model.Endpoint:
 			if r.Owner == by {
-				list = append(list, claim{ref, known(e), r.Owner})
+				list = append(list, claim{ref, known(e), r.Owner, r.Path})
 				own++
 			}
 		case model.Workload:
 			confined := e.Only.Len() > 0 && !slices.ContainsFunc(e.Only.Slice(), func(host string) bool { return nameOf(host) == key.Host })
 			if !confined && ref.Namespace == by.Namespace && !spec.WorkloadSelector.IsZero() && e.Endpoint.Labels.Includes(spec.WorkloadSelector) {
-				list = append(list, claim{ref, known(e.Endpoint), r.Owner})
+				list = append(list, claim{ref, known(e.Endpoint), r.Owner, ""})
 			}
 		}
 	}
 	if spec.Resolution == model.ResolutionDNS && own == 0 && spec.WorkloadSelector.IsZero() && !strings.HasPrefix(key.Host, "*") {
-		list = append(list, claim{Record: by, Endpoint: model.Endpoint{Address: written(spec, key)}})
+		list = append(list, claim{Record: by, Endpoint: model.Endpoint{Address: written(spec, key)}, Path: s[by].Path})
 	}
 	return list
 }
@@ -782,7 +796,7 @@ func count(ports map[uint32]portView) (healthy, total int) {
 }
 
 // seenBy returns which services a namespace sees: of each host the one of its
-// own namespace, or else the first in source order, then by namespace.
+// own namespace, or else the first by its way and in source order, then by namespace.
 func (w world) seenBy(namespace string) []catalog.ServiceKey {
 	best := map[string]catalog.ServiceKey{}
 	for key, o := range w.Services {
@@ -807,8 +821,11 @@ func (w world) before(namespace string, a, b catalog.ServiceKey) bool {
 	if (a.Namespace == namespace) != (b.Namespace == namespace) {
 		return a.Namespace == namespace
 	}
-	first := func(k catalog.ServiceKey) string { return w.Services[k].Definition.Records[0].Record.Source }
-	return cmp.Or(sourceOrder(first(a), first(b)), cmp.Compare(a.Namespace, b.Namespace)) < 0
+	first := func(k catalog.ServiceKey) claim {
+		c := w.Services[k].Definition.Records[0]
+		return claim{Record: c.Record, Path: c.Path}
+	}
+	return cmp.Or(first(a).placeOrder(first(b)), cmp.Compare(a.Namespace, b.Namespace)) < 0
 }
 
 func (o observed) exportedTo(namespace, home string) bool {

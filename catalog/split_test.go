@@ -140,7 +140,7 @@ func (s state) sites(snapshot *catalog.Snapshot, of *catalog.Service, port model
 			}
 			if at := byNetwork[network]; at.of == p.nth || at.of == 0 && !s.isStale(p.Record.Source) {
 				at.of = p.nth
-				at.fresh = append(at.fresh, claim{Record: p.Record, Endpoint: p.Endpoint.Endpoint})
+				at.fresh = append(at.fresh, claim{Record: p.Record, Endpoint: p.Endpoint.Endpoint, Path: p.Path})
 			}
 			for i, b := range of.Split.Backends {
 				if at := &byNetwork[network].weights[i]; p.backend(i) && (b.Source == "" || b.Source == p.Record.Source) && p.Labels.Includes(b.Labels) && *at == 0 {
