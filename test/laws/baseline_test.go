@@ -107,7 +107,7 @@ func baselineOf(o model.Object) (list []source.BaselineObject) {
 		list = append(list, source.BaselineObject{Kind: model.KindScope, Namespace: ref.Namespace, Name: ref.Name, Object: "Sidecar"})
 	case model.Service:
 		for host := range spec.Hosts.All() {
-			b := source.BaselineObject{Kind: model.KindService, Namespace: ref.Namespace, Name: host, Object: "ServiceEntry"}
+			b := source.BaselineObject{Kind: model.KindService, Namespace: ref.Namespace, Name: nameOf(host), Object: "ServiceEntry"}
 			for _, r := range o.Owned {
 				b.Endpoints = append(b.Endpoints, sockets(spec, r.Spec.(model.Endpoint))...)
 			}

@@ -75,7 +75,7 @@ func (p *play) churn(s step) {
 	p.followMarks() // meanwhile, the time of one may have come
 	p.leave()
 	spec, _ := s.Objects[0].Record.Spec.(model.Service)
-	p.lookWhileChurning(spec.Hosts.At(0))
+	p.lookWhileChurning(nameOf(spec.Hosts.At(0)))
 }
 
 const churns = 100

@@ -164,7 +164,7 @@ func (p *play) telling() (t telling) {
 
 func (t *telling) add(name string, m *mirror) {
 	for _, r := range m.records() {
-		r.Source, r.Revision = name, 1
+		r.Source, r.Revision, r.Spec = name, 1, inOneSpelling(r.Spec)
 		if r.Owner != (model.Ref{}) {
 			r.Owner.Source = name
 		}

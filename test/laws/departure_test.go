@@ -104,7 +104,7 @@ func stockOf(m *mirror) stock {
 			}
 		}
 		for host := range service.Hosts.All() {
-			s.add(thing{model.KindService, fmt.Sprint(ref.Namespace, "/", host)}, places...)
+			s.add(thing{model.KindService, fmt.Sprint(ref.Namespace, "/", nameOf(host))}, places...)
 		}
 	}
 	for ref, o := range m.objects {

@@ -245,7 +245,7 @@ func drawServiceObject(t *rapid.T) model.Object {
 		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Path: path, Spec: spec}
 	}
 	name := rapid.SampledFrom(serviceNames).Draw(t, "name")
-	s := drawService(t, name+".example")
+	s := drawService(t, spell(t, name+".example"))
 	if rapid.IntRange(0, 4).Draw(t, "renamed") == 0 {
 		name += "-renamed" // of the same host
 	}
@@ -274,7 +274,7 @@ func drawChurn(t *rapid.T) []model.Object {
 		objects[i].Record.Ref = objects[0].Record.Ref
 		s, _ := objects[0].Record.Spec.(model.Service)
 		now, _ := objects[i].Record.Spec.(model.Service)
-		now.Hosts = s.Hosts
+		now.Hosts = model.ListOf(spell(t, nameOf(s.Hosts.At(0))))
 		objects[i].Record.Spec = now
 		for n := range objects[i].Owned {
 			objects[i].Owned[n].Key = objects[0].Record.Key

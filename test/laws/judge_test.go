@@ -96,7 +96,7 @@ func (p *play) endpointsOf(name, host string) (n int) {
 	count := func(at model.Ref, o object) {
 		spec, _ := o.record.Spec.(model.Service)
 		for named := range spec.Hosts.All() {
-			if subject(model.KindService, at.Namespace, named) == host {
+			if subject(model.KindService, at.Namespace, nameOf(named)) == host {
 				n += len(o.owned)
 				for ref, w := range m.objects {
 					workload, is := w.record.Spec.(model.Workload)

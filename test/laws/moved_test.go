@@ -3,7 +3,6 @@ package laws_test
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -53,7 +52,7 @@ func where(by map[model.Ref]object, ref, owner model.Ref, o object) whereabouts 
 	w := whereabouts{namespace: ref.Namespace}
 	service, _ := o.record.Spec.(model.Service)
 	for host := range service.Hosts.All() {
-		w.hosts = append(w.hosts, strings.TrimSuffix(strings.ToLower(host), "."))
+		w.hosts = append(w.hosts, nameOf(host))
 	}
 	w.exportTo = service.ExportTo.Slice()
 	if ref.Kind == model.KindWorkload {

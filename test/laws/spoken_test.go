@@ -48,7 +48,7 @@ func (t telling) spoken() spoken {
 	serve := func(service model.Record, e model.Endpoint) {
 		spec, _ := service.Spec.(model.Service)
 		for host := range spec.Hosts.All() {
-			by := of(subject(model.KindService, service.Namespace, host))
+			by := of(subject(model.KindService, service.Namespace, nameOf(host)))
 			for _, socket := range sockets(spec, e) {
 				if by[socket] == nil {
 					by[socket] = map[string]bool{}
@@ -64,7 +64,7 @@ func (t telling) spoken() spoken {
 		case model.Service:
 			services[r.Ref] = r
 			for host := range spec.Hosts.All() {
-				of(subject(r.Kind, r.Namespace, host))
+				of(subject(r.Kind, r.Namespace, nameOf(host)))
 			}
 		}
 	}
