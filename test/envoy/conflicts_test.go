@@ -60,6 +60,9 @@ func (o *oracle) missed(s offered) (c call, missed bool) {
 		return call{}, false
 	}
 	for _, c := range s.ownCalls() {
+		if uint32(c.to.Port()) != s.port.Number {
+			continue // of an instance at a port of its own, where any service of that port may listen
+		}
 		got := o.atSidecar(c)
 		if !slices.Equal(got, c.want) && !slices.Equal(got, routedTo(c.want)) {
 			return c, true
