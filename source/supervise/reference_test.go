@@ -121,7 +121,10 @@ func (m *reference) delta(c model.Change) {
 		}
 	}
 	m.settle(present)
-	m.forget(func(g goneHere) bool { return !present[g.ref] && slices.Contains(c.OwnedDeletes, g.ref) })
+	listed := func(ref model.Ref) bool { // also with an unknown owner, about which the registry is asked
+		return slices.ContainsFunc(c.OwnedUpserts, func(rec model.Record) bool { return rec.Ref == ref })
+	}
+	m.forget(func(g goneHere) bool { return !listed(g.ref) && slices.Contains(c.OwnedDeletes, g.ref) })
 	for _, ref := range c.OwnedDeletes {
 		if !present[ref] {
 			m.report(ref)
@@ -518,7 +521,7 @@ func (m *reference) stayWhole(missing []model.Ref, begin map[model.Ref]model.Ref
 	}
 }
 
-// falls notes what services had until now that have fewer, beside what is held.
+// falls notes how many endpoints services had until now that have fewer, beside the held ones.
 func (m *reference) falls(fresh []model.Ref, had, has map[model.Ref]int) {
 	for _, ref := range fresh {
 		service := m.serviceOf(ref)
