@@ -453,8 +453,8 @@ func callsOf(s catalog.ServiceDefinition) (list []call) {
 	return list
 }
 
-// An object never conflicts with itself: several hosts at one address are what its author asked for. But
-// a host that stands in for endpoints is an endpoint of its own, which calls to another host do not reach.
+// An object never conflicts with itself: its author gave several hosts one address. But a
+// host that stands in for endpoints is an endpoint of its own, which calls to another host do not reach.
 func TestAnObjectDoesNotConflictWithItself(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"TCP", "TLS", "HTTP", "", "MySQL"} {

@@ -35,6 +35,13 @@ func serviceOf(host string, from, to int) model.Object {
 	return o
 }
 
+// serviceBeside has a service with its first endpoints and some that came later, from the hundredth on.
+func serviceBeside(first, to int) model.Object {
+	a := serviceOf("a", 100, to)
+	a.Owned = append(a.Owned, serviceOf("a", 0, first).Owned...)
+	return a
+}
+
 // list lists some objects after a while, and returns the numbers of stored and held records.
 func (j *judged) list(after time.Duration, objects ...model.Object) (stored, held int) {
 	j.now = j.now.Add(after)
@@ -142,20 +149,15 @@ func TestHeldRecordsThatReturnAreHeldNoMore(t *testing.T) {
 func TestEndOfAHoldHidesNoLoss(t *testing.T) {
 	t.Parallel()
 	j := judge()
-	with := func(to int) model.Object {
-		a := serviceOf("a", 100, to)
-		a.Owned = append(a.Owned, serviceOf("a", 0, 10).Owned...)
-		return a
-	}
 	j.list(0, serviceOf("a", 0, 20))
 	j.list(time.Second, serviceOf("a", 0, 10))
-	stored, held := j.list(time.Second, with(145))
+	stored, held := j.list(time.Second, serviceBeside(10, 145))
 	mustBe(t, "after the loss of ten while they are held and others come", stored, held, 66, 10)
-	stored, held = j.list(50*time.Second, with(131))
+	stored, held = j.list(50*time.Second, serviceBeside(10, 131))
 	mustBe(t, "after the loss of fourteen more", stored, held, 52, 10)
-	stored, held = j.list(10*time.Second, with(131))
+	stored, held = j.list(10*time.Second, serviceBeside(10, 131))
 	mustBe(t, "after a listing that confirms the first loss", stored, held, 42, 0)
-	stored, held = j.list(time.Second, with(117))
+	stored, held = j.list(time.Second, serviceBeside(10, 117))
 	mustBe(t, "after the loss of fourteen more, of fifty-five", stored, held, 56, 28)
 }
 
@@ -194,20 +196,15 @@ func TestReportedEndsOfHeldEndpointsAreNoLoss(t *testing.T) {
 func TestHeldEndpointsReturnOnce(t *testing.T) {
 	t.Parallel()
 	j := judge()
-	with := func(listed, to int) model.Object {
-		a := serviceOf("a", 100, to)
-		a.Owned = append(a.Owned, serviceOf("a", 0, listed).Owned...)
-		return a
-	}
 	j.list(0, serviceOf("a", 0, 20))
-	j.list(time.Second, with(10, 100))
-	j.list(time.Second, with(10, 130))
-	stored, held := j.list(time.Second, with(10, 127))
+	j.list(time.Second, serviceBeside(10, 100))
+	j.list(time.Second, serviceBeside(10, 130))
+	stored, held := j.list(time.Second, serviceBeside(10, 127))
 	mustBe(t, "after the loss of three of forty, beside ten that are held", stored, held, 48, 10)
-	j.fail(false, time.Second, with(12, 127))
-	stored, held = j.list(time.Second, with(12, 127))
+	j.fail(false, time.Second, serviceBeside(12, 127))
+	stored, held = j.list(time.Second, serviceBeside(12, 127))
 	mustBe(t, "after the return of two", stored, held, 48, 8)
-	stored, held = j.list(time.Second, with(12, 105))
+	stored, held = j.list(time.Second, serviceBeside(12, 105))
 	mustBe(t, "after the loss of most, with one of the three, for which the two made up", stored, held, 49, 31)
 }
 
