@@ -85,7 +85,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	a.branches = []*branch{newBranch(selection{}, c, nil, m.OptionalWait)}
 	first := a.branches[0]
 	first.merged, first.faults, first.lookout = timed.merged, a.faults, a.lookout
-	if a.trust, err = openTrust(c.Identity, log); err != nil {
+	if a.trust, err = openTrust(c.Identity, c.RootNamespace, log); err != nil {
 		return nil, err
 	}
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
@@ -116,7 +116,7 @@ func (a *App) stopGates() {
 // openSources makes the sources.
 func (a *App) openSources(c *config.Config) {
 	a.fleet = &fleet{opener: opener{
-		instance: c.Instance, rootNamespace: c.RootNamespace, self: a.self, once: a.once,
+		instance: c.Instance, identity: a.trust.verifier, self: a.self, once: a.once,
 		log: a.log, memory: a.memory, store: a.store, disk: a.disk, lookout: a.lookout, events: a.events,
 	}}
 	for _, s := range c.Sources {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -20,8 +21,9 @@ import (
 
 // opener makes sources of entries of the configuration.
 type opener struct {
-	instance, rootNamespace, self string
-	once                          bool // everything is read once
+	instance, self string
+	identity       *identity.Verifier
+	once           bool // everything is read once
 
 	log     *slog.Logger
 	memory  *budget.Budget
@@ -36,8 +38,14 @@ func (o opener) supervise(s config.Source) *supervise.Supervisor {
 	for _, warning := range s.Warnings() {
 		o.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
 	}
-	opened := s.Settings.Open(source.Env{
-		Instance: o.instance, RootNamespace: o.rootNamespace, Self: o.self, Name: s.Name, Once: o.once, Log: o.log.With("source", s.Name), Memory: o.memory.Share(s.Name),
+	open := s.Settings.Open
+	if dialled, ok := s.Settings.(interface { // peers may dial the source, and prove who they are
+		OpenProven(env source.Env, by *identity.Verifier) source.Source
+	}); ok {
+		open = func(env source.Env) source.Source { return dialled.OpenProven(env, o.identity) }
+	}
+	opened := open(source.Env{
+		Instance: o.instance, Self: o.self, Name: s.Name, Once: o.once, Log: o.log.With("source", s.Name), Memory: o.memory.Share(s.Name),
 		Stored: func() iter.Seq[model.Record] { return o.store.List(model.Filter{Source: s.Name}) },
 	})
 	return supervise.New(s.Name, opened, o.store, supervise.Config{

@@ -14,7 +14,7 @@ import (
 
 // trust is the parts by which clients and this Isthmus prove who they are.
 type trust struct {
-	verifier  *identity.Verifier                           // nil if clients prove nothing but certificates
+	verifier  *identity.Verifier
 	clients   secrets.Issuer                               // of the certificates of clients; nil if they are sent none
 	servers   certs.Issuer                                 // of the certificates of listeners; nil without an authority
 	authority *authority.Issuer                            // nil unless the built-in authority issues certificates
@@ -25,14 +25,12 @@ type trust struct {
 
 // openTrust makes the parts that are configured. Certificates from files come before those of the
 // authority, which then is one of tokens alone.
-func openTrust(c identity.Config, log *slog.Logger) (t trust, err error) {
+func openTrust(c identity.Config, rootNamespace string, log *slog.Logger) (t trust, err error) {
 	t.log = log
-	if c.Enabled() {
-		if t.verifier, err = identity.New(c, log); err != nil {
-			return t, fmt.Errorf("identity.%w", err)
-		}
-		t.problems = append(t.problems, t.verifier)
+	if t.verifier, err = identity.New(c, rootNamespace, log); err != nil {
+		return t, fmt.Errorf("identity.%w", err)
 	}
+	t.problems = append(t.problems, t.verifier)
 	switch {
 	case c.Files.Dir != "":
 		err = t.openFiles(c)
@@ -68,9 +66,7 @@ func (t *trust) openAuthority(c identity.Config) error {
 
 // run starts the parts that follow files and keys until ctx ends.
 func (t *trust) run(ctx context.Context, start func(func() error)) {
-	if t.verifier != nil {
-		start(func() error { return t.verifier.Run(ctx) })
-	}
+	start(func() error { return t.verifier.Run(ctx) })
 	if t.authority != nil {
 		start(func() error { t.authority.Follow(ctx, t.log); return nil })
 	}

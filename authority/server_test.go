@@ -72,7 +72,7 @@ func TestTheCertificateOfAListenerProvesNoWorkload(t *testing.T) {
 	if _, err := certs.Holds([]*x509.Certificate{leaf}, rootOf(a), now); err == nil {
 		t.Error("it is valid as the certificate of a client")
 	}
-	v, err := identity.New(identity.Config{TrustDomain: "cluster.local", Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.DiscardHandler))
+	v, err := identity.New(identity.Config{TrustDomain: "cluster.local", Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // proves has a client present a token to a verifier that is started now.
 func proves(t *testing.T, dir, text, from string) (identity.Proof, error) {
 	t.Helper()
-	v, err := identity.New(identity.Config{TrustDomain: "cluster.local", Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.DiscardHandler))
+	v, err := identity.New(identity.Config{TrustDomain: "cluster.local", Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

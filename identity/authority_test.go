@@ -128,7 +128,7 @@ func TestReleasedProofsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := authority(t)
 		var log bytes.Buffer
-		v, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.NewTextHandler(&log, nil)))
+		v, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestUnreadableRevocationsStayInEffect(t *testing.T) {
 			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), "revocations: since 2000-01-01T00:00:01Z they cannot be read: "+path) {
 				t.Errorf("%s: problems %q", name, problems)
 			}
-			if _, err := identity.New(config, testLog()); err == nil || !strings.Contains(err.Error(), path) {
+			if _, err := identity.New(config, "istio-system", testLog()); err == nil || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s: a verifier starts without its revocations: %v", name, err)
 			}
 			if config.Check() == nil {

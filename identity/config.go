@@ -14,8 +14,14 @@ import (
 
 // Config is the configuration of the proofs of clients beside their certificates.
 type Config struct {
-	// TrustDomain is that of the identities of tokens; cluster.local if empty.
+	// TrustDomain is that of this mesh, and of the identities of tokens; cluster.local if empty. Its
+	// namespaces are those of the catalog.
 	TrustDomain string `json:"trustDomain"`
+	// Aliases are other names of that trust domain, such as the one before a migration.
+	Aliases []string `json:"trustDomainAliases"`
+	// TrustDomains are the rights of other trust domains, by their names. Nil leaves certificates of
+	// trust domains that have none the rights of this one, with a problem; see [Verifier.Problems].
+	TrustDomains map[string]TrustDomain `json:"trustDomains"`
 	// JWT are the issuers of accepted tokens.
 	JWT []Issuer `json:"jwt"`
 	// Authority is the authority of Isthmus, which issues tokens and revokes accounts.

@@ -15,7 +15,17 @@ func TestConfigIsValidated(t *testing.T) {
 	t.Parallel()
 	const issuer = `"issuer":"https://a","keysFile":"keys.json"`
 	for text, want := range map[string]string{
-		`{}`: "", `{"trustDomain":"example.org"}`: "trustDomain: has no effect", `{"authority":{"dir":"ca","ttl":86400000000000}}`: "", `{"authority":{"dir":"ca"}}`: "authority.ttl: 0s is out of range", `{"jwt":[{` + issuer + `}]}`: "",
+		`{"trustDomain":"example.org"}`:                                                             "",
+		`{"trustDomainAliases":["old.example"],"trustDomains":{}}`:                                  "",
+		`{"trustDomains":{"partner.example":{"namespaces":{"frontend":"shop"}}}}`:                   "",
+		`{"trustDomainAliases":["Old"]}`:                                                            `trustDomainAliases[0]: "Old" is not a trust domain`,
+		`{"trustDomainAliases":["cluster.local"]}`:                                                  `trustDomainAliases[0]: "cluster.local" is a name of this trust domain already`,
+		`{"trustDomainAliases":["old","old"]}`:                                                      `trustDomainAliases[1]: "old" is a name of this trust domain already`,
+		`{"trustDomains":{"spiffe://partner.example":{}}}`:                                          "trustDomains.spiffe://partner.example: ",
+		`{"trustDomains":{"cluster.local":{}}}`:                                                     "trustDomains.cluster.local: is a name of this trust domain",
+		`{"trustDomainAliases":["old"],"trustDomains":{"old":{}}}`:                                  "trustDomains.old: is a name of this trust domain",
+		`{"trustDomains":{"partner.example":{"namespaces":{"frontend":"*"}}}}`:                      `trustDomains.partner.example.namespaces.frontend: "*" is not`,
+		`{"trustDomains":{"partner.example":{"namespaces":{".":"shop"}}}}`:                          `trustDomains.partner.example.namespaces..: "." is not`,
 		`{"jwt":[{"issuer":"https://a","keysURL":"https://a/keys","caFile":"ca","tokenFile":"t"}]}`: "",
 		`{"jwt":[{"issuer":"https://a","keysURL":"http://127.0.0.1:8001/keys","tokenFile":"t"}]}`:   "",
 		`{"jwt":[{` + issuer + `,"claims":{"namespace":"a","account":"b"},"namespaces":["shop"]}]}`: "",
@@ -56,7 +66,7 @@ func TestConfigIsValidated(t *testing.T) {
 		if enabled := strings.Contains(text, "jwt") || strings.Contains(text, "authority"); c.Enabled() != enabled {
 			t.Errorf("%s is enabled: %t", text, c.Enabled())
 		}
-		if _, err := identity.New(c, testLog()); want != "" && err == nil {
+		if _, err := identity.New(c, "istio-system", testLog()); want != "" && err == nil {
 			t.Errorf("%s: New takes it", text)
 		}
 	}

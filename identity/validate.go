@@ -3,23 +3,24 @@ package identity
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
+	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
 // Validate reports contradictory or invalid fields. It reads no file.
 func (c *Config) Validate() error {
 	var errs []error
-	if err := validTrustDomain(c.TrustDomain); err != nil {
+	if err := validTrustDomain("trustDomain", c.TrustDomain); c.TrustDomain != "" && err != nil {
 		errs = append(errs, err)
 	}
-	if c.TrustDomain != "" && !c.Enabled() && c.Files.Dir == "" {
-		errs = append(errs, errors.New("trustDomain: has no effect without an issuer of tokens or certificates; set jwt, authority.dir or files.dir, or remove it"))
-	}
+	errs = append(errs, c.validDomains()...)
 	if ttl := c.Authority.TTL; c.Authority.Dir != "" && (ttl < shortestTTL || ttl > longestTTL) {
 		errs = append(errs, fmt.Errorf("authority.ttl: %s is out of range; use from 1m to %dh, such as 24h", ttl, longestTTL/time.Hour))
 	}
@@ -45,14 +46,42 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func validTrustDomain(name string) error {
-	if name == "" {
-		return nil
-	}
+func validTrustDomain(field, name string) error {
 	if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {
-		return fmt.Errorf("trustDomain: %q is not a trust domain such as %s", name, defaultTrustDomain)
+		return fmt.Errorf("%s: %q is not a trust domain such as %s", field, name, defaultTrustDomain)
 	}
 	return nil
+}
+
+// validDomains reports faults of the aliases and of the rights of other trust domains.
+func (c *Config) validDomains() (errs []error) {
+	for i, alias := range c.Aliases {
+		field := fmt.Sprintf("trustDomainAliases[%d]", i)
+		if err := validTrustDomain(field, alias); err != nil {
+			errs = append(errs, err)
+		}
+		if alias == c.Domain() || slices.Contains(c.Aliases[:i], alias) {
+			errs = append(errs, fmt.Errorf("%s: %q is a name of this trust domain already; remove one", field, alias))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.TrustDomains)) {
+		field := "trustDomains." + name
+		if err := validTrustDomain(field, name); err != nil {
+			errs = append(errs, err)
+		}
+		if !c.isForeign(name) {
+			errs = append(errs, fmt.Errorf("%s: is a name of this trust domain, whose identities are in their own namespaces; remove it here, or from trustDomain and trustDomainAliases", field))
+		}
+		given := c.TrustDomains[name].Namespaces
+		for _, from := range slices.Sorted(maps.Keys(given)) {
+			for _, namespace := range []string{from, given[from]} {
+				if !spiffe.IsNamespace(namespace) {
+					errs = append(errs, fmt.Errorf("%s.namespaces.%s: %q is not %s", field, from, namespace, spiffe.NamespaceForm))
+				}
+			}
+		}
+	}
+	return errs
 }
 
 func (i *Issuer) validate() (errs []error) {
@@ -69,7 +98,7 @@ func (i *Issuer) validate() (errs []error) {
 	case i.KeysURL != "":
 		errs = append(errs, i.validURL()...)
 	}
-	if err := validTrustDomain(i.TrustDomain); err != nil {
+	if err := validTrustDomain("trustDomain", i.TrustDomain); i.TrustDomain != "" && err != nil {
 		errs = append(errs, err)
 	}
 	switch {

@@ -11,20 +11,24 @@ import (
 
 // Verifier decides who clients are. A nil Verifier takes certificates alone.
 type Verifier struct {
+	config  Config
+	root    string // the root namespace
 	issuers map[string]*issuer
 	order   []string // the issuers, as configured
 	revoked *revoked // nil without an authority
+	foreign foreigners
 	log     *slog.Logger
 }
 
-// New returns the verifier of a configuration. It fails if the configuration is invalid, or
+// New returns the verifier of a configuration; identities of the root namespace may read everything.
+// It fails if the configuration is invalid, or
 // if the revocations cannot be read: without them, revoked accounts would be served. Keys
 // that cannot be read are a problem of their issuer alone.
-func New(c Config, log *slog.Logger) (*Verifier, error) {
+func New(c Config, rootNamespace string, log *slog.Logger) (*Verifier, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	v := &Verifier{issuers: map[string]*issuer{}, log: log}
+	v := &Verifier{config: c, root: rootNamespace, issuers: map[string]*issuer{}, log: log}
 	for i, one := range c.issuers() {
 		log := log.With("issuer", one.Issuer)
 		from := &issuer{Issuer: one, authority: i >= len(c.JWT)}
@@ -106,5 +110,5 @@ func (v *Verifier) Problems() []Problem {
 			})
 		}
 	}
-	return found
+	return append(found, v.foreign.problems(v.config.Domain())...)
 }

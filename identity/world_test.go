@@ -108,7 +108,7 @@ func write(t testing.TB, path string, text []byte) string {
 
 func verifier(t testing.TB, c identity.Config) *identity.Verifier {
 	t.Helper()
-	v, err := identity.New(c, slog.New(slog.DiscardHandler))
+	v, err := identity.New(c, "istio-system", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

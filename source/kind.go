@@ -72,8 +72,6 @@ type Cluster interface {
 type Env struct {
 	// Instance and Name are the names of this Isthmus and of the source.
 	Instance, Name string
-	// RootNamespace is the namespace of control planes.
-	RootNamespace string
 	// Self is the name of this Isthmus in the paths of records. Records that came
 	// through it are left out.
 	Self string

@@ -20,11 +20,13 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/session"
 	"github.com/isthmus-mesh/isthmus/push/world"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
@@ -131,7 +133,7 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	r.producer = r.engine.Produce(types)
 	r.server = mcp.New(r.engine, mcp.Options{
 		RootNamespace: rootNamespace, Limits: s.limits,
-		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Log: s.log},
+		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: authority.Verifier(t, identity.Config{}), Log: s.log},
 	})
 	r.start(r.listen(s.tcp))
 	return r

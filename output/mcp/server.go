@@ -12,8 +12,7 @@ import (
 // engine is primed, however long that takes.
 type Options struct {
 	streams.Options
-	// RootNamespace is the namespace of control planes: over mutual TLS no other identity may
-	// read configuration.
+	// RootNamespace is the namespace of control planes, which all sinks are.
 	RootNamespace string
 	Limits        Limits
 }

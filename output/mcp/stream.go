@@ -52,11 +52,11 @@ func (s *Server) serve(wire *streams.Stream) error {
 // identity, only sinks of the root namespace may: the resources are the configuration of
 // the whole mesh, which no workload may see.
 func (s *Server) denied(who streams.Identity) error {
-	if who.Name == "" || who.Namespace == s.config.RootNamespace {
+	err := who.Everything()
+	if err == nil {
 		return nil
 	}
-	return s.Reject(streams.NotWho, grpcstatus.Errorf(codes.PermissionDenied,
-		"client certificate: %s is not of the namespace %q, and only control planes there may read the configuration of the mesh", who.Name, s.config.RootNamespace))
+	return s.Reject(streams.NotWho, grpcstatus.Errorf(codes.PermissionDenied, "%v, and only control planes there may read the configuration of the mesh", err))
 }
 
 // run serves a stream to its end, from its first request on.
@@ -64,7 +64,7 @@ func (s *Server) run(wire *streams.Stream, first *mcp.RequestResources, descript
 	info := push.Info{
 		ID: cmp.Or(streams.Cut(first.GetSinkNode().GetId(), streams.ShownBytes), wire.Who.From, "this machine"), Identity: description, Protocol: "mcp",
 	}
-	subscriber, err := wire.Connect(info, world.Client{Kind: kind, Namespace: s.config.RootNamespace, Account: wire.Who.Name})
+	subscriber, err := wire.Connect(info, world.Client{Kind: kind, Namespace: s.config.RootNamespace, Account: wire.Who.ID()})
 	if err != nil {
 		return err
 	}

@@ -47,12 +47,12 @@ func (a *admission) admit(ctx context.Context, who Identity, longest time.Durati
 
 // await waits for the rate limit of a stream's identity, and then for the common one.
 func (a *admission) await(ctx context.Context, who Identity, longest time.Duration) error {
-	if who.Name != "" {
-		delay, ok := a.take(who.Name, 1, longest)
+	if who.Proven() {
+		delay, ok := a.take(who.ID(), 1, longest)
 		if !ok {
 			return grpcstatus.Errorf(codes.ResourceExhausted,
 				"more than %g streams a second of %s begin, which is all that are let in of one identity; try again later, or another Isthmus",
-				a.limits.NewStreamsPerClient.PerSecond, who.Name)
+				a.limits.NewStreamsPerClient.PerSecond, who.ID())
 		}
 		wait.Sleep(ctx, delay)
 		longest -= delay

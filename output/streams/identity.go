@@ -1,11 +1,11 @@
 package streams
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"net"
 	"net/netip"
-	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -20,10 +20,9 @@ import (
 // Identity is the peer of a connection, by properties that do not depend on its own
 // declarations.
 type Identity struct {
-	Name      string // its SPIFFE identity; empty if nothing is proven
-	Namespace string // of the identity
-	Address   string // empty on this machine
-	From      string // its address and port, for people
+	identity.Rights
+	Address string // empty on this machine
+	From    string // its address and port, for people
 
 	proof identity.Proof
 	by    *connection
@@ -31,10 +30,7 @@ type Identity struct {
 
 // Key returns the key by which streams are counted; empty if they are not.
 func (who Identity) Key() string {
-	if who.Name != "" {
-		return who.Name
-	}
-	return who.Address
+	return cmp.Or(who.ID(), who.Address)
 }
 
 // identify returns the identity that a stream proves, by the certificate of its connection, by
@@ -46,7 +42,10 @@ func (s *Server) identify(ctx context.Context) (Identity, error) {
 		return who, nil
 	}
 	who.Address, who.From = loopback.Remote(other.Addr), other.Addr.String()
-	shown := identity.Evidence{Peer: addressOf(other.Addr), Authorization: metadata.ValueFromIncomingContext(ctx, "authorization")}
+	shown := identity.Evidence{Peer: addressOf(other.Addr)}
+	if s.options.takesTokens() {
+		shown.Authorization = metadata.ValueFromIncomingContext(ctx, "authorization")
+	}
 	if on, ok := other.AuthInfo.(carried); ok {
 		who.by = on.by
 		shown.Certificate, shown.Secure = shownBy(on.AuthInfo)
@@ -55,8 +54,8 @@ func (s *Server) identify(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return who, grpcstatus.Errorf(rejection(shown), "%v", err)
 	}
-	who.Name, who.Namespace, who.proof = proof.ID, proof.Namespace, proof
-	return who, s.acceptable(proof, shown.Secure)
+	who.Rights, who.proof = s.options.Identity.Rights(proof), proof
+	return who, s.acceptable(who.Rights, shown.Secure)
 }
 
 // rejection is the code of the error about invalid evidence. A token may be replaced on the next
@@ -70,13 +69,12 @@ func rejection(shown identity.Evidence) codes.Code {
 
 // acceptable returns why a listener does not serve a proven identity, or that a stream proves
 // nothing.
-func (s *Server) acceptable(proof identity.Proof, secure bool) error {
-	domains := s.options.TrustDomains
-	switch {
-	case proof.ID == "" && secure && s.options.Identity.TakesTokens():
+func (s *Server) acceptable(who identity.Rights, secure bool) error {
+	if !who.Proven() && secure && s.options.takesTokens() {
 		return grpcstatus.Error(codes.Unauthenticated, "the client proves no identity; give it a client certificate, or a token as 'isthmus ca token' prints it")
-	case proof.ID != "" && len(domains) > 0 && !slices.Contains(domains, proof.TrustDomain):
-		return grpcstatus.Errorf(codes.PermissionDenied, "the trust domain %q is not served here; add it to tls.trustDomains", proof.TrustDomain)
+	}
+	if err := who.Within(s.options.TrustDomains); err != nil {
+		return grpcstatus.Error(codes.PermissionDenied, err.Error())
 	}
 	return nil
 }

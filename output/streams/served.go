@@ -47,7 +47,7 @@ func (st *Stream) Serve(each time.Duration, serve func(ctx context.Context, to *
 	case err := <-ended:
 		return err
 	case <-st.over.Done():
-		return st.server.Reject(untrusted, context.Cause(st.over))
+		return st.Untrusted()
 	case <-to.stalled:
 		return st.server.Reject(unread, grpcstatus.Errorf(codes.ResourceExhausted, "a message was not taken within %s; read faster, or fewer records", each))
 	case <-st.server.stopping:

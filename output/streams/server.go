@@ -37,17 +37,21 @@ type Options struct {
 	ClientCAs func() *x509.CertPool
 	// TrustDomains are as in [TLS].
 	TrustDomains []string
-	// Identity proves the identities of clients. Nil takes certificates alone.
+	// Identity proves the identities of clients. Nil takes certificates alone, and gives no
+	// client the right to everything.
 	Identity *identity.Verifier
+	// CertificatesAlone ignores tokens. Otherwise, where Identity takes tokens, clients have to prove
+	// an identity in some way over TLS.
+	CertificatesAlone bool
 	// MaxConnectionAge ends connections when they are that old; zero never does.
 	MaxConnectionAge time.Duration
 	Log              *slog.Logger
 }
 
 // Secure serves with the certificates of a keeper; nil serves plaintext. The verifier proves
-// the identities of clients; nil takes certificates alone.
+// the identities of clients; see [Options.Identity].
 func (o *Options) Secure(keeper *certs.Keeper, settings TLS, verifier *identity.Verifier) {
-	o.TrustDomains, o.Identity = settings.TrustDomains, verifier
+	o.TrustDomains, o.Identity, o.CertificatesAlone = settings.TrustDomains, verifier, !settings.tokens
 	if keeper == nil {
 		return
 	}
@@ -56,6 +60,9 @@ func (o *Options) Secure(keeper *certs.Keeper, settings TLS, verifier *identity.
 		o.ClientCAs = keeper.ClientCAs
 	}
 }
+
+// takesTokens reports whether tokens are proofs of identity.
+func (o *Options) takesTokens() bool { return !o.CertificatesAlone && o.Identity.TakesTokens() }
 
 // Server serves streams of one engine, or guards streams that need none. [New] makes one.
 type Server struct {

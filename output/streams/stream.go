@@ -64,6 +64,12 @@ func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 	}
 }
 
+// Over is closed when the proof of the stream's client holds no more.
+func (st *Stream) Over() <-chan struct{} { return st.over.Done() }
+
+// Untrusted rejects a stream that is [Stream.Over], with the reason.
+func (st *Stream) Untrusted() error { return st.server.Reject(untrusted, context.Cause(st.over)) }
+
 // NewPace returns the pace of a stream, which logs delays.
 func (s *Server) NewPace(log *slog.Logger) Pace { return newPace(s.limits, s.rejections, log) }
 
@@ -79,8 +85,8 @@ func (st *Stream) Connect(info push.Info, client world.Client) (*push.Subscriber
 		return nil, err
 	}
 	info.Since, info.Budget = time.Now(), st.Who.Key()
-	if st.Who.Name != "" { // the proven identity replaces the claimed one
-		info.Identity, info.Proven = st.Who.Name, true
+	if st.Who.Proven() { // the proven identity replaces the claimed one
+		info.Identity, info.Proven = st.Who.ID(), true
 	}
 	subscriber := st.server.engine.Connect(info, client)
 	if subscriber == nil {
@@ -112,8 +118,8 @@ func (st *Stream) Run(subscriber *push.Subscriber, receive, send func() error) e
 	}
 	go func() { end(st.server.surviving(receive)) }() // until the stream ends, which is when the caller returns
 	err := send()
-	if why := context.Cause(st.over); why != nil {
-		return st.server.Reject(untrusted, why)
+	if st.over.Err() != nil {
+		return st.Untrusted()
 	}
 	if subscriber.Failed() {
 		return st.server.Reject(panicked, errFault)

@@ -18,12 +18,12 @@ const mostPage = 1 << 20
 // get serves Get.
 func (s *Server) get(wire *streams.Stream) error {
 	return answer(s, wire, func(ctx context.Context, m *resourcev1alpha1.GetRequest) (proto.Message, error) {
-		r := s.rightsOf(wire.Who)
+		r := rightsOf(wire.Who)
 		ref, err := refOf("ref", m.GetRef())
 		if err != nil {
 			return nil, err
 		}
-		if err := s.admit(ctx, r, wire.Who, model.Filter{Kind: ref.Kind}); err != nil {
+		if err := s.admit(ctx, wire.Who, model.Filter{Kind: ref.Kind}); err != nil {
 			return nil, err
 		}
 		from := s.storeOf(ref.Kind)
@@ -95,12 +95,12 @@ type page struct {
 
 // page reads a page of selected records.
 func (s *Server) page(ctx context.Context, who streams.Identity, f selection, m pageRequest) (p page, err error) {
-	r := s.rightsOf(who)
+	r := rightsOf(who)
 	after, err := pageStart(m.GetPageToken())
 	if err != nil {
 		return p, err
 	}
-	if err := s.admit(ctx, r, who, f.Filter); err != nil {
+	if err := s.admit(ctx, who, f.Filter); err != nil {
 		return p, err
 	}
 	most := int(m.GetPageBytes())
@@ -126,8 +126,8 @@ func (s *Server) page(ctx context.Context, who streams.Identity, f selection, m 
 }
 
 // admit waits until the records that a filter selects are known, if the reader may read them.
-func (s *Server) admit(ctx context.Context, r rights, who streams.Identity, f model.Filter) error {
-	if err := s.may(r, who, f.Kind); err != nil {
+func (s *Server) admit(ctx context.Context, who streams.Identity, f model.Filter) error {
+	if err := s.may(who, f.Kind); err != nil {
 		return err
 	}
 	return s.await(ctx, f, nil)

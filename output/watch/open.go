@@ -33,7 +33,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	if err != nil {
 		return nil, err
 	}
-	options := Options{RootNamespace: env.RootNamespace, Options: streams.Options{Log: log}}
+	options := Options{Options: streams.Options{Log: log}}
 	options.Secure(keeper, c.TLS, env.Identity)
 	server := New(env, options)
 	listener, err := bind.Listen(ctx, c.Listen, env.Listen)

@@ -14,12 +14,14 @@ import (
 
 	api "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 	"github.com/isthmus-mesh/isthmus/catalog"
+	proofs "github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/watch"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
 const rootNamespace = "istio-system"
@@ -56,8 +58,9 @@ func newRig(tb testing.TB, s setup) *rig {
 		r.states = append(r.states, source.Status{Name: name, State: source.StateLive, Since: time.Unix(1e9, 0)})
 		r.primed[name] = true
 	}
-	options := watch.Options{RootNamespace: rootNamespace, Limits: s.limits, Merged: s.merged}
+	options := watch.Options{Limits: s.limits, Merged: s.merged}
 	options.TLS = s.tls
+	options.Identity = authority.Verifier(tb, proofs.Config{})
 	r.server = watch.New(output.Env{Records: marked{r.store, r}, States: r.status, Events: r.events}, options)
 	if !s.unready {
 		r.server.Publish(catalog.Empty(), catalog.Change{Waited: true})

@@ -24,8 +24,6 @@ import (
 // Options are the server's settings from the program.
 type Options struct {
 	streams.Options
-	// RootNamespace is the namespace of readers that may see every record.
-	RootNamespace string
 	// Merged bounds the history of the merged services; zero takes the store's default.
 	Merged store.Config
 	Limits Limits
@@ -127,18 +125,19 @@ func (s *Server) Follow(ctx context.Context) {
 
 // rightsOf returns the rights of a client. A client that proves no identity can reach the
 // listener only if the configuration lets everybody read there.
-func (s *Server) rightsOf(who streams.Identity) rights {
-	return rights{all: who.Name == "" || who.Namespace == s.options.RootNamespace, namespace: who.Namespace}
+func rightsOf(who streams.Identity) rights {
+	return rights{all: who.Everything() == nil, namespace: who.Namespace()}
 }
 
 // may returns why a reader may not read a kind; nil if it may.
-func (s *Server) may(r rights, who streams.Identity, kind model.Kind) error {
-	if r.all || isMerged(kind) {
+func (s *Server) may(who streams.Identity, kind model.Kind) error {
+	denied := who.Everything()
+	if denied == nil || isMerged(kind) {
 		return nil
 	}
 	return s.Reject(streams.NotWho, grpcstatus.Errorf(codes.PermissionDenied,
-		"%s is not of the namespace %q, and only readers there may read records; read the kinds %s and %s, which have the services that are exported to namespace %s",
-		who.Name, s.options.RootNamespace, model.KindMergedService, model.KindMergedEndpoint, who.Namespace))
+		"%v, and only readers there may read records; read the kinds %s and %s, which have the services that are exported to %s",
+		denied, model.KindMergedService, model.KindMergedEndpoint, who.ID()))
 }
 
 // storeOf returns the records of a kind. The merged services begin with the first request.

@@ -37,14 +37,14 @@ func (s *Server) watchList(wire *streams.Stream) error {
 	if err != nil {
 		return err
 	}
-	w := &watcher{server: s, rights: s.rightsOf(wire.Who)}
+	w := &watcher{server: s, rights: rightsOf(wire.Who)}
 	if w.filter, err = filterOf(m.GetFilter()); err != nil {
 		return err
 	}
 	if w.start, err = startOf(w.rights, m); err != nil {
 		return err
 	}
-	if err := s.may(w.rights, wire.Who, w.filter.Kind); err != nil {
+	if err := s.may(wire.Who, w.filter.Kind); err != nil {
 		return err
 	}
 	s.readers.Add(1)

@@ -154,7 +154,7 @@ func newProxies(b *testing.B, served bool) *fleet {
 	f.must(os.WriteFile(filepath.Join(dir, "keys.json"), keys, 0o600))
 	log := slog.New(slog.DiscardHandler)
 	env := output.Env{}
-	env.Identity, err = identity.New(identity.Config{JWT: []identity.Issuer{{Issuer: benchIssuer, KeysFile: filepath.Join(dir, "keys.json")}}}, log)
+	env.Identity, err = identity.New(identity.Config{JWT: []identity.Issuer{{Issuer: benchIssuer, KeysFile: filepath.Join(dir, "keys.json")}}}, "istio-system", log)
 	f.must(err)
 	if served {
 		own, err := authority.Create(filepath.Join(dir, "authority"), spiffeid.RequireTrustDomainFromString("cluster.local"), time.Now())

@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
@@ -96,6 +98,7 @@ func openSiteWith(t testing.TB, env output.Env, secured bool, settings func(*xds
 	env.Sent, env.ACKed, env.Listen = func(time.Duration) {}, func(time.Duration) {}, func(ctx context.Context, network, _ string) (net.Listener, error) {
 		return new(net.ListenConfig).Listen(ctx, network, "127.0.0.1:0") // whatever the settings say
 	}
+	env.Identity = cmp.Or(env.Identity, authority.Verifier(t, identity.Config{}))
 	out, err := config.Open(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func newIssued(t *testing.T) issued {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.DiscardHandler))
+	verifier, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,10 @@ type Offer struct {
 	// when one of them is requested.
 	Types  []string
 	Demand func()
-	// Readers are the clients that may read configuration, and RootNamespace is the namespace
-	// of their identities. Exposed means that the listener can be reached from beyond this
-	// machine.
-	Readers       Readers
-	RootNamespace string
-	Exposed       bool
+	// Readers are the clients that may read configuration. Exposed means that the listener can be
+	// reached from beyond this machine.
+	Readers Readers
+	Exposed bool
 }
 
 // Readers are the clients that may read the types of configuration.
@@ -53,12 +51,11 @@ func (o *Offer) denied(who streams.Identity) error {
 	switch {
 	case o.Readers == Off:
 		return deny("configuration is served to no client: outputs.xds.configuration is off")
-	case who.Name == "" && o.Exposed && o.Readers != Any:
-		return deny("configuration needs a client certificate of the namespace %q on a listener beyond loopback; set outputs.xds.tls.clientCAFile, or outputs.xds.configuration: any if the network is trusted",
-			o.RootNamespace)
-	case who.Name != "" && who.Namespace != o.RootNamespace:
-		return deny("configuration is for identities of the namespace %q, and the client is %s; give it one of that namespace, or have it ask for the types of a proxy",
-			o.RootNamespace, who.Name)
+	case !who.Proven() && o.Exposed && o.Readers != Any:
+		return deny("configuration needs a client certificate of the root namespace on a listener beyond loopback; set outputs.xds.tls.clientCAFile, or outputs.xds.configuration: any if the network is trusted")
+	}
+	if err := who.Everything(); err != nil {
+		return deny("%v, and configuration is for its identities; give the client one, or have it ask for the types of a proxy", err)
 	}
 	return nil
 }

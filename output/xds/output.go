@@ -88,7 +88,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	options := Options{
 		Kinds: c.translation.Kinds, Secrets: keeper, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
 		Configuration: Offer{
-			Types: configuration.names, Demand: configuration.demand, Readers: c.Configuration, RootNamespace: env.RootNamespace, Exposed: !streams.IsLocal(c.Listen),
+			Types: configuration.names, Demand: configuration.demand, Readers: c.Configuration, Exposed: !streams.IsLocal(c.Listen),
 		},
 		Options: streams.Options{MaxConnectionAge: c.MaxConnectionAge, Log: log},
 	}

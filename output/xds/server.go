@@ -123,10 +123,11 @@ func (s *Server) client(first *wire.Request, who streams.Identity, mode world.Mo
 	if cause, err := s.limits.node().Check(first.Node, client.Namespace); err != nil {
 		return client, info, s.Reject(cause, err)
 	}
-	if client.Namespace, err = node.Narrow(who, client.Namespace); err != nil {
-		return client, info, s.Reject(streams.NotWho, err)
+	if client.Namespace, err = who.In(client.Namespace); err != nil {
+		return client, info, s.Reject(streams.NotWho, grpcstatus.Errorf(codes.PermissionDenied,
+			"the node says it is %v; correct NAMESPACE in the node's metadata, or its id", err))
 	}
-	client.Account = who.Name
+	client.Account = who.ID()
 	info = push.Info{ID: first.Node.GetId(), Protocol: protocols[mode], Identity: streams.Cut(node.Describe(client), streams.ShownBytes)}
 	if ignored != nil {
 		info.Ignored = streams.Cut(ignored.Error(), streams.ShownBytes)

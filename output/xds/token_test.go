@@ -59,7 +59,7 @@ func newVouchedWith(t *testing.T, s setup, ttl time.Duration, more ...identity.I
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier, err := identity.New(identity.Config{JWT: more, Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, slog.New(slog.DiscardHandler))
+	verifier, err := identity.New(identity.Config{JWT: more, Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
@@ -161,6 +162,13 @@ func (c *Config) Warnings() []string {
 
 // Open implements [source.Settings].
 func (c *Config) Open(env source.Env) source.Source { return newSource(*c, env) }
+
+// OpenProven is [Config.Open] with a verifier of the peers that dial.
+func (c *Config) OpenProven(env source.Env, by *identity.Verifier) source.Source {
+	s := newSource(*c, env)
+	s.verifier = by
+	return s
+}
 
 // pace bounds the waits for a peer.
 type pace struct {

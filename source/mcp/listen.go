@@ -82,7 +82,7 @@ func (s *Source) await(ctx context.Context, arrivals <-chan *arrival, sink sourc
 
 // arrive hands a stream over, and blocks until its session ends.
 func (s *Source) arrive(server *streams.Server, stream *streams.Stream, arrivals chan<- *arrival) error {
-	if err := s.config.TLS.admits(stream.Who, s.env.RootNamespace); err != nil {
+	if err := s.config.TLS.admits(stream.Who); err != nil {
 		return server.Reject(streams.NotWho, err)
 	}
 	from := cmp.Or(stream.Who.From, "an unknown address")
@@ -93,10 +93,12 @@ func (s *Source) arrive(server *streams.Server, stream *streams.Stream, arrivals
 	a := &arrival{wire: wire, from: from, over: make(chan struct{}), once: new(sync.Once)}
 	stream.OnStall(func(why error) { wire.stalled.Store(&why); a.end() })
 	arrivals <- a // has room for the only one
-	// Cases: the session ends here, or the peer ends the stream.
+	// Cases: the session ends here; the peer's proof holds no more; the peer ends the stream.
 	select {
 	case <-a.over:
 		return grpcstatus.Error(codes.Aborted, "the stream is not followed any more: dial again")
+	case <-stream.Over():
+		return stream.Untrusted()
 	case <-stream.Context().Done():
 		return nil
 	}
@@ -130,7 +132,7 @@ func (s *Source) server() (*streams.Server, error) {
 		return nil, err
 	}
 	options := streams.Options{Log: s.env.Log}
-	options.Secure(keeper, s.config.TLS.listening(), nil)
+	options.Secure(keeper, s.config.TLS.listening(), s.verifier)
 	return streams.New(nil, options, streams.Limits{
 		Message: s.config.largest(s.env.Memory), Handshake: s.config.pace.connect, Ping: 10 * time.Second,
 		StreamsPerConnection: 4, StreamsPerClient: 16, NewStreams: streams.Rate{PerSecond: 100, Burst: 200},

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -169,7 +170,7 @@ func run(t *testing.T, c sourcemcp.Config) (*supervise.Supervisor, *store.Memory
 		t.Fatal(err)
 	}
 	s := store.NewMemory(store.Config{})
-	super := supervise.New(sourceName, c.Open(source.Env{Instance: "here", Name: sourceName, RootNamespace: "istio-system"}), s, supervise.Config{MaxBackoff: time.Second})
+	super := supervise.New(sourceName, c.OpenProven(source.Env{Instance: "here", Name: sourceName}, authority.Verifier(t, identity.Config{})), s, supervise.Config{MaxBackoff: time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- super.Run(ctx) }()

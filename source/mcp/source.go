@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -11,8 +12,9 @@ import (
 type Source struct {
 	source.ExchangeStatus
 
-	config Config
-	env    source.Env
+	config   Config
+	env      source.Env
+	verifier *identity.Verifier // of peers that dial; may be nil
 
 	// The fields below outlive a run.
 	holding *holding

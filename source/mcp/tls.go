@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strconv"
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -61,22 +59,14 @@ func (t TLS) validateIdentities(listens bool) error {
 
 // admits returns why a peer may not be the source; nil if it may. A listener without
 // authorities takes every peer.
-func (t TLS) admits(who streams.Identity, rootNamespace string) error {
+func (t TLS) admits(who streams.Identity) error {
 	if t.CAFile == "" {
 		return nil
 	}
-	may := "an identity of the namespace " + strconv.Quote(rootNamespace)
-	if len(t.Identities) > 0 {
-		may = "one of tls.identities"
-		if slices.ContainsFunc(t.Identities, func(pattern string) bool { return spiffe.Matches(pattern, who.Name) }) {
-			return nil
-		}
-	} else if who.Namespace != "" && who.Namespace == rootNamespace {
-		return nil
+	if err := who.Registers(t.Identities); err != nil {
+		return grpcstatus.Errorf(codes.PermissionDenied, "the stream from %s: %v; name it in tls.identities of the source if it is the registry", who.From, err)
 	}
-	return grpcstatus.Errorf(codes.PermissionDenied,
-		"the source has to be %s, and the certificate of the stream from %s is that of %q; name it in tls.identities of the source if it is the registry",
-		may, who.From, who.Name)
+	return nil
 }
 
 // dialled returns the settings for a dialled peer.

@@ -54,7 +54,7 @@ func TestTokenOfTheAPIServerProvesAnAccount(t *testing.T) {
 // runVerifier runs a verifier until the test ends.
 func runVerifier(t *testing.T, c identity.Config) *identity.Verifier {
 	t.Helper()
-	v, err := identity.New(c, slog.New(slog.DiscardHandler))
+	v, err := identity.New(c, "istio-system", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

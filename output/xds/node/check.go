@@ -53,17 +53,3 @@ func (l Limits) checkLabels(labels map[string]*structpb.Value) error {
 	}
 	return nil
 }
-
-// Narrow returns the namespace of a client, given the declared one. A certificate's namespace
-// cannot be left. Labels need no proof: they only select among the resources of a namespace.
-func Narrow(who streams.Identity, declared string) (string, error) {
-	switch {
-	case who.Name == "" || declared == who.Namespace:
-		return declared, nil
-	case declared == "":
-		return who.Namespace, nil
-	default:
-		return "", grpcstatus.Errorf(codes.PermissionDenied,
-			"the node says it is in namespace %q, but it proves that it is %s; correct NAMESPACE in the node's metadata, or its id", declared, who.Name)
-	}
-}
