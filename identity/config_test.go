@@ -15,6 +15,7 @@ func TestConfigIsValidated(t *testing.T) {
 	t.Parallel()
 	const issuer = `"issuer":"https://a","keysFile":"keys.json"`
 	for text, want := range map[string]string{
+		`{}`: "", `{"authority":{"dir":"ca","ttl":86400000000000}}`: "", `{"authority":{"dir":"ca"}}`: "authority.ttl: 0s is out of range", `{"jwt":[{` + issuer + `}]}`: "",
 		`{"trustDomain":"example.org"}`:                                                             "",
 		`{"trustDomainAliases":["old.example"],"trustDomains":{}}`:                                  "",
 		`{"trustDomains":{"partner.example":{"namespaces":{"frontend":"shop"}}}}`:                   "",
