@@ -31,6 +31,9 @@ func openTrust(c identity.Config, rootNamespace string, log *slog.Logger) (t tru
 		return t, fmt.Errorf("identity.%w", err)
 	}
 	t.problems = append(t.problems, t.verifier)
+	for _, warning := range c.Warnings(rootNamespace) {
+		log.Warn("an issuer is trusted widely", "warning", warning)
+	}
 	switch {
 	case c.Files.Dir != "":
 		err = t.openFiles(c)

@@ -69,7 +69,7 @@ func TestTheCertificateOfAListenerProvesNoWorkload(t *testing.T) {
 	if len(leaf.URIs) != 0 || len(leaf.Subject.Names) != 0 || leaf.IsCA || !slices.Equal(leaf.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) {
 		t.Errorf("URIs %v, subject %s, authority %t, usages %v", leaf.URIs, leaf.Subject, leaf.IsCA, leaf.ExtKeyUsage)
 	}
-	if _, err := certs.Holds([]*x509.Certificate{leaf}, rootOf(a), now); err == nil {
+	if _, err := (&certs.Authorities{Own: rootOf(a)}).Hold([]*x509.Certificate{leaf}, now); err == nil {
 		t.Error("it is valid as the certificate of a client")
 	}
 	v, err := identity.New(identity.Config{TrustDomain: "cluster.local", Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", slog.New(slog.DiscardHandler))
@@ -168,7 +168,7 @@ func TestTheCertificateOfAListenerIsRenewedInTime(t *testing.T) {
 		if by.signer = "another "; shown() == second {
 			t.Error("the certificate of the key before stays")
 		}
-		if authorities := k.ClientCAs(); !authorities.Equal(rootOf(a)) || authorities != k.ClientCAs() {
+		if authorities := k.ClientCAs(); !authorities.Own.Equal(rootOf(a)) || authorities != k.ClientCAs() {
 			t.Error("the authorities of clients are not those of the issuer")
 		}
 	})

@@ -268,7 +268,7 @@ func (c *Config) Warnings() (list []string) {
 	for _, o := range c.Outputs {
 		list = append(list, o.Settings.Warnings()...)
 	}
-	return slices.Concat(list, warnOfLocality(c.Splits, hostSettingsOf(c.Outputs)), c.Admin.Warnings())
+	return slices.Concat(list, c.Identity.Warnings(c.RootNamespace), warnOfLocality(c.Splits, hostSettingsOf(c.Outputs)), c.Admin.Warnings())
 }
 
 // givenTo warns of hosts that a source takes from others.

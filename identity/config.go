@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
@@ -94,9 +96,17 @@ func (c *Config) Resolve(dir string) {
 		paths = append(paths, &one.KeysFile, &one.CAFile, &one.TokenFile)
 	}
 	for _, path := range paths {
-		if *path != "" && !filepath.IsAbs(*path) {
-			*path = filepath.Join(dir, *path)
-		}
+		resolve(path, dir)
+	}
+	for name, domain := range c.TrustDomains {
+		resolve(&domain.CAFile, dir)
+		c.TrustDomains[name] = domain
+	}
+}
+
+func resolve(path *string, dir string) {
+	if *path != "" && !filepath.IsAbs(*path) {
+		*path = filepath.Join(dir, *path)
 	}
 }
 
@@ -130,6 +140,11 @@ func (c *Config) Check() error {
 	for i, one := range c.JWT {
 		if err := one.check(); err != nil {
 			errs = append(errs, fmt.Errorf("jwt[%d].%w", i, err))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.TrustDomains)) {
+		if bad, ok := errors.AsType[*certs.FileError](certs.CheckClientCA(c.TrustDomains[name].CAFile)); ok {
+			errs = append(errs, fmt.Errorf("trustDomains.%s.caFile: %s", name, bad.Reason))
 		}
 	}
 	if dir := c.Authority.Dir; dir != "" {

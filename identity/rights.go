@@ -109,11 +109,37 @@ type TrustDomain struct {
 	// Namespaces are namespaces of that trust domain, each with the namespace of here that its
 	// identities are in.
 	Namespaces map[string]string `json:"namespaces"`
+	// CAFile has the authorities of its client certificates, which vouch for no other trust domain.
+	// Without it, the authorities of the listener vouch for this one, too.
+	CAFile string `json:"caFile"`
+}
+
+// Authorities returns the files with the authorities of other trust domains, by their names.
+func (v *Verifier) Authorities() map[string]string {
+	files := map[string]string{}
+	if v != nil {
+		for name, domain := range v.config.TrustDomains {
+			if domain.CAFile != "" {
+				files[name] = domain.CAFile
+			}
+		}
+	}
+	return files
 }
 
 // isForeign reports whether a trust domain is another one.
 func (c *Config) isForeign(domain string) bool {
 	return domain != c.Domain() && !slices.Contains(c.Aliases, domain)
+}
+
+// Warnings names the issuers of tokens that could vouch for an identity of the root namespace.
+func (c *Config) Warnings(rootNamespace string) (list []string) {
+	for i, one := range c.JWT {
+		if c.couldBeRoot(one, rootNamespace) {
+			list = append(list, fmt.Sprintf("identity.jwt[%d]: %q may vouch for identities of the namespace %s, which read everything; list its namespaces", i, one.Issuer, rootNamespace))
+		}
+	}
+	return list
 }
 
 // couldBeRoot reports whether an issuer may vouch for an identity with the right to everything,

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,9 @@ type Files struct {
 	// one of the authorities in it has signed. Without it, Issuer has the authorities, if
 	// there is an Issuer.
 	ClientCAFile string
+	// Domains are the files of the authorities of other trust domains, by their names. They vouch for
+	// these alone, and the other authorities for none of these.
+	Domains map[string]string
 	// Optional lets clients without a certificate in, too.
 	Optional bool
 }
@@ -36,31 +40,42 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Field + ": " + e.Reason }
 
 // content is the text of the files; clientCA is nil without authorities of clients. The
-// signer is that of Issuer.
+// domains are in the order of their names. The signer is that of Issuer.
 type content struct {
 	cert, key, clientCA []byte
+	domains             [][]byte
 	signer              string
 }
 
 func (c content) equal(o content) bool {
-	return bytes.Equal(c.cert, o.cert) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA) && c.signer == o.signer
+	return bytes.Equal(c.cert, o.cert) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA) && slices.EqualFunc(c.domains, o.domains, bytes.Equal) && c.signer == o.signer
 }
 
 // read reads the files.
 func (f Files) read() (c content, err error) {
 	if f.Issuer != nil {
-		return f.readIssued()
-	}
-	if c.cert, err = readFile("certFile", f.CertFile); err != nil {
-		return content{}, err
-	}
-	if c.key, err = readFile("keyFile", f.KeyFile); err != nil {
-		return content{}, err
+		c.signer, c.clientCA = f.Issuer.Signer(), f.Issuer.Authorities()
+	} else {
+		if c.cert, err = readFile("certFile", f.CertFile); err != nil {
+			return content{}, err
+		}
+		if c.key, err = readFile("keyFile", f.KeyFile); err != nil {
+			return content{}, err
+		}
 	}
 	if f.ClientCAFile != "" {
-		c.clientCA, err = readFile("clientCAFile", f.ClientCAFile)
+		if c.clientCA, err = readFile("clientCAFile", f.ClientCAFile); err != nil {
+			return content{}, err
+		}
 	}
-	return c, err
+	for _, domain := range f.domains() {
+		text, err := readFile("clientCAFile", f.Domains[domain])
+		if err != nil {
+			return content{}, err
+		}
+		c.domains = append(c.domains, text)
+	}
+	return c, nil
 }
 
 // largest is far more than the size of any valid file.
@@ -82,11 +97,12 @@ func readFile(field, path string) ([]byte, error) {
 	return text, nil
 }
 
-// parse converts the content of files into a listener's configuration.
-func (f Files) parse(c content, now time.Time) (*tls.Config, error) {
+// parse converts the content of files into a listener's configuration, and the authorities of
+// clients, which are nil if no client certificates are taken.
+func (f Files) parse(c content, now time.Time) (*tls.Config, *Authorities, error) {
 	pair, err := f.pair(c, now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -96,16 +112,33 @@ func (f Files) parse(c content, now time.Time) (*tls.Config, error) {
 		SessionTicketsDisabled: true,
 	}
 	if f.ClientCAFile == "" && f.Issuer == nil {
-		return config, nil
+		return config, nil, nil
 	}
-	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	config.ClientAuth = tls.RequireAndVerifyClientCert
 	if f.Optional {
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 	}
-	if !config.ClientCAs.AppendCertsFromPEM(c.clientCA) {
-		return nil, &FileError{"clientCAFile", fmt.Sprintf("%q holds no certificate in PEM form", f.ClientCAFile)}
+	clients, all := &Authorities{Domains: map[string]*x509.CertPool{}}, x509.NewCertPool()
+	if clients.Own, err = poolOf(f.ClientCAFile, c.clientCA, all); err != nil {
+		return nil, nil, err
 	}
-	return config, nil
+	for i, domain := range f.domains() {
+		if clients.Domains[domain], err = poolOf(f.Domains[domain], c.domains[i], all); err != nil {
+			return nil, nil, err
+		}
+	}
+	clients.demand(config, all)
+	return config, clients, nil
+}
+
+// poolOf returns the authorities in the content of a file, and adds them to all.
+func poolOf(path string, text []byte, all *x509.CertPool) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, &FileError{"clientCAFile", fmt.Sprintf("%q holds no certificate in PEM form", path)}
+	}
+	all.AppendCertsFromPEM(text)
+	return pool, nil
 }
 
 // pair returns the certificate with its key.

@@ -1,19 +1,42 @@
 package certs
 
 import (
+	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
-// Holds reports until when a client's certificate chain is valid under some authorities; it
-// fails if the chain is not valid now.
-func Holds(chain []*x509.Certificate, authorities *x509.CertPool, now time.Time) (until time.Time, err error) {
+// Authorities are the authorities of clients, kept apart by the trust domains that they vouch for.
+type Authorities struct {
+	// Own vouches for every trust domain without authorities of its own.
+	Own *x509.CertPool
+	// Domains are the authorities of other trust domains, by their names.
+	Domains map[string]*x509.CertPool
+}
+
+// of returns the authorities that may vouch for a certificate, by the trust domain in its SPIFFE
+// identity. A certificate whose identity is invalid proves nothing later.
+func (a *Authorities) of(leaf *x509.Certificate) *x509.CertPool {
+	if len(leaf.URIs) == 1 && leaf.URIs[0].Scheme == "spiffe" {
+		if apart, ok := a.Domains[leaf.URIs[0].Host]; ok {
+			return apart
+		}
+	}
+	return a.Own
+}
+
+// Hold reports until when a client's certificate chain is valid under the authorities of its trust
+// domain; it fails if the chain is not valid now.
+func (a *Authorities) Hold(chain []*x509.Certificate, now time.Time) (until time.Time, err error) {
 	between := x509.NewCertPool()
 	for _, cert := range chain[1:] {
 		between.AddCert(cert)
 	}
 	chains, err := chain[0].Verify(x509.VerifyOptions{
-		Roots: authorities, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: a.of(chain[0]), Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return time.Time{}, err
@@ -36,3 +59,28 @@ func lasts(chains [][]*x509.Certificate) (until time.Time) {
 	}
 	return until
 }
+
+// demand has a listener verify the certificates of clients. The handshake of the library knows one
+// pool: it takes any authority, and then each may vouch for its own trust domains alone.
+func (a *Authorities) demand(config *tls.Config, all *x509.CertPool) {
+	config.ClientCAs = all
+	if len(a.Domains) == 0 {
+		return
+	}
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		if len(state.PeerCertificates) == 0 {
+			return nil
+		}
+		if _, err := a.Hold(state.PeerCertificates, time.Now()); err != nil {
+			return fmt.Errorf("the authorities of its trust domain do not vouch for the client certificate: %w", err)
+		}
+		return nil
+	}
+}
+
+func (a *Authorities) equal(o *Authorities) bool {
+	return a == nil && o == nil || a != nil && o != nil && a.Own.Equal(o.Own) && maps.EqualFunc(a.Domains, o.Domains, (*x509.CertPool).Equal)
+}
+
+// domains returns the sorted names of the trust domains with authorities of their own.
+func (f Files) domains() []string { return slices.Sorted(maps.Keys(f.Domains)) }

@@ -21,17 +21,6 @@ type Issuer interface {
 	Authorities() []byte
 }
 
-// readIssued reads the authorities of clients, from their file or from the issuer.
-func (f Files) readIssued() (c content, err error) {
-	c.signer = f.Issuer.Signer()
-	if f.ClientCAFile == "" {
-		c.clientCA = f.Issuer.Authorities()
-		return c, nil
-	}
-	c.clientCA, err = readFile("clientCAFile", f.ClientCAFile)
-	return c, err
-}
-
 // issue returns a new certificate.
 func (f Files) issue(now time.Time) (tls.Certificate, error) {
 	pair, err := f.Issuer.IssueServer(f.Names, now)
@@ -72,8 +61,8 @@ func CheckClientCA(path string) error {
 		return nil
 	}
 	text, err := readFile("clientCAFile", path)
-	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
-		err = &FileError{"clientCAFile", fmt.Sprintf("%q holds no certificate in PEM form", path)}
+	if err == nil {
+		_, err = poolOf(path, text, x509.NewCertPool())
 	}
 	return err
 }

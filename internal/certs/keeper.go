@@ -20,8 +20,9 @@ type Keeper struct {
 	turn    uint64 // of the newest reading that counted
 	seen    content
 	current *tls.Config // never written to again
-	due     time.Time   // when an issued certificate is renewed; zero for files
-	err     error       // why the content seen last is not in use
+	clients *Authorities
+	due     time.Time // when an issued certificate is renewed; zero for files
+	err     error     // why the content seen last is not in use
 }
 
 // New returns a keeper of files, which must be valid by now. The error is a [*FileError].
@@ -35,7 +36,7 @@ func New(files Files, log *slog.Logger) (*Keeper, error) {
 		return nil, err
 	}
 	now := time.Now()
-	if k.current, err = files.parse(seen, now); err != nil {
+	if k.current, k.clients, err = files.parse(seen, now); err != nil {
 		return nil, err
 	}
 	k.seen, k.due = seen, files.due(k.current, now)
@@ -90,7 +91,12 @@ func (k *Keeper) Issued() bool { return k.files.Issuer != nil }
 
 // ClientCAs returns the current authorities of clients; nil if no client certificates are
 // demanded. The pointer stays the same while the authorities do.
-func (k *Keeper) ClientCAs() *x509.CertPool { return k.newest().ClientCAs }
+func (k *Keeper) ClientCAs() *Authorities {
+	k.newest()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.clients
+}
 
 // newest reads the files and returns the configuration to use now. The lock is not held
 // while they are read. A reading therefore counts only if no later one has counted already.
@@ -112,7 +118,7 @@ func (k *Keeper) newest() *tls.Config {
 	if seen.equal(k.seen) && (k.due.IsZero() || now.Before(k.due)) {
 		return k.current
 	}
-	next, err := k.files.parse(seen, now)
+	next, clients, err := k.files.parse(seen, now)
 	if err != nil {
 		k.keepOld(err)
 		if k.seen = seen; k.Issued() {
@@ -121,8 +127,8 @@ func (k *Keeper) newest() *tls.Config {
 		return k.current
 	}
 	k.seen, k.due = seen, k.files.due(next, now)
-	if next.ClientCAs != nil && next.ClientCAs.Equal(k.current.ClientCAs) {
-		next.ClientCAs = k.current.ClientCAs
+	if !clients.equal(k.clients) {
+		k.clients = clients
 	}
 	k.current, k.err = next, nil
 	if k.Issued() {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"log/slog"
 	"net"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
@@ -119,6 +122,56 @@ func TestClientsMustShowACertificateOfTheAuthority(t *testing.T) {
 	f.write(ca.Issue("server"), ca.PEM)
 	if _, err := handshake(t, k.TLS(), unknown); err == nil {
 		t.Error("an authority that was taken out still counts")
+	}
+}
+
+// Authorities of a trust domain vouch for that one alone, and the others for none of these: for each
+// handshake, and for the connections that are open.
+func TestAuthoritiesVouchForTheirTrustDomain(t *testing.T) {
+	const inOwn, inPartner, inOther = "spiffe://cluster.local/ns/istio-system/sa/a", "spiffe://partner.example/ns/shop/sa/a", "spiffe://other.example/ns/shop/sa/a"
+	own, partner := authority.New(t, "own"), authority.New(t, "partner")
+	f := newFolder(t, own.Issue("server"), own.PEM)
+	files := f.files()
+	files.Domains = map[string]string{"partner.example": filepath.Join(t.TempDir(), "partner.crt")}
+	write := func(pem []byte) {
+		if err := os.WriteFile(files.Domains["partner.example"], pem, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(partner.PEM)
+	k, _ := keep(t, files)
+	first := k.ClientCAs()
+	for _, c := range []struct {
+		by  *authority.Authority
+		id  string
+		may bool
+	}{
+		{own, inOwn, true}, {own, inOther, true}, {own, inPartner, false},
+		{partner, inPartner, true}, {partner, inOwn, false}, {partner, inOther, false},
+	} {
+		shown := c.by.Issue("client", c.id)
+		if _, err := handshake(t, k.TLS(), own.Client(shown)); (err == nil) != c.may {
+			t.Errorf("the handshake of %s: %v", c.id, err)
+		}
+		block, _ := pem.Decode(shown.Cert)
+		leaf, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.ClientCAs().Hold([]*x509.Certificate{leaf}, time.Now()); (err == nil) != c.may {
+			t.Errorf("the open connection of %s: %v", c.id, err)
+		}
+	}
+	if k.ClientCAs() != first {
+		t.Error("the authorities are others, though their files stayed the same")
+	}
+	write(own.PEM)
+	if _, err := handshake(t, k.TLS(), own.Client(partner.Issue("client", inPartner))); err == nil || k.ClientCAs() == first {
+		t.Errorf("after the authorities of the trust domain were replaced: %v", err)
+	}
+	write([]byte("garbage"))
+	if _, err := handshake(t, k.TLS(), own.Client(own.Issue("client", inPartner))); err != nil || k.Err() == nil {
+		t.Errorf("with a broken file: %v, and the keeper reports %v", err, k.Err())
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/streams"
@@ -26,17 +27,17 @@ import (
 )
 
 // secured is a setup whose sinks have to prove who they are.
-func secured(t *testing.T, ca *authority.Authority) (s setup, authorities *atomic.Pointer[x509.CertPool]) {
+func secured(t *testing.T, ca *authority.Authority) (s setup, authorities *atomic.Pointer[certs.Authorities]) {
 	t.Helper()
 	pair := ca.Issue("localhost")
 	cert, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	authorities = &atomic.Pointer[x509.CertPool]{}
-	authorities.Store(ca.Client().RootCAs)
+	authorities = &atomic.Pointer[certs.Authorities]{}
+	authorities.Store(&certs.Authorities{Own: ca.Client().RootCAs})
 	return setup{
-		tls:       &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authorities.Load()},
+		tls:       &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authorities.Load().Own},
 		clientCAs: authorities.Load, trustDomains: []string{"cluster.local"},
 		limits: mcp.Limits{Limits: streams.Limits{Recheck: 10 * time.Millisecond}},
 	}, authorities
@@ -80,7 +81,7 @@ func TestWithdrawnAuthorityEndsItsStreams(t *testing.T) {
 	sink := r.sink("pilot")
 	sink.Ask(entries, true)
 	holds(t, r, sink, entries, true)
-	authorities.Store(x509.NewCertPool())
+	authorities.Store(&certs.Authorities{Own: x509.NewCertPool()})
 	if err := sink.End(); grpcstatus.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "connect again") {
 		t.Errorf("it ended with %v", err)
 	}

@@ -84,7 +84,7 @@ func EngineConfig() push.Config {
 // Open implements [output.Settings].
 func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
 	log := env.Log.With("output", "mcp")
-	keeper, err := c.TLS.Certificates(c.Listen, env.Servers, log)
+	keeper, err := c.TLS.Certificates(c.Listen, env.Servers, env.Identity, log)
 	if err != nil {
 		return nil, err
 	}

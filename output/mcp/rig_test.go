@@ -3,7 +3,6 @@ package mcp_test
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"iter"
 	"log/slog"
 	"maps"
@@ -21,6 +20,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
 	"github.com/isthmus-mesh/isthmus/identity"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -104,7 +104,7 @@ type setup struct {
 	limits       mcp.Limits
 	largest      int
 	tls          *tls.Config
-	clientCAs    func() *x509.CertPool
+	clientCAs    func() *certs.Authorities
 	trustDomains []string
 	log          *slog.Logger
 	tcp          bool

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 )
 
@@ -61,18 +62,18 @@ func (t TLS) Check() error {
 	if t.issued() {
 		return prefixed(certs.CheckClientCA(t.ClientCAFile))
 	}
-	_, err := t.Certificates("", nil, nil)
+	_, err := t.Certificates("", nil, nil, nil)
 	return err
 }
 
 // Certificates returns the keeper of the certificate of a listener at an address; nil without
-// TLS. The issuer issues it unless there are files. It fails if files cannot be used, with the
-// field at fault.
-func (t TLS) Certificates(listen string, issuer certs.Issuer, log *slog.Logger) (*certs.Keeper, error) {
+// TLS. The issuer issues it unless there are files. The verifier has the authorities of other trust
+// domains. It fails if files cannot be used, with the field at fault.
+func (t TLS) Certificates(listen string, issuer certs.Issuer, verifier *identity.Verifier, log *slog.Logger) (*certs.Keeper, error) {
 	if !t.Enabled() {
 		return nil, nil
 	}
-	files := certs.Files{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile, Optional: t.tokens}
+	files := certs.Files{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile, Domains: verifier.Authorities(), Optional: t.tokens}
 	if t.issued() {
 		files.Issuer, files.Names = issuer, t.ServerNames(listen)
 	}

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -56,13 +55,13 @@ func (c *connection) failed(err error) {
 // proof is the validity of a client's certificate: the authorities and the time up to which
 // it was verified.
 type proof struct {
-	under *x509.CertPool
+	under *certs.Authorities
 	until time.Time
 }
 
 // recheck ends connections with certificates that have expired, or that no current authority
 // vouches for. It returns when stop is closed.
-func (all *connections) recheck(every time.Duration, current func() *x509.CertPool, stop <-chan struct{}) {
+func (all *connections) recheck(every time.Duration, current func() *certs.Authorities, stop <-chan struct{}) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -82,11 +81,11 @@ func (all *connections) recheck(every time.Duration, current func() *x509.CertPo
 
 // prove returns why a client's certificate is no longer valid; nil if it is. Verification
 // costs a signature, so it is done only if the outcome can differ.
-func (c *connection) prove(authorities *x509.CertPool, now time.Time) error {
+func (c *connection) prove(authorities *certs.Authorities, now time.Time) error {
 	if c.proof.under == authorities && now.Before(c.proof.until) || context.Cause(c.life) != nil {
 		return nil
 	}
-	until, err := certs.Holds(c.chain, authorities, now)
+	until, err := authorities.Hold(c.chain, now)
 	if err != nil {
 		return grpcstatus.Errorf(codes.Unauthenticated, "the client certificate does not hold any more: %v; connect again with a new one", err)
 	}

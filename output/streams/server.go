@@ -3,7 +3,6 @@ package streams
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -34,7 +33,7 @@ type Options struct {
 	TLS *tls.Config
 	// ClientCAs returns the current authorities of clients, the same pointer while they stay
 	// the same. Nil means that open streams are not checked.
-	ClientCAs func() *x509.CertPool
+	ClientCAs func() *certs.Authorities
 	// TrustDomains are as in [TLS].
 	TrustDomains []string
 	// Identity proves the identities of clients. Nil takes certificates alone, and gives no

@@ -29,7 +29,7 @@ func OutputKind() output.Kind {
 // Open implements [output.Settings].
 func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
 	log := env.Log.With("output", "watch")
-	keeper, err := c.TLS.Certificates(c.Listen, env.Servers, log)
+	keeper, err := c.TLS.Certificates(c.Listen, env.Servers, env.Identity, log)
 	if err != nil {
 		return nil, err
 	}

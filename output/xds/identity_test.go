@@ -2,7 +2,6 @@ package xds_test
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -49,7 +48,7 @@ func newSecured(t *testing.T, s setup, demand bool) secured {
 	}
 	s.tls = keeper.TLS()
 	if demand {
-		s.clientCAs = func() *x509.CertPool {
+		s.clientCAs = func() *certs.Authorities {
 			r.looks.Add(1)
 			return keeper.ClientCAs()
 		}

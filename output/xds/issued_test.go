@@ -47,7 +47,7 @@ func newIssued(t *testing.T) issued {
 	settings.SetDefaults()
 	settings.TakeTokens()
 	settings.HaveAuthority()
-	keeper, err := settings.Certificates("127.0.0.1:0", r.issuer, nil)
+	keeper, err := settings.Certificates("127.0.0.1:0", r.issuer, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (c *Config) String() string { return "on " + c.Listen }
 // Open implements [output.Settings].
 func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
 	log := env.Log.With("output", "xds")
-	files, err := c.TLS.Certificates(c.Listen, env.Servers, log)
+	files, err := c.TLS.Certificates(c.Listen, env.Servers, env.Identity, log)
 	if err != nil {
 		return nil, err
 	}

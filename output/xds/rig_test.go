@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,6 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog/gate"
 	"github.com/isthmus-mesh/isthmus/catalog/merger"
 	"github.com/isthmus-mesh/isthmus/identity"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/envoy/names"
@@ -75,7 +75,7 @@ type setup struct {
 	sources      []string
 	incomplete   bool // some source has not been listed
 	tls          *tls.Config
-	clientCAs    func() *x509.CertPool
+	clientCAs    func() *certs.Authorities
 	trustDomains []string
 	identity     *identity.Verifier
 	secrets      *secrets.Keeper

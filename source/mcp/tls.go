@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 	"github.com/isthmus-mesh/isthmus/output/streams"
@@ -80,8 +81,8 @@ func (t TLS) listening() streams.TLS {
 }
 
 // server returns the certificates of a listener.
-func (t TLS) server(log *slog.Logger) (*certs.Keeper, error) {
-	keeper, err := t.listening().Certificates("", nil, log)
+func (t TLS) server(by *identity.Verifier, log *slog.Logger) (*certs.Keeper, error) {
+	keeper, err := t.listening().Certificates("", nil, by, log)
 	if bad, ok := errors.AsType[*certs.FileError](err); ok && bad.Field == "clientCAFile" {
 		return nil, fmt.Errorf("tls.caFile: %s", bad.Reason)
 	}
