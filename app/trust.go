@@ -14,7 +14,7 @@ import (
 
 // trust is the parts by which clients and this Isthmus prove who they are.
 type trust struct {
-	verifier  *identity.Verifier                           // nil if clients prove nothing but certificates
+	verifier  *identity.Verifier                           // nil if certificates are the only proofs, and none is revoked
 	clients   secrets.Issuer                               // of the certificates of clients; nil if they are sent none
 	servers   certs.Issuer                                 // of the certificates of listeners; nil without an authority
 	authority *authority.Issuer                            // nil unless the built-in authority issues certificates
@@ -27,7 +27,7 @@ type trust struct {
 // authority, which then is one of tokens alone.
 func openTrust(c identity.Config, log *slog.Logger) (t trust, err error) {
 	t.log = log
-	if c.Enabled() {
+	if c.Verifies() {
 		if t.verifier, err = identity.New(c, log); err != nil {
 			return t, fmt.Errorf("identity.%w", err)
 		}
