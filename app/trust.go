@@ -62,6 +62,9 @@ func (t *trust) openAuthority(c identity.Config) error {
 	for _, warning := range own.Exposed() {
 		t.log.Warn("the authority is exposed", "warning", warning)
 	}
+	if warning := own.Unlisted(); warning != "" {
+		t.log.Warn("the authority has no list of revocations", "warning", warning)
+	}
 	t.authority = own.Issuer(c.Authority.TTL)
 	t.clients, t.servers = t.authority, t.authority
 	return nil

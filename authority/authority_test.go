@@ -129,7 +129,7 @@ func TestAnInterruptedCreationIsFinished(t *testing.T) {
 	t.Parallel()
 	_, whole := create(t)
 	files := content(t, whole)
-	order := []string{"root-key.pem", "token-key.pem", "token-keys.json", "root.pem"}
+	order := []string{"root-key.pem", "token-key.pem", "token-keys.json", "revoked.json", "root.pem"}
 	for n := range order {
 		dir := t.TempDir()
 		for i, name := range order[:n+1] {

@@ -47,6 +47,11 @@ func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
 			return err
 		}
 	}
+	if !d.has(identity.RevokedFile) {
+		if err := d.writeRevocations(identity.Revocations{}, tokenList{}, now); err != nil {
+			return err
+		}
+	}
 	root, err := makeRoot(domain, rootKey, now)
 	if err != nil {
 		return err

@@ -9,12 +9,33 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/lockfile"
+	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
 // Revocations returns the revoked accounts and tokens.
 func (f *Folder) Revocations() (r identity.Revocations, err error) {
 	err = r.Read(f.dir.path(identity.RevokedFile))
 	return r, err
+}
+
+// Unlisted returns a warning if the file of revocations is missing. A folder has one from the
+// beginning, unless an earlier version made it.
+func (f *Folder) Unlisted() string {
+	if f.dir.has(identity.RevokedFile) {
+		return ""
+	}
+	return f.dir.path(identity.RevokedFile) + " is missing, and with it all earlier revocations: restore it from your backup, or create it with the content {} if nothing was revoked"
+}
+
+// ParseID reads the identity of an account of any trust domain. It accepts every identity that a
+// client can prove, and so also accounts with names that Kubernetes does not accept.
+func ParseID(text string) (spiffeid.ID, error) {
+	id, err := spiffeid.FromString(text)
+	if err != nil {
+		return id, fmt.Errorf("%q is not an identity of the form %s: %w", text, spiffe.Form, err)
+	}
+	_, _, err = spiffe.Parts(id)
+	return id, err
 }
 
 // RevokeAccount revokes an account with all its tokens and certificates. It does so even if

@@ -1,8 +1,10 @@
 package authority_test
 
 import (
+	"crypto/x509"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,53 @@ func proves(t *testing.T, dir, text, from string) (identity.Proof, error) {
 		t.Fatal(err)
 	}
 	return v.Prove(t.Context(), identity.Evidence{Authorization: []string{"Bearer " + text}, Peer: netip.MustParseAddr(from), Secure: true})
+}
+
+// Each identity that a client can prove can be revoked, and no other.
+func TestEveryProvableIdentityCanBeRevoked(t *testing.T) {
+	t.Parallel()
+	a, dir := create(t)
+	verifier := func() *identity.Verifier {
+		v, err := identity.New(identity.Config{TrustDomain: "cluster.local", Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for text, provable := range map[string]bool{
+		web: true, "spiffe://other.example/ns/shop/sa/web": true, "spiffe://cluster.local/ns/shop/sa/WEB_1": true, "spiffe://a_b.c/ns/shop/sa/-.": true,
+		"spiffe://cluster.local/ns/Shop/sa/web": false, "spiffe://cluster.local/ns/shop/sa/": false, "spiffe://cluster.local/ns/shop/sa/..": false,
+		"spiffe://Other.example/ns/shop/sa/web": false, "spiffe://cluster.local/web": false, "https://cluster.local/ns/shop/sa/web": false, "spiffe:///ns/shop/sa/web": false,
+		"spiffe://cluster.local/ns/shop/sa/w%65b": false, "spiffe://cluster.local/ns/shop/sa/web?a": false, "spiffe://me@cluster.local/ns/shop/sa/web": false, "spiffe://cluster.local:1/ns/shop/sa/web": false,
+	} {
+		uri, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := identity.Evidence{Certificate: &x509.Certificate{URIs: []*url.URL{uri}}}
+		if _, err := verifier().Prove(t.Context(), shown); (err == nil) != provable {
+			t.Errorf("%s as a proof: %v", text, err)
+		}
+		id, err := authority.ParseID(text)
+		if (err == nil) != provable || err != nil && !strings.Contains(err.Error(), "not") {
+			t.Errorf("%s to revoke: %v", text, err)
+		}
+		if err != nil {
+			continue
+		}
+		if _, err := a.RevokeAccount(id, begin()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := verifier().Prove(t.Context(), shown); err == nil || !strings.Contains(err.Error(), "account "+text+" is revoked") {
+			t.Errorf("%s, revoked: %v", text, err)
+		}
+		if err := a.RestoreAccount(id, begin()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := verifier().Prove(t.Context(), shown); err != nil {
+			t.Errorf("%s, taken back: %v", text, err)
+		}
+	}
 }
 
 func TestIsthmusTakesTheTokensUntilTheyAreRevoked(t *testing.T) {

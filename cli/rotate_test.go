@@ -41,6 +41,12 @@ type trusting struct {
 // newTrusting starts an Isthmus with an authority in dir/ca.
 func newTrusting(t *testing.T, ca *testca.Authority, dir string) *trusting {
 	t.Helper()
+	return startTrusting(t, ca, dir, "clientCAFile: ca.crt", "trustDomain: cluster.local, authority: {dir: ca}")
+}
+
+// startTrusting starts an Isthmus with more settings of TLS, and settings of identity.
+func startTrusting(t *testing.T, ca *testca.Authority, dir, tls, identity string) *trusting {
+	t.Helper()
 	write := func(name string, text []byte) {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -55,12 +61,12 @@ func newTrusting(t *testing.T, ca *testca.Authority, dir string) *trusting {
 	write("tls.key", pair.Key)
 	write("ca.crt", ca.PEM)
 	write("registry/x.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"))
-	write("isthmus.yaml", []byte(`
+	write("isthmus.yaml", fmt.Appendf(nil, `
 sources: [{name: files, file: {path: registry}}]
-outputs: {xds: {listen: "127.0.0.1:0", tls: {certFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}}}
-identity: {trustDomain: cluster.local, authority: {dir: ca}}
+outputs: {xds: {listen: "127.0.0.1:0", tls: {certFile: tls.crt, keyFile: tls.key, %s}}}
+identity: {%s}
 admin: {listen: "127.0.0.1:0"}
-`))
+`, tls, identity))
 	c, err := config.Load(filepath.Join(dir, "isthmus.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/identity"
 )
@@ -107,9 +108,7 @@ func TestRevocationEndsWhatIsInUse(t *testing.T) {
 		}
 		try(t, v, []attempt{{"the account's token", bearer(authorityToken("two")), "account " + cart + " is revoked"}, {"its certificate", byCertificate, "is revoked"}})
 
-		if err := os.Remove(filepath.Join(dir, identity.RevokedFile)); err != nil {
-			t.Fatal(err)
-		}
+		revoke(t, dir, "", "")
 		time.Sleep(time.Second + time.Millisecond)
 		try(t, v, []attempt{{"with no revocations", byToken, ""}})
 		time.Sleep(2 * time.Hour) // each of them was released or has ended, once
@@ -167,7 +166,7 @@ func TestUnreadableRevocationsStayInEffect(t *testing.T) {
 	testKeys()
 	for name, text := range map[string]string{
 		"no JSON": "{", "no account": `{"accounts":[{"id":"cart"}]}`, "no token": `{"tokens":[{"since":"2026-01-02T03:04:05Z"}]}`, "no list": `{"tokens":{}}`, "empty": "",
-		"no time": `{"tokens":[{"id":"a","since":"yesterday"}]}`,
+		"no time": `{"tokens":[{"id":"a","since":"yesterday"}]}`, "null": "null", "misspelled": `{"account":[]}`, "in capitals": `{"Accounts":[]}`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := authority(t)
@@ -195,6 +194,143 @@ func TestUnreadableRevocationsStayInEffect(t *testing.T) {
 				t.Errorf("%s: problems %q", name, problems)
 			}
 		})
+	}
+}
+
+// A list that was there and is missing takes nothing back, until there is another one. A folder
+// without a list is one of an earlier version, in which nothing was revoked yet.
+func TestMissingRevocationsStayInEffect(t *testing.T) {
+	testKeys()
+	synctest.Test(t, func(t *testing.T) {
+		dir := authority(t)
+		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
+		defer run(t, v)()
+		time.Sleep(2*time.Second + time.Millisecond)
+		shown := identity.Evidence{Certificate: certificate(cart)}
+		try(t, v, []attempt{{"without a list", shown, ""}})
+		if problems := v.Problems(); len(problems) > 0 {
+			t.Errorf("without a list: %q", problems)
+		}
+		revoke(t, dir, cart, "")
+		time.Sleep(time.Second)
+		path := filepath.Join(dir, identity.RevokedFile)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		try(t, v, []attempt{{"after the list disappeared", shown, "is revoked"}})
+		problems := v.Problems()
+		if len(problems) != 1 || problems[0].About != "revocations" || !problems[0].Since.Equal(time.Date(2000, 1, 1, 0, 0, 4, 0, time.UTC)) ||
+			!strings.Contains(problems[0].Reason, path) || !strings.Contains(problems[0].Reason, "the last ones stay in effect") || !strings.Contains(problems[0].Next, "restore it from a backup") {
+			t.Errorf("problems: %+v", problems)
+		}
+		revoke(t, dir, "", "two")
+		time.Sleep(time.Second)
+		try(t, v, []attempt{{"after another list came", shown, ""}, {"its token", bearer(authorityToken("two")), "is revoked"}})
+		if problems := v.Problems(); len(problems) > 0 {
+			t.Errorf("with another list: %q", problems)
+		}
+	})
+}
+
+// The list of the configuration counts beside that of an authority, and without one. Without
+// issuers it makes no token acceptable.
+func TestListsOfRevocationsAddUp(t *testing.T) {
+	k := testKeys()
+	const foreign, odd = "spiffe://other.example/ns/shop/sa/cart", "spiffe://cluster.local/ns/shop/sa/WEB_1"
+	for name, config := range map[string]identity.Config{
+		"alone":             {},
+		"with an issuer":    {JWT: []identity.Issuer{issuerOf(t, jwk("k", k.p256))}},
+		"with an authority": {Authority: identity.Authority{Dir: authority(t), TTL: identity.DefaultTTL}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			config.Revocations = write(t, filepath.Join(dir, identity.RevokedFile), []byte("{}"))
+			v := verifier(t, config)
+			defer run(t, v)()
+			if v.TakesTokens() != config.Enabled() {
+				t.Errorf("%s: it takes tokens: %t", name, v.TakesTokens())
+			}
+			unread := bearer("nonsense")
+			unread.Certificate = certificate(cart)
+			if _, err := v.Prove(t.Context(), unread); (err != nil) != config.Enabled() {
+				t.Errorf("%s: a token that nobody issued: %v", name, err)
+			}
+			ended := map[string]int{}
+			var mu sync.Mutex
+			for _, id := range []string{cart, foreign, odd} {
+				proof := must(v.Prove(t.Context(), identity.Evidence{Certificate: certificate(id)}))
+				defer v.Keep(proof, func(error) { //nolint:gocritic // at the end of the test
+					mu.Lock()
+					defer mu.Unlock()
+					ended[id]++
+				})()
+			}
+			write(t, config.Revocations, fmt.Appendf(nil, `{"accounts":[{"id":%q},{"id":%q}]}`, foreign, odd))
+			if config.Authority.Dir != "" {
+				revoke(t, config.Authority.Dir, cart, "")
+			}
+			time.Sleep(time.Second + time.Millisecond)
+			synctest.Wait()
+			want := map[string]int{foreign: 1, odd: 1}
+			rejected := ""
+			if config.Authority.Dir != "" {
+				want[cart], rejected = 1, "is revoked"
+			}
+			if diff := cmp.Diff(want, ended); diff != "" {
+				t.Errorf("%s: ended (-want +got):\n%s", name, diff)
+			}
+			try(t, v, []attempt{
+				{name + ": another trust domain", identity.Evidence{Certificate: certificate(foreign)}, "account " + foreign + " is revoked"},
+				{name + ": not a name of Kubernetes", identity.Evidence{Certificate: certificate(odd)}, "account " + odd + " is revoked"},
+				{name + ": the authority's", identity.Evidence{Certificate: certificate(cart)}, rejected},
+			})
+			if err := os.Remove(config.Revocations); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second + time.Millisecond)
+			try(t, v, []attempt{{name + ": without the list", identity.Evidence{Certificate: certificate(foreign)}, "is revoked"}})
+			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].Reason, config.Revocations) {
+				t.Errorf("%s: problems %q", name, problems)
+			}
+		})
+	}
+}
+
+// The list that the configuration names has to be there at the start, also if it is the list of
+// the authority.
+func TestNamedListOfRevocationsIsRequired(t *testing.T) {
+	t.Parallel()
+	dir := authority(t)
+	list := filepath.Join(dir, identity.RevokedFile)
+	for name, config := range map[string]identity.Config{
+		"alone": {Revocations: list}, "of an authority": {Revocations: list, Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}},
+	} {
+		for _, text := range []string{"", "x"} {
+			if text != "" {
+				write(t, list, []byte(text))
+			}
+			_, err := identity.New(config, "istio-system", testLog())
+			for _, err := range []error{err, config.Check()} {
+				if err == nil || !strings.HasPrefix(err.Error(), "revocations: ") || strings.Count(err.Error(), list) != 1 || !strings.Contains(err.Error(), "restore it from a backup") {
+					t.Errorf("%s: with %q: %v", name, text, err)
+				}
+			}
+		}
+		write(t, list, []byte("{}"))
+		verifier(t, config)
+		if err := config.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Remove(list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(dir, "unmounted"), list); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.New(identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", testLog()); err == nil {
+		t.Error("a link that leads nowhere counts as an empty list")
 	}
 }
 

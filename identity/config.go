@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,7 +15,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
-// Config is the configuration of the proofs of clients beside their certificates.
+// Config is the configuration of the proofs of clients beside their certificates, and of
+// revocations of both.
 type Config struct {
 	// TrustDomain is that of this mesh, and of the identities of tokens; cluster.local if empty. Its
 	// namespaces are those of the catalog.
@@ -28,6 +30,8 @@ type Config struct {
 	JWT []Issuer `json:"jwt"`
 	// Authority is the authority of Isthmus, which issues tokens and revokes accounts.
 	Authority Authority `json:"authority"`
+	// Revocations is a file with the form of [Revocations]. It counts beside the authority's.
+	Revocations string `json:"revocations"`
 	// Files are the certificates that Envoys are sent. Without them they are the authority's.
 	Files Files `json:"files"`
 }
@@ -90,7 +94,7 @@ func (c *Config) SendsCertificates() bool { return c.Files.Dir != "" || c.Author
 
 // Resolve makes relative paths relative to a folder.
 func (c *Config) Resolve(dir string) {
-	paths := []*string{&c.Authority.Dir, &c.Files.Dir}
+	paths := []*string{&c.Authority.Dir, &c.Revocations, &c.Files.Dir}
 	for i := range c.JWT {
 		one := &c.JWT[i]
 		paths = append(paths, &one.KeysFile, &one.CAFile, &one.TokenFile)
@@ -151,8 +155,10 @@ func (c *Config) Check() error {
 		if _, err := readKeySet(filepath.Join(dir, TokenKeysFile)); err != nil {
 			errs = append(errs, fmt.Errorf("authority.dir: %w; make it with isthmus ca init, or name the folder that it made", err))
 		}
-		if err := new(Revocations).Read(filepath.Join(dir, RevokedFile)); err != nil {
-			errs = append(errs, fmt.Errorf("authority.dir: %w", err))
+	}
+	for _, file := range c.revocationFiles() {
+		if _, err := file.open(slog.New(slog.DiscardHandler)); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if dir := c.Files.Dir; dir != "" {

@@ -31,6 +31,7 @@ func TestConfigIsValidated(t *testing.T) {
 		`{"jwt":[{"issuer":"https://a","keysURL":"http://127.0.0.1:8001/keys","tokenFile":"t"}]}`:   "",
 		`{"jwt":[{` + issuer + `,"claims":{"namespace":"a","account":"b"},"namespaces":["shop"]}]}`: "",
 		`{"trustDomain":"example.org","files":{"dir":"pairs"}}`:                                     "",
+		`{"revocations":"revoked.json"}`:                                                            "",
 		`{"files":{"dir":"ca"},"authority":{"dir":"ca","ttl":86400000000000}}`:                      "files.dir: is the folder of the authority",
 
 		`{"trustDomain":"Example.org"}`:                                                         "trustDomain: ",
@@ -75,10 +76,10 @@ func TestConfigIsValidated(t *testing.T) {
 
 func TestPathsAreRelativeToTheConfiguration(t *testing.T) {
 	t.Parallel()
-	c := identity.Config{Files: identity.Files{Dir: "pairs"}, Authority: identity.Authority{Dir: "ca"}, JWT: []identity.Issuer{{KeysFile: "a", CAFile: "../b"}, {TokenFile: "/c"}}}
+	c := identity.Config{Revocations: "revoked.json", Files: identity.Files{Dir: "pairs"}, Authority: identity.Authority{Dir: "ca"}, JWT: []identity.Issuer{{KeysFile: "a", CAFile: "../b"}, {TokenFile: "/c"}}}
 	c.Resolve("/etc/isthmus")
 	want := identity.Config{
-		Files:     identity.Files{Dir: "/etc/isthmus/pairs"},
+		Revocations: "/etc/isthmus/revoked.json", Files: identity.Files{Dir: "/etc/isthmus/pairs"},
 		Authority: identity.Authority{Dir: "/etc/isthmus/ca"}, JWT: []identity.Issuer{{KeysFile: "/etc/isthmus/a", CAFile: "/etc/b"}, {TokenFile: "/c"}},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
@@ -96,9 +97,9 @@ func TestFilesAreChecked(t *testing.T) {
 	missing, invalid := filepath.Join(dir, "missing"), write(t, filepath.Join(dir, "invalid"), []byte("x"))
 	bad := identity.Config{JWT: []identity.Issuer{
 		{KeysFile: missing}, {KeysFile: invalid}, {KeysURL: "https://a", CAFile: missing}, {KeysURL: "https://a", CAFile: invalid}, {KeysURL: "https://a", TokenFile: missing},
-	}, Authority: identity.Authority{Dir: missing}, Files: identity.Files{Dir: missing}}
+	}, Authority: identity.Authority{Dir: missing}, Revocations: invalid, Files: identity.Files{Dir: missing}}
 	err := bad.Check()
-	for _, want := range []string{"jwt[0].keysFile: ", "jwt[1].keysFile: ", "jwt[2].caFile: ", "jwt[3].caFile: ", "jwt[4].tokenFile: ", "authority.dir: ", "files.dir: "} {
+	for _, want := range []string{"jwt[0].keysFile: ", "jwt[1].keysFile: ", "jwt[2].caFile: ", "jwt[3].caFile: ", "jwt[4].tokenFile: ", "authority.dir: ", "revocations: ", "files.dir: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
 		}

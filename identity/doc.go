@@ -11,7 +11,7 @@
 // decided by TLS before that.
 //
 // The keys of issuers come from files and URLs. [Verifier.Run] refreshes them and follows
-// the revocations of the authority. A failing issuer costs the clients of that issuer their
+// the lists of revocations. A failing issuer costs the clients of that issuer their
 // next proof, and other clients nothing. The text of a token is in no error and no log.
 //
 // A [Verifier] may be used from any goroutine.

@@ -31,14 +31,15 @@ func readBounded(path string, most int64) ([]byte, error) {
 type watched[T any] struct {
 	path     string
 	most     int64
-	optional bool // a missing file counts as an empty one
+	optional bool // a missing file is no fault until it was there
 	now      atomic.Pointer[content[T]]
 }
 
 // content is the content of a file at a moment. It is never changed.
 type content[T any] struct {
-	value T         // the last valid content
-	valid time.Time // when the file was last found readable and valid; zero: never
+	value T         // the last valid content; zero without one
+	found bool      // the file was there, with valid content
+	valid time.Time // when the file was last found readable and valid, or allowed to be missing; zero: never
 	fault fault
 	info  fs.FileInfo // of the file that was read; nil if there was none
 	read  time.Time   // when the reading began
@@ -79,23 +80,22 @@ func (w *watched[T]) look(parse func(text []byte) (T, error)) *content[T] {
 	}
 	next := content[T]{read: now}
 	if old != nil {
-		next.value, next.valid, next.fault = old.value, old.valid, old.fault
+		next.value, next.found, next.valid, next.fault = old.value, old.found, old.valid, old.fault
 	}
 	value, err := w.parsed(parse)
-	if next.fault = next.fault.after(err, now); err == nil {
-		next.value, next.valid = value, now
+	switch {
+	case err == nil:
+		next.value, next.found, next.valid = value, true, now
+	case w.optional && !next.found && w.missing():
+		next.valid, err = now, nil
 	}
+	next.fault = next.fault.after(err, now)
 	next.info = info // nil without a file: the next call tries again
 	return w.swap(old, &next)
 }
 
 func (w *watched[T]) parsed(parse func(text []byte) (T, error)) (value T, err error) {
 	text, err := readBounded(w.path, w.most)
-	if w.optional && errors.Is(err, fs.ErrNotExist) {
-		if _, err = os.Stat(filepath.Dir(w.path)); err == nil { // a folder that is not mounted says nothing
-			return safely(func() (T, error) { return parse(nil) })
-		}
-	}
 	if err != nil {
 		return value, err
 	}
@@ -103,6 +103,14 @@ func (w *watched[T]) parsed(parse func(text []byte) (T, error)) (value T, err er
 		return value, fmt.Errorf("%s: %w", w.path, err)
 	}
 	return value, nil
+}
+
+// missing reports whether there is a folder without the file. The folder may not be mounted, and
+// a link without its target is a broken file.
+func (w *watched[T]) missing() bool {
+	_, file := os.Lstat(w.path)
+	_, folder := os.Stat(filepath.Dir(w.path))
+	return errors.Is(file, fs.ErrNotExist) && folder == nil
 }
 
 func (w *watched[T]) swap(old, next *content[T]) *content[T] {

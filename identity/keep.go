@@ -33,12 +33,13 @@ func (v *Verifier) Keep(p Proof, end func(error)) (release func()) {
 			end(why)
 		}
 	})
-	if v.revoked == nil {
-		return k.release
+	for _, list := range v.revoked {
+		list.keep(k)
 	}
-	v.revoked.keep(k)
 	return func() {
-		v.revoked.leave(k)
+		for _, list := range v.revoked {
+			list.leave(k)
+		}
 		k.release()
 	}
 }
@@ -85,7 +86,7 @@ func (k *kept) revoke(why error) {
 	}
 }
 
-// revoked is the revocations of the authority, and the proofs in use.
+// revoked is the revocations in a file, and the proofs in use.
 type revoked struct {
 	file *watched[revocationSet]
 	log  *slog.Logger
@@ -122,10 +123,10 @@ func (s revocationSet) rejects(p Proof) error {
 	return nil
 }
 
-func newRevoked(path string, log *slog.Logger) *revoked {
+func newRevoked(f revocationFile, log *slog.Logger) *revoked {
 	r := &revoked{
-		file: &watched[revocationSet]{path: path, most: mostRevocations, optional: true},
-		log:  log.With("file", path), use: map[*kept]struct{}{},
+		file: &watched[revocationSet]{path: f.path, most: mostRevocations, optional: f.optional},
+		log:  log.With("file", f.path), use: map[*kept]struct{}{},
 	}
 	r.set = r.file.look(parseRevocationSet).value
 	return r

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -15,14 +14,14 @@ type Verifier struct {
 	root    string // the root namespace
 	issuers map[string]*issuer
 	order   []string // the issuers, as configured
-	revoked *revoked // nil without an authority
+	revoked []*revoked
 	foreign foreigners
 	log     *slog.Logger
 }
 
 // New returns the verifier of a configuration; identities of the root namespace may read everything.
-// It fails if the configuration is invalid, or
-// if the revocations cannot be read: without them, revoked accounts would be served. Keys
+// It fails if the configuration is invalid, or if a list of revocations cannot be read: without it,
+// revoked accounts would be served. Keys
 // that cannot be read are a problem of their issuer alone.
 func New(c Config, rootNamespace string, log *slog.Logger) (*Verifier, error) {
 	if err := c.Validate(); err != nil {
@@ -40,12 +39,12 @@ func New(c Config, rootNamespace string, log *slog.Logger) (*Verifier, error) {
 		v.issuers[one.Issuer] = from
 		v.order = append(v.order, one.Issuer)
 	}
-	if c.Authority.Dir == "" {
-		return v, nil
-	}
-	v.revoked = newRevoked(filepath.Join(c.Authority.Dir, RevokedFile), log)
-	if err := v.revoked.fault().err; err != nil {
-		return nil, fmt.Errorf("authority.dir: %w", err)
+	for _, file := range c.revocationFiles() {
+		list, err := file.open(log)
+		if err != nil {
+			return nil, err
+		}
+		v.revoked = append(v.revoked, list)
 	}
 	return v, nil
 }
@@ -56,8 +55,8 @@ func (v *Verifier) Run(ctx context.Context) error {
 	for _, one := range v.issuers {
 		parts.Go(func() error { one.keys.follow(ctx); return nil })
 	}
-	if v.revoked != nil {
-		parts.Go(func() error { v.revoked.follow(ctx); return nil })
+	for _, list := range v.revoked {
+		parts.Go(func() error { list.follow(ctx); return nil })
 	}
 	return parts.Wait()
 }
@@ -82,8 +81,11 @@ func (v *Verifier) Prove(ctx context.Context, e Evidence) (Proof, error) {
 			proven = one
 		}
 	}
-	if v != nil && v.revoked != nil {
-		if err := v.revoked.rejects(proven); err != nil {
+	if v == nil {
+		return proven, nil
+	}
+	for _, list := range v.revoked {
+		if err := list.rejects(proven); err != nil {
 			return Proof{}, err
 		}
 	}
@@ -102,8 +104,8 @@ func (v *Verifier) Problems() []Problem {
 			found = append(found, problem)
 		}
 	}
-	if v.revoked != nil {
-		if now := v.revoked.fault(); now.err != nil {
+	for _, list := range v.revoked {
+		if now := list.fault(); now.err != nil {
 			found = append(found, Problem{
 				About: "revocations", Since: now.since, Reason: fmt.Sprintf("they cannot be read: %v; the last ones stay in effect", now.err),
 				Next: "repair the file, or restore it from a backup; it is read again every second",

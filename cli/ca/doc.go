@@ -63,6 +63,13 @@ func usage(found []*authority.Invalid) error {
 	return errors.Join(list...)
 }
 
+// warnUnlisted warns if the list of revocations is missing.
+func warnUnlisted(c *cobra.Command, f *authority.Folder) {
+	if warning := f.Unlisted(); warning != "" {
+		warn(c, []string{warning})
+	}
+}
+
 // warn prints warnings about the files on the error output.
 func warn(c *cobra.Command, warnings []string) {
 	for _, one := range warnings {

@@ -39,6 +39,7 @@ written, or the account is revoked; 2 wrong usage.`,
 			if err != nil {
 				return term.Wrong(err)
 			}
+			warnUnlisted(c, a.Folder)
 			text, entry, err := a.Issue(grant, time.Now())
 			if err != nil {
 				return term.Wrong(err)

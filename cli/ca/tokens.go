@@ -50,6 +50,7 @@ folder, or its files cannot be read; 2 wrong usage.`,
 			if err != nil {
 				return term.Wrong(err)
 			}
+			warnUnlisted(c, f)
 			tokens, err := f.Tokens(time.Now())
 			if err != nil {
 				return term.Wrong(err)
