@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -104,6 +105,7 @@ type setup struct {
 	tls          *tls.Config
 	clientCAs    func() *x509.CertPool
 	trustDomains []string
+	verifier     *identity.Verifier
 	log          *slog.Logger
 	tcp          bool
 	collections  []string // nil for those of the rig
@@ -131,7 +133,7 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	r.producer = r.engine.Produce(types)
 	r.server = mcp.New(r.engine, mcp.Options{
 		RootNamespace: rootNamespace, Limits: s.limits,
-		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Log: s.log},
+		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: s.verifier, Log: s.log},
 	})
 	r.start(r.listen(s.tcp))
 	return r

@@ -14,6 +14,7 @@ import (
 
 	api "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 	"github.com/isthmus-mesh/isthmus/catalog"
+	proofs "github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
@@ -40,13 +41,14 @@ type rig struct {
 
 // setup is what a test may want otherwise.
 type setup struct {
-	store   store.Config
-	sources []string // live and primed from the start
-	unready bool     // nothing is published yet
-	limits  watch.Limits
-	merged  store.Config
-	tls     *tls.Config // with certificates of clients
-	dial    credentials.TransportCredentials
+	store    store.Config
+	sources  []string // live and primed from the start
+	unready  bool     // nothing is published yet
+	limits   watch.Limits
+	merged   store.Config
+	tls      *tls.Config // with certificates of clients
+	verifier *proofs.Verifier
+	dial     credentials.TransportCredentials
 }
 
 func newRig(tb testing.TB, s setup) *rig {
@@ -57,7 +59,7 @@ func newRig(tb testing.TB, s setup) *rig {
 		r.primed[name] = true
 	}
 	options := watch.Options{RootNamespace: rootNamespace, Limits: s.limits, Merged: s.merged}
-	options.TLS = s.tls
+	options.TLS, options.Identity = s.tls, s.verifier
 	r.server = watch.New(output.Env{Records: marked{r.store, r}, States: r.status, Events: r.events}, options)
 	if !s.unready {
 		r.server.Publish(catalog.Empty(), catalog.Change{Waited: true})
