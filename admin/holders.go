@@ -86,7 +86,7 @@ func heldShape(name output.ResourceName, status session.ResourceStatus, now time
 	}
 }
 
-// mostBehind bounds the listed clients that have not ACKed all roots.
+// mostBehind bounds the listed accounts with clients that have not ACKed all roots.
 const mostBehind = 20
 
 // authority shows the authority, and how many clients trust its roots.
@@ -137,8 +137,11 @@ func (o served) trust(a *Authority, now time.Time) {
 			a.Clients.ACKed++
 			continue
 		}
-		if len(a.Clients.Behind) < mostBehind {
-			a.Clients.Behind = append(a.Clients.Behind, AuthorityClient{o.name, subscriber.Info.ID, string(status.State), status.Reason, age(now, status.Since)})
+		account := subscriber.Client().Account
+		if i := slices.IndexFunc(a.Clients.Behind, func(c AuthorityClient) bool { return c.Identity == account }); i >= 0 {
+			a.Clients.Behind[i].Streams++
+		} else if len(a.Clients.Behind) < mostBehind {
+			a.Clients.Behind = append(a.Clients.Behind, AuthorityClient{account, 1, o.name, subscriber.Info.ID, string(status.State), status.Reason, age(now, status.Since)})
 		}
 	}
 }

@@ -263,12 +263,17 @@ type Authority struct {
 type AuthorityClients struct {
 	Asking int `json:"asking"`
 	ACKed  int `json:"acked"`
-	// Behind are the first of the others.
+	// Behind are the others by account: one client of each of the first accounts.
 	Behind []AuthorityClient `json:"behind"`
 }
 
-// AuthorityClient is a client that has not ACKed all roots.
+// AuthorityClient is the first client of an account that has not ACKed all roots.
 type AuthorityClient struct {
+	// Identity is the proven one, and Streams is the number of its clients that have not ACKed. It
+	// may have more names than one: each client names itself.
+	Identity string `json:"identity"`
+	Streams  int    `json:"streams"`
+
 	Output string `json:"output"`
 	ID     string `json:"id"`
 	State  string `json:"state"` // of the secret, as of a [ClientResource]

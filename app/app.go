@@ -81,13 +81,13 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		}
 	}()
 	a.self = selfOf(c, log)
+	if a.trust, err = openTrust(c.Identity, c.RootNamespace, log); err != nil {
+		return nil, err
+	}
 	a.openSources(c)
 	a.branches = []*branch{newBranch(selection{}, c, nil, m.OptionalWait)}
 	first := a.branches[0]
 	first.merged, first.faults, first.lookout = timed.merged, a.faults, a.lookout
-	if a.trust, err = openTrust(c.Identity, c.RootNamespace, log); err != nil {
-		return nil, err
-	}
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
 		return nil, err
 	}

@@ -90,12 +90,24 @@ admin: {listen: "127.0.0.1:0"}
 // connect connects a client that asks for its certificate and the roots.
 func (s *trusting) connect(id string) *xdsclient.Client {
 	s.Helper()
-	tls := s.ca.Client(s.ca.Issue("client", "spiffe://cluster.local/ns/shop/sa/"+id))
+	return s.holdsRoots(s.dial(id), id)
+}
+
+// dial connects with the certificate of an account.
+func (s *trusting) dial(account string) *grpc.ClientConn {
+	s.Helper()
+	tls := s.ca.Client(s.ca.Issue("client", "spiffe://cluster.local/ns/shop/sa/"+account))
 	conn, err := grpc.NewClient("passthrough:///"+s.xds, grpc.WithTransportCredentials(credentials.NewTLS(tls)))
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// holdsRoots opens a stream of a node that asks for its certificate and the roots.
+func (s *trusting) holdsRoots(conn *grpc.ClientConn, id string) *xdsclient.Client {
+	s.Helper()
 	c := xdsclient.NewDelta(s, conn, xdsclient.Config{Node: xdsclient.Node(id, "shop", "envoy"), Ledger: &xdsclient.Ledger{}, Deadline: until.Patience})
 	c.Subscribe(xdsclient.SDS, "default", "ROOTCA")
 	c.AwaitHeld(xdsclient.SDS, "default", "ROOTCA")
@@ -124,8 +136,8 @@ func awaitRoots(c *xdsclient.Client, n int) (roots []*x509.Certificate) {
 	return roots
 }
 
-// rotate takes a step, and expects an exit status and a text of the output.
-func (s *trusting) rotate(status int, want, step string, admins ...string) {
+// rotate takes a step, and expects an exit status and a text of the output, which it returns.
+func (s *trusting) rotate(status int, want, step string, admins ...string) string {
 	s.Helper()
 	args := []string{"ca", "rotate", step, "--dir", s.dir}
 	for _, at := range admins {
@@ -135,6 +147,7 @@ func (s *trusting) rotate(status int, want, step string, admins ...string) {
 	if got := cli.Main(s.Context(), "test", args, nil, &out, &out); got != status || !strings.Contains(out.String(), want) {
 		s.Errorf("%s: status %d and %q, not %d and %q", step, got, out.String(), status, want)
 	}
+	return out.String()
 }
 
 // await waits until the admin API shows a text about the authority.
@@ -209,7 +222,7 @@ func TestARootIsRotatedOnceEveryClientTrustsTheNext(t *testing.T) {
 	one.rotate(0, "the next root is trusted since", "begin")
 	one.rotate(2, "--admin: missing; name the admin API of each Isthmus", "sign")
 	awaitRoots(web, 2)
-	one.rotate(1, "1 of 2 clients have not accepted the next root: mute (waiting", "sign", one.admin)
+	one.rotate(1, "1 of 2 clients have not accepted the next root:\n  spiffe://cluster.local/ns/shop/sa/mute: mute (waiting", "sign", one.admin)
 	one.rotate(1, other.admin+": it does not serve the next root", "sign", one.admin, other.admin)
 	mute.Release()
 	one.rotate(1, other.admin+": it does not serve the next root", "sign", one.admin, other.admin)
@@ -256,4 +269,46 @@ func TestARootIsRotatedOnceEveryClientTrustsTheNext(t *testing.T) {
 	if status := other.ask("/api/v1/status"); !strings.Contains(status, "its folder cannot be read, and the keys before stay in use") {
 		t.Errorf("the status is %s", status)
 	}
+}
+
+// One account with many made-up names that never accepts the next root is listed once, and
+// prevents nothing: it is revoked.
+func TestAnAccountThatNeverAcceptsARootIsRevoked(t *testing.T) {
+	t.Parallel()
+	ca, dir := testca.New(t, "ca"), t.TempDir()
+	domain, err := authority.TrustDomain("cluster.local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := authority.Create(filepath.Join(dir, "ca"), domain, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	s := newTrusting(t, ca, dir)
+	web, conn := s.connect("web"), s.dial("mute")
+	const many = 30
+	var mute []*xdsclient.Client
+	for i := range many {
+		c := s.holdsRoots(conn, fmt.Sprintf("node-%d", i))
+		c.Hold()
+		mute = append(mute, c)
+	}
+	s.rotate(0, "the next root is trusted since", "begin")
+	awaitRoots(web, 2)
+
+	out := s.rotate(1, "30 of 31 clients have not accepted the next root:\n  spiffe://cluster.local/ns/shop/sa/mute: 30 streams, such as node-", "sign", s.admin)
+	if n := strings.Count(out, "node-"); n != 1 {
+		t.Errorf("%d names are printed", n)
+	}
+	_, step, _ := strings.Cut(out, "to end them: isthmus ")
+	step, _, _ = strings.Cut(step, "\n")
+	var revoked bytes.Buffer
+	if status := cli.Main(t.Context(), "test", strings.Fields(step), nil, &revoked, &revoked); status != 0 {
+		t.Fatalf("%s: %s", step, revoked.String())
+	}
+	for _, c := range mute {
+		if err := c.AwaitEnd(); !strings.Contains(err.Error(), "revoked") {
+			t.Errorf("a stream of the account ended with %v", err)
+		}
+	}
+	s.rotate(0, "the new root signs since", "sign", s.admin)
 }

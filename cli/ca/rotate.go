@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/cli/inspect"
 	"github.com/isthmus-mesh/isthmus/cli/term"
 	"github.com/isthmus-mesh/isthmus/internal/plain"
+	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
@@ -42,7 +44,8 @@ func newRotate() *cobra.Command {
   begin    makes the next root. Every Isthmus with the folder has its clients trust it
            beside the old one, within a second and without a restart.
   sign     lets the next root sign. It asks each Isthmus given by --admin, and needs every
-           connected client to have accepted the next root.
+           connected client to have accepted the next root. The others are listed by their accounts: end
+the streams of an account that is not your workload with 'isthmus ca revoke'.
   finish   ends the trust in the old root. It needs the last certificate of the old root to
            have expired.
 
@@ -114,7 +117,7 @@ func (r *rotation) sign(c *cobra.Command) error {
 	name, longest := authority.Fingerprint(state.Root), time.Duration(0)
 	if state.Step == authority.StepBegun {
 		name = authority.Fingerprint(state.Other)
-		if longest, err = r.each(c.Context(), func(a admin.Authority) error { return trusts(a, name) }); err != nil {
+		if longest, err = r.each(c.Context(), func(a admin.Authority) error { return r.trusts(a, name) }); err != nil {
 			return err
 		}
 	}
@@ -184,24 +187,49 @@ func (r *rotation) eachOnce(ctx context.Context, against func(admin.Authority) e
 	return longest, errors.Join(reasons...)
 }
 
-// trusts returns why not every client of an Isthmus trusts a root.
-func trusts(a admin.Authority, root string) error {
+// trusts returns why not every client of an Isthmus trusts a root. The clients are listed by
+// account: a client names itself, and may do so in many ways, but proves its account.
+func (r *rotation) trusts(a admin.Authority, root string) error {
 	if !slices.Contains(a.Roots, root) {
 		return fmt.Errorf("it does not serve the next root%s", stale(a))
 	}
 	if a.Clients.ACKed == a.Clients.Asking {
 		return nil
 	}
-	var list []string
+	var list strings.Builder
+	behind := a.Clients.Asking - a.Clients.ACKed
+	others := behind
 	for _, one := range a.Clients.Behind {
-		text := one.ID + " (" + one.State
-		if one.Reason != "" {
-			text += ": " + one.Reason
-		}
-		list = append(list, plain.Text(text+")"))
+		list.WriteString("\n  " + r.account(one, a.TrustDomain))
+		others -= one.Streams
 	}
-	return fmt.Errorf("%d of %d clients have not accepted the next root: %s; wait, or look at them with 'isthmus clients ID', and restart or stop them",
-		a.Clients.Asking-a.Clients.ACKed, a.Clients.Asking, strings.Join(list, ", "))
+	if others > 0 {
+		fmt.Fprintf(&list, "\n  and %d clients of other accounts", others)
+	}
+	return fmt.Errorf("%d of %d clients have not accepted the next root:%s\nwait, or look at them with 'isthmus clients ID', and restart or stop them; revoke accounts that are not your workloads",
+		behind, a.Clients.Asking, list.String())
+}
+
+// account describes an account with clients that have not accepted a root, with the command that
+// ends its streams.
+func (r *rotation) account(one admin.AuthorityClient, domain string) string {
+	text := one.Identity + ": "
+	if one.Streams > 1 {
+		text += fmt.Sprintf("%d streams, such as ", one.Streams)
+	}
+	text += one.ID + " (" + one.State
+	if one.Reason != "" {
+		text += ": " + one.Reason
+	}
+	text = plain.Text(text + ")")
+	id, err := spiffeid.FromString(one.Identity)
+	if err != nil || id.TrustDomain().Name() != domain {
+		return text
+	}
+	if namespace, account, err := spiffe.Parts(id); err == nil && spiffe.IsAccount(account) {
+		text += fmt.Sprintf("\n    to end them: isthmus ca revoke --dir %s --namespace %s --account %s", r.dir, namespace, account)
+	}
+	return text
 }
 
 // signs returns why an Isthmus does not sign with a root.

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"iter"
@@ -106,6 +107,7 @@ type setup struct {
 	tls          *tls.Config
 	clientCAs    func() *certs.Authorities
 	trustDomains []string
+	verifier     *identity.Verifier
 	log          *slog.Logger
 	tcp          bool
 	collections  []string // nil for those of the rig
@@ -133,7 +135,7 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	r.producer = r.engine.Produce(types)
 	r.server = mcp.New(r.engine, mcp.Options{
 		RootNamespace: rootNamespace, Limits: s.limits,
-		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: authority.Verifier(t, identity.Config{}), Log: s.log},
+		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: cmp.Or(s.verifier, authority.Verifier(t, identity.Config{})), Log: s.log},
 	})
 	r.start(r.listen(s.tcp))
 	return r

@@ -36,9 +36,9 @@ func New(engine *push.Engine, o Options) *Server {
 		Server: streams.New(engine, o.Options, o.Limits.Limits, "ask without initial_resource_versions"),
 		engine: engine, config: o, limits: o.Limits,
 	}
-	s.GRPC.RegisterService(&grpc.ServiceDesc{ServiceName: mcp.ResourceSource_ServiceDesc.ServiceName, Streams: []grpc.StreamDesc{{
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: mcp.ResourceSource_ServiceDesc.ServiceName, Streams: []grpc.StreamDesc{{
 		StreamName: mcp.ResourceSource_ServiceDesc.Streams[0].StreamName, ServerStreams: true, ClientStreams: true,
-		Handler: s.Handler(s.serve),
+		Handler: streams.Handler(s.serve),
 	}}}, nil)
 	return s
 }

@@ -23,21 +23,32 @@ type admission struct {
 	total   int
 	all     rate.Bucket
 	by      map[string]*rate.Bucket // by address and by proven identity, unless at rest
-	streams map[string]int          // by [Identity.Key]
+	streams map[string]int          // by the key of their seat
 }
 
 func newAdmission(l Limits) *admission {
 	return &admission{limits: l, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
 }
 
+// seat is the place that a stream takes among those of its client.
+type seat struct {
+	key  string // of the client; empty if its streams are not limited
+	most int
+	full string // the error if all are taken, with the key and most
+}
+
+// seat returns the place of a stream.
+func (l Limits) seat(who Identity) seat {
+	return seat{who.Key(), l.StreamsPerClient, "%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own"}
+}
+
 // admit lets a stream begin, after a wait of at most longest if there is a rush. The
 // caller calls leave at the end of the stream.
-func (a *admission) admit(ctx context.Context, who Identity, longest time.Duration) (leave func(), err error) {
-	key := who.Key()
-	if err := a.enter(key); err != nil {
+func (a *admission) admit(ctx context.Context, who Identity, takes seat, longest time.Duration) (leave func(), err error) {
+	if err := a.enter(takes); err != nil {
 		return nil, err
 	}
-	leave = func() { a.leave(key) }
+	leave = func() { a.leave(takes.key) }
 	if err := a.await(ctx, who, longest); err != nil {
 		leave()
 		return nil, err
@@ -104,17 +115,17 @@ func (a *admission) sweep(now time.Time) {
 }
 
 // enter counts a stream of a client, unless the maximum is reached.
-func (a *admission) enter(key string) error {
+func (a *admission) enter(takes seat) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if most := a.limits.Streams; most > 0 && a.total >= most {
 		return TooLarge("%d streams are there already, which is all that are let in; try another Isthmus", most)
 	}
-	if most := a.limits.StreamsPerClient; key != "" && a.streams[key] >= most {
-		return TooLarge("%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most)
+	if takes.key != "" && a.streams[takes.key] >= takes.most {
+		return TooLarge(takes.full, takes.key, takes.most)
 	}
 	a.total++
-	a.streams[key]++
+	a.streams[takes.key]++
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -122,6 +123,7 @@ type connection struct {
 	began   bool                // a stream has begun; guarded by connections
 	chain   []*x509.Certificate // the verified client certificate chain; guarded likewise
 	proof   proof               // owned by the goroutine that checks it
+	checked atomic.Bool         // an unproven health check has begun
 
 	closed chan struct{} // closed with the connection
 	close  func() error
@@ -154,7 +156,7 @@ func (c *connection) shows(chain []*x509.Certificate) {
 // Close implements [net.Conn].
 func (c *connection) Close() error {
 	g := c.guard
-	if inVain := g.connections.leave(c); inVain && time.Since(c.since) >= g.limits.Handshake {
+	if inVain := g.connections.leave(c); inVain && !c.checked.Load() && time.Since(c.since) >= g.limits.Handshake {
 		_ = g.Reject(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
 			"a connection from %s was closed: it opened no stream in %s; a handshake may take %s",
 			c.from(), time.Since(c.since).Round(time.Millisecond), g.limits.Handshake))

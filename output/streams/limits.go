@@ -51,6 +51,11 @@ type Limits struct {
 	// FirstRequest is the time from the begin of a stream to its complete first request;
 	// default 30 s, because that may be large.
 	FirstRequest time.Duration
+	// Checks is the number of health checks of one address that prove no identity to a listener
+	// that demands one; default 4. This machine is one address.
+	Checks int
+	// Check is how long the request of such a check may take; default 5 s.
+	Check time.Duration
 	// Piece is the time for each MiB of a request, from its first byte on; default 10 s.
 	Piece time.Duration
 	// Receiving is the bytes of incoming requests of more than 64 KiB, of all clients; default
@@ -78,6 +83,8 @@ func (l Limits) WithDefaults() Limits {
 	l.Idle = cmp.Or(l.Idle, time.Minute)
 	l.Ping = cmp.Or(l.Ping, 30*time.Second)
 	l.FirstRequest = cmp.Or(l.FirstRequest, 30*time.Second)
+	l.Checks = cmp.Or(l.Checks, 4)
+	l.Check = cmp.Or(l.Check, 5*time.Second)
 	l.Piece = cmp.Or(l.Piece, 10*time.Second)
 	l.Receiving = cmp.Or(l.Receiving, 64<<20)
 	l.Recheck = cmp.Or(l.Recheck, 5*time.Second)

@@ -93,9 +93,15 @@ func (c *connection) prove(authorities *certs.Authorities, now time.Time) error 
 	return nil
 }
 
-// welcome records a stream on its connection, unless the connection has been dismissed.
-func (c *connection) welcome() error {
+// welcome records a stream on its connection, unless the connection has been dismissed. With
+// unproven health checks alone, the connection stays one without a stream: a client that proves
+// nothing has no more connections than one that is silent.
+func (c *connection) welcome(unproven bool) error {
 	if c == nil {
+		return nil
+	}
+	if unproven {
+		c.checked.Store(true)
 		return nil
 	}
 	if why := c.dismissed(); why != nil {

@@ -66,10 +66,9 @@ func (o *Options) takesTokens() bool { return !o.CertificatesAlone && o.Identity
 // Server serves streams of one engine, or guards streams that need none. [New] makes one.
 type Server struct {
 	*rejections
-	// GRPC is the server that services are registered with.
-	GRPC *grpc.Server
-	Log  *slog.Logger // limited
+	Log *slog.Logger // limited
 
+	grpc     *grpc.Server // its services are registered by [Server.RegisterService] alone
 	engine   *push.Engine // nil if the streams have no subscribers
 	options  Options
 	limits   Limits
@@ -131,7 +130,7 @@ func New(engine *push.Engine, o Options, l Limits, advice string) *Server {
 		Advice:  advice,
 	}
 	s.halt = sync.OnceFunc(func() { close(s.stopping) })
-	s.GRPC = grpc.NewServer(s.transport()...)
+	s.grpc = grpc.NewServer(s.transport()...)
 	return s
 }
 
@@ -194,7 +193,7 @@ func (s *Server) Serve(l net.Listener) error {
 		defer checks.Wait()
 		defer close(ended)
 	}
-	if err := s.GRPC.Serve(guarded{l, s.guard}); !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.grpc.Serve(guarded{l, s.guard}); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil
@@ -204,7 +203,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Close() {
 	s.halt()
 	s.guard.connections.closeStreamless()
-	s.GRPC.Stop()
+	s.grpc.Stop()
 }
 
 // Stop rejects new streams. It ends the open ones over four fifths of the time until ctx
@@ -219,7 +218,7 @@ func (s *Server) Stop(ctx context.Context) {
 	s.guard.connections.closeStreamless()
 	done := make(chan struct{})
 	go func() {
-		s.GRPC.GracefulStop()
+		s.grpc.GracefulStop()
 		close(done)
 	}()
 	if s.engine != nil {
@@ -228,7 +227,7 @@ func (s *Server) Stop(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		s.GRPC.Stop()
+		s.grpc.Stop()
 		<-done
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/mem"
 	grpcstatus "google.golang.org/grpc/status"
 
@@ -31,22 +32,28 @@ type Stream struct {
 
 	over   context.Context // ends, with the reason, when the client's proof holds no more
 	server *Server
+	first  time.Duration // how long the first request may take
 	inlet  *intake.Inlet // nil if this process opened the stream
 }
 
-// Handler returns a gRPC handler. It admits the stream, calls serve, and returns how it
+// admitting returns the handler of a method that admits a stream, serves it, and returns how it
 // ended.
-func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
+func (s *Server) admitting(method string, serve grpc.StreamHandler) grpc.StreamHandler {
 	return func(_ any, wire grpc.ServerStream) (err error) {
 		defer s.Survive(&err)
 		who, err := s.identify(wire.Context())
-		if err != nil {
+		unproven := err != nil && method == healthv1.Health_Check_FullMethodName && showsNothing(wire.Context())
+		if err != nil && !unproven {
 			return s.Reject(NotWho, err)
 		}
-		if err := who.by.welcome(); err != nil {
+		seat, first := s.limits.seat(who), s.limits.FirstRequest
+		if unproven {
+			seat, first = s.limits.checkSeat(who), s.limits.Check
+		}
+		if err := who.by.welcome(unproven); err != nil {
 			return err
 		}
-		leave, err := s.guard.admission.admit(wire.Context(), who, s.options.PrimedWithin)
+		leave, err := s.guard.admission.admit(wire.Context(), who, seat, s.options.PrimedWithin)
 		if err != nil {
 			return s.Reject(tooMany, err)
 		}
@@ -57,7 +64,8 @@ func (s *Server) Handler(serve func(*Stream) error) grpc.StreamHandler {
 		}
 		over, release := s.tenure(who)
 		defer release()
-		if err := serve(&Stream{Wire: wire, Who: who, over: over, server: s, inlet: inlet}); !errors.Is(err, io.EOF) {
+		stream := &Stream{Wire: wire, Who: who, over: over, server: s, first: first, inlet: inlet}
+		if err := serve(nil, admitted{wire, stream}); !errors.Is(err, io.EOF) {
 			return err
 		}
 		return nil // its client ended it
@@ -192,6 +200,13 @@ func decodeIn[M any](s *Server, text mem.BufferSlice, decode func(text []byte) (
 // First waits for the first request of a stream, for a limited time: a silent stream takes
 // the place of others.
 func First[M any](st *Stream, decode func(text []byte) (M, error)) (M, error) {
+	timer := time.NewTimer(st.first)
+	defer timer.Stop()
+	return next(st, timer.C, decode)
+}
+
+// next waits for the next request of a stream, until it is late.
+func next[M any](st *Stream, late <-chan time.Time, decode func(text []byte) (M, error)) (M, error) {
 	type arrival struct {
 		m   M
 		err error
@@ -210,15 +225,13 @@ func First[M any](st *Stream, decode func(text []byte) (M, error)) (M, error) {
 		defer st.server.Survive(&a.err)
 		a.m, a.err = Receive(st, decode)
 	}()
-	timer := time.NewTimer(st.server.limits.FirstRequest)
-	defer timer.Stop()
 	select {
 	case a := <-arrived:
 		return a.m, a.err
-	case <-timer.C:
+	case <-late:
 		var none M
 		return none, st.server.Reject(tooSilent, grpcstatus.Errorf(codes.DeadlineExceeded,
-			"no request came within %s of the stream's beginning; send the first request at once", st.server.limits.FirstRequest))
+			"no request came within %s of the stream's beginning; send the first request at once", st.first))
 	}
 }
 

@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -42,13 +43,14 @@ type rig struct {
 
 // setup is what a test may want otherwise.
 type setup struct {
-	store   store.Config
-	sources []string // live and primed from the start
-	unready bool     // nothing is published yet
-	limits  watch.Limits
-	merged  store.Config
-	tls     *tls.Config // with certificates of clients
-	dial    credentials.TransportCredentials
+	store    store.Config
+	sources  []string // live and primed from the start
+	unready  bool     // nothing is published yet
+	limits   watch.Limits
+	merged   store.Config
+	tls      *tls.Config // with certificates of clients
+	verifier *proofs.Verifier
+	dial     credentials.TransportCredentials
 }
 
 func newRig(tb testing.TB, s setup) *rig {
@@ -60,7 +62,7 @@ func newRig(tb testing.TB, s setup) *rig {
 	}
 	options := watch.Options{Limits: s.limits, Merged: s.merged}
 	options.TLS = s.tls
-	options.Identity = authority.Verifier(tb, proofs.Config{})
+	options.Identity = cmp.Or(s.verifier, authority.Verifier(tb, proofs.Config{}))
 	r.server = watch.New(output.Env{Records: marked{r.store, r}, States: r.status, Events: r.events}, options)
 	if !s.unready {
 		r.server.Publish(catalog.Empty(), catalog.Change{Waited: true})

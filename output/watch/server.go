@@ -87,21 +87,20 @@ func New(env output.Env, o Options) *Server {
 	return s
 }
 
-// register registers the services. Every method is admitted as a stream, so that one mechanism
-// bounds all of them.
+// register registers the services.
 func (s *Server) register() {
 	desc := resourcev1alpha1.ResourceService_ServiceDesc
 	methods := []grpc.StreamDesc{
-		{StreamName: "Get", Handler: s.Handler(s.get)},
-		{StreamName: "List", Handler: s.Handler(s.list)},
-		{StreamName: "ListByOwner", Handler: s.Handler(s.listByOwner)},
-		{StreamName: "WatchList", ServerStreams: true, Handler: s.Handler(s.watchList)},
+		{StreamName: "Get", Handler: streams.Handler(s.get)},
+		{StreamName: "List", Handler: streams.Handler(s.list)},
+		{StreamName: "ListByOwner", Handler: streams.Handler(s.listByOwner)},
+		{StreamName: "WatchList", ServerStreams: true, Handler: streams.Handler(s.watchList)},
 	}
-	s.GRPC.RegisterService(&grpc.ServiceDesc{ServiceName: desc.ServiceName, Metadata: desc.Metadata, Streams: methods}, nil)
+	s.RegisterService(&grpc.ServiceDesc{ServiceName: desc.ServiceName, Metadata: desc.Metadata, Streams: methods}, nil)
 	s.health.SetServingStatus(desc.ServiceName, healthv1.HealthCheckResponse_NOT_SERVING)
 	s.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
-	healthv1.RegisterHealthServer(s.GRPC, s.health)
-	reflection.Register(s.GRPC)
+	healthv1.RegisterHealthServer(s, s.health)
+	reflection.Register(s)
 }
 
 // Publish takes the next snapshot of the catalog. It does not block.

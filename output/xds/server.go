@@ -54,7 +54,7 @@ func New(engine *push.Engine, o Options) *Server {
 	}
 	for _, offered := range services {
 		if only, served := offered.only(engine); served {
-			s.GRPC.RegisterService(offered.desc(s.handler(offered, only, world.WholeState), s.handler(offered, only, world.Delta)), nil)
+			s.RegisterService(offered.desc(s.handler(offered, only, world.WholeState), s.handler(offered, only, world.Delta)), nil)
 		}
 	}
 	return s
@@ -65,7 +65,7 @@ func (s *Server) handler(of service, only world.Type, mode world.Mode) grpc.Stre
 	if of.withdrawn != nil {
 		return func(any, grpc.ServerStream) error { return s.Reject(streams.NotHere, of.withdrawn) }
 	}
-	return s.Handler(func(transport *streams.Stream) error { return s.serve(transport, mode, only, of.named) })
+	return streams.Handler(func(transport *streams.Stream) error { return s.serve(transport, mode, only, of.named) })
 }
 
 // hasUnredirected reports whether a sidecar with INTERCEPTION_MODE NONE is connected.

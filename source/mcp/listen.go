@@ -44,11 +44,11 @@ func (s *Source) listen(ctx context.Context, sink source.Sink) error {
 	s.away.begin()
 	s.rejected.begin(server)
 	arrivals := make(chan *arrival, 1)
-	server.GRPC.RegisterService(&grpc.ServiceDesc{
+	server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: mcp.ResourceSink_ServiceDesc.ServiceName,
 		Streams: []grpc.StreamDesc{{
 			StreamName: mcp.ResourceSink_ServiceDesc.Streams[0].StreamName, ServerStreams: true, ClientStreams: true,
-			Handler: server.Handler(func(stream *streams.Stream) error { return s.arrive(server, stream, arrivals) }),
+			Handler: streams.Handler(func(stream *streams.Stream) error { return s.arrive(server, stream, arrivals) }),
 		}},
 	}, nil)
 	var serving sync.WaitGroup

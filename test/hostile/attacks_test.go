@@ -48,6 +48,7 @@ var attacks = []attack{
 	{"mcp-peers", withPeers("mcp"), hostilePeers, true},
 	{"xds-peers", withPeers("xds"), hostilePeers, true},
 	{"watch-readers", withWatch, badReaders, true},
+	{"watch-unproven", withWatchBorder, unprovenChecks, true},
 	{"mcp-listener", withListener, silentToListener, true},
 	{"drop-in-waves", withTeller, dropInWaves, true},
 	{"other-halves", withTeller, otherHalves, true},

@@ -84,7 +84,7 @@ func (r *room) serve(t *testing.T) {
 		outputs = "  mcp: {listen: 127.0.0.1:0, debounce: {quiet: 0s}}"
 	}
 	if r.watch {
-		outputs = "  watch: {listen: 127.0.0.1:0}"
+		outputs = fmt.Sprintf("  watch: {listen: 127.0.0.1:0%s}", r.files)
 	}
 	r.server = serve(t, fmt.Sprintf(configuration, r.registry.dir, r.sources, r.listen, r.files, outputs, r.identity, r.dataDir))
 }
