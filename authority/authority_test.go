@@ -127,7 +127,10 @@ func TestPrivateFilesAreForTheOwnerAlone(t *testing.T) {
 // keeps the files that are there.
 func TestAnInterruptedCreationIsFinished(t *testing.T) {
 	t.Parallel()
-	_, whole := create(t)
+	a, whole := create(t)
+	if _, err := a.RevokeAccount(account(t, a, "web"), begin()); err != nil {
+		t.Fatal(err)
+	}
 	files := content(t, whole)
 	order := []string{"root-key.pem", "token-key.pem", "token-keys.json", "revoked.json", "root.pem"}
 	for n := range order {
