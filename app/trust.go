@@ -58,9 +58,6 @@ func (t *trust) openAuthority(c identity.Config) error {
 	if domain := own.TrustDomain().Name(); domain != c.Domain() {
 		return fmt.Errorf("identity.trustDomain: the authority in %s is that of %s; set trustDomain to that, or name another folder", c.Authority.Dir, domain)
 	}
-	for _, warning := range own.Exposed() {
-		t.log.Warn("the authority is exposed", "warning", warning)
-	}
 	t.authority = own.Issuer(c.Authority.TTL)
 	t.clients, t.servers = t.authority, t.authority
 	return nil
