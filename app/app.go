@@ -84,6 +84,9 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	if a.trust, err = openTrust(c.Identity, c.RootNamespace, log); err != nil {
 		return nil, err
 	}
+	if !once { // the command that reads once prints them
+		logExposed(log, c, &config.Config{})
+	}
 	a.openSources(c)
 	a.branches = []*branch{newBranch(selection{}, c, nil, m.OptionalWait)}
 	first := a.branches[0]

@@ -59,9 +59,6 @@ func (t *trust) openAuthority(c identity.Config) error {
 	if domain := own.TrustDomain().Name(); domain != c.Domain() {
 		return fmt.Errorf("identity.trustDomain: the authority in %s is that of %s; set trustDomain to that, or name another folder", c.Authority.Dir, domain)
 	}
-	for _, warning := range own.Exposed() {
-		t.log.Warn("the authority is exposed", "warning", warning)
-	}
 	if warning := own.Unlisted(); warning != "" {
 		t.log.Warn("the authority has no list of revocations", "warning", warning)
 	}

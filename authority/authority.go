@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -61,21 +60,12 @@ func (f *Folder) AccountID(namespace, account string) (spiffeid.ID, error) {
 	return spiffeid.FromSegments(f.domain, "ns", namespace, "sa", account)
 }
 
-// Exposed returns a warning for each private file that other users could read, and for the
-// folder if they could replace its files.
-func (f *Folder) Exposed() []string {
-	warnings := []string{}
-	const others, writers = 0o077, 0o022
-	if info, err := os.Stat(string(f.dir)); err == nil && info.Mode().Perm()&writers != 0 {
-		warnings = append(warnings, fmt.Sprintf("other users can replace the files of %s (mode %04o): chmod 700 %[1]s", f.dir, info.Mode().Perm()))
-	}
+// Secrets returns the paths of the private files in the folder of an authority.
+func Secrets(dir string) (paths []string) {
 	for _, name := range []string{RootKeyFile, TokenKeyFile, TokensFile, identity.RevokedFile} {
-		path := f.dir.path(name)
-		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&others != 0 {
-			warnings = append(warnings, fmt.Sprintf("other users have access to %s (mode %04o): chmod 600 %[1]s", path, info.Mode().Perm()))
-		}
+		paths = append(paths, folder(dir).path(name))
 	}
-	return warnings
+	return paths
 }
 
 // Authority is a folder with its private keys.
@@ -110,7 +100,8 @@ func Open(dir string) (*Authority, error) {
 }
 
 // Create makes an authority, or finishes an interrupted one. It changes no file that is
-// there. It needs a folder of its own, which it makes if its parent exists.
+// there, and takes none that another user can have put there. It needs a folder of its own,
+// which it makes if its parent exists.
 func Create(dir string, domain spiffeid.TrustDomain, now time.Time) (*Authority, error) {
 	d := folder(dir)
 	if err := d.make(); err != nil {

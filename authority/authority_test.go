@@ -13,6 +13,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/isthmus-mesh/isthmus/authority"
+	"github.com/isthmus-mesh/isthmus/internal/secretfile"
 )
 
 // begin is when the authorities of these tests are made.
@@ -57,6 +58,62 @@ func content(t *testing.T, dir string) map[string]string {
 		files[entry.Name()] = string(text)
 	}
 	return files
+}
+
+// A file that another user can have put into the folder becomes no part of an authority.
+func TestAPlantedFileIsNotTaken(t *testing.T) {
+	t.Parallel()
+	_, whole := create(t)
+	files := content(t, whole)
+	for name, plant := range map[string]func(dir, file string){
+		"in a folder that others can write": func(dir, _ string) {
+			chmod(t, dir, 0o777)
+		},
+		"below such a folder": func(dir, _ string) {
+			chmod(t, filepath.Dir(dir), 0o777)
+		},
+		"that others can write": func(_, file string) {
+			chmod(t, file, 0o646)
+		},
+		"that is a link into a folder of others": func(_, file string) {
+			away := filepath.Join(t.TempDir(), "away")
+			if err := errors.Join(os.Rename(file, away), os.Symlink(away, file)); err != nil {
+				t.Fatal(err)
+			}
+			chmod(t, filepath.Dir(away), 0o777)
+		},
+	} {
+		for _, planted := range []string{"root-key.pem", "token-key.pem", "tokens.json"} {
+			dir := filepath.Join(t.TempDir(), "ca")
+			path := filepath.Join(dir, planted)
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, []byte(files[planted]), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			plant(dir, path)
+			_, err := authority.Create(dir, domain(t), begin())
+			if err == nil || !strings.Contains(err.Error(), "another user can have put "+path+" there, and it is not taken; remove the files") || !strings.Contains(err.Error(), ": chmod ") {
+				t.Errorf("%s %s: %v", planted, name, err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "root.pem")); err == nil {
+				t.Errorf("%s %s: there is an authority", planted, name)
+			}
+			chmod(t, filepath.Dir(dir), 0o700)
+			chmod(t, dir, 0o700)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := authority.Create(dir, domain(t), begin()); err != nil {
+				t.Errorf("%s %s: once it is removed: %v", planted, name, err)
+			}
+		}
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestTheRootFollowsTheRulesOfSPIFFE(t *testing.T) {
@@ -108,15 +165,15 @@ func TestPrivateFilesAreForTheOwnerAlone(t *testing.T) {
 			t.Errorf("%s has mode %04o, not %04o", name, got, mode)
 		}
 	}
-	if found := a.Exposed(); len(found) != 0 {
+	if found := secretfile.Warnings(authority.Secrets(dir)...); len(found) != 0 {
 		t.Errorf("a new authority has warnings: %q", found)
 	}
-	for name, mode := range map[string]os.FileMode{".": 0o770, "root-key.pem": 0o640, "token-key.pem": 0o604, "tokens.json": 0o644, "revoked.json": 0o666} {
+	for name, mode := range map[string]os.FileMode{".": 0o702, "root-key.pem": 0o644, "token-key.pem": 0o604, "tokens.json": 0o644, "revoked.json": 0o666} {
 		path := filepath.Join(dir, name)
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if found := a.Exposed(); len(found) != 1 || !strings.Contains(found[0], path) || !strings.Contains(found[0], "chmod") {
+		if found := secretfile.Warnings(authority.Secrets(dir)...); len(found) != 1 || !strings.Contains(found[0], path) || !strings.Contains(found[0], "chmod") {
 			t.Errorf("%s with mode %04o: %q", name, mode, found)
 		}
 		_ = os.Chmod(path, want[name])

@@ -30,6 +30,11 @@ func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
 		}
 		return fmt.Errorf("%s has an authority already, of trust domain %s, and it is unchanged: see 'isthmus ca show --dir %[1]s', or name another folder", d, there.Name())
 	}
+	for _, name := range files() {
+		if _, err := d.keeps(name); err != nil {
+			return err
+		}
+	}
 	rootKey, err := d.ensureKey(RootKeyFile)
 	if err != nil {
 		return err
@@ -75,7 +80,9 @@ func (d folder) readRoots() ([]*x509.Certificate, spiffeid.TrustDomain, error) {
 // ensureKey returns the key of a file, which it makes unless an interrupted command has
 // made it before. The caller has the lock of the folder.
 func (d folder) ensureKey(name string) (*ecdsa.PrivateKey, error) {
-	if d.has(name) {
+	if made, err := d.keeps(name); err != nil {
+		return nil, err
+	} else if made {
 		return d.readKey(name)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

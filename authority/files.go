@@ -14,6 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/bounded"
 	"github.com/isthmus-mesh/isthmus/internal/lockfile"
+	"github.com/isthmus-mesh/isthmus/internal/secretfile"
 )
 
 // The files of the folder. The root certificate is written last, so that a folder without
@@ -61,7 +62,7 @@ func (d folder) make() error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be read as a folder: %w; name another", d, plainCause(err))
 	}
-	own := []string{RootFile, RootKeyFile, CrossFile, RotationFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile, lockFile}
+	own := append(files(), lockFile)
 	for _, entry := range entries {
 		name := entry.Name()
 		unfinished := strings.TrimSuffix(strings.TrimPrefix(name, "."), ".new") // by an interrupted command
@@ -70,6 +71,23 @@ func (d folder) make() error {
 		}
 	}
 	return nil
+}
+
+// files returns the names of the files in a folder, beside the lock.
+func files() []string {
+	return []string{RootFile, RootKeyFile, CrossFile, RotationFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile}
+}
+
+// keeps reports whether a file of an unfinished authority is there. It is an error if another
+// user can have put it there.
+func (d folder) keeps(name string) (bool, error) {
+	if !d.has(name) {
+		return false, nil
+	}
+	if reason := secretfile.Replaceable(d.path(name)); reason != "" {
+		return false, fmt.Errorf("another user can have put %s there, and it is not taken; remove the files of the unfinished authority, and repeat the command after this is corrected: %s", d.path(name), reason)
+	}
+	return true, nil
 }
 
 func (d folder) has(name string) bool {

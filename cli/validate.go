@@ -98,7 +98,7 @@ func validateConfig(c *cobra.Command, path string, connect bool, f term.Format, 
 		v.Problems = problemsOf(err)
 		return errors.Join(term.Print(c, f, v, nil), term.Wrong(errors.New("the configuration is not valid")))
 	}
-	v.Warnings = append(v.Warnings, loaded.Warnings()...)
+	v.Warnings = slices.Concat(v.Warnings, loaded.Warnings(), config.Exposed(loaded))
 	if f == term.AsTable {
 		for _, warning := range v.Warnings {
 			term.Say(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)

@@ -2,12 +2,14 @@ package identity
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
-// certificates prove an identity by the one SPIFFE URI of the certificate. Its common name
+// certificates prove an identity by the one SPIFFE URI of the certificate, which follows the rules
+// of SPIFFE for workloads. Its common name
 // proves nothing: it is free text, without a namespace or trust domain.
 type certificates struct{}
 
@@ -17,7 +19,7 @@ func (certificates) prove(_ context.Context, e Evidence) (Proof, error) {
 	if e.Certificate == nil {
 		return Proof{}, nil
 	}
-	id, namespace, err := spiffe.Read(e.Certificate)
+	id, namespace, err := spiffe.Leaf(e.Certificate, x509.ExtKeyUsageClientAuth)
 	if err != nil {
 		return Proof{}, fmt.Errorf("client certificate: %w", err)
 	}

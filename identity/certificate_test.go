@@ -3,6 +3,7 @@ package identity_test
 import (
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"strings"
 	"testing"
 
@@ -11,6 +12,11 @@ import (
 
 func TestCertificatesProveTheirOneURI(t *testing.T) {
 	t.Parallel()
+	with := func(change func(*x509.Certificate)) *x509.Certificate {
+		c := certificate(cart)
+		change(c)
+		return c
+	}
 	for name, test := range map[string]struct {
 		cert    *x509.Certificate
 		problem string
@@ -28,6 +34,16 @@ func TestCertificatesProveTheirOneURI(t *testing.T) {
 		"a user in the URI":      {certificate("spiffe://me@cluster.local/ns/shop/sa/cart"), "not an identity"},
 		"a query in the URI":     {certificate(cart + "?a"), "not an identity"},
 		"a port in the URI":      {certificate("spiffe://cluster.local:1/ns/shop/sa/cart"), "not an identity"},
+		"of an authority":        {with(func(c *x509.Certificate) { c.IsCA = true }), "is that of an authority"},
+		"signs certificates":     {with(func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCertSign }), "may sign certificates"},
+		"signs revocations":      {with(func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCRLSign }), "may sign certificates"},
+		"signs no data":          {with(func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment }), "lacks the key usage digital signature"},
+		"no usages at all":       {with(func(c *x509.Certificate) { c.KeyUsage = 0 }), "lacks the key usage digital signature"},
+		"of a server":            {with(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), "lacks the extended usage clientAuth"},
+		"of an unknown usage":    {with(func(c *x509.Certificate) { c.UnknownExtKeyUsage = []asn1.ObjectIdentifier{{1, 2, 3}} }), "lacks the extended usage clientAuth"},
+		"of a client":            {with(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }), ""},
+		"of any usage":           {with(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageAny} }), ""},
+		"of more key usages":     {with(func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageKeyEncipherment | x509.KeyUsageKeyAgreement }), ""},
 		"no trust domain at all": {certificate("spiffe:///ns/shop/sa/cart"), "not an identity"},
 	} {
 		for _, v := range []*identity.Verifier{nil, verifier(t, identity.Config{})} {

@@ -127,7 +127,7 @@ func bearer(text string) identity.Evidence {
 }
 
 func certificate(uris ...string) *x509.Certificate {
-	cert := &x509.Certificate{}
+	cert := &x509.Certificate{KeyUsage: x509.KeyUsageDigitalSignature}
 	for _, uri := range uris {
 		cert.URIs = append(cert.URIs, must(url.Parse(uri)))
 	}

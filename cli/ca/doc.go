@@ -26,7 +26,7 @@ steps of rotate, and several may run at a time.
 
 Exit status: 0 the command did its work, 1 it could not, 2 wrong usage.`,
 		Example: `  isthmus ca init --dir ca --trust-domain cluster.local
-  isthmus ca token --dir ca --namespace shop --account web > web.token
+  isthmus ca token --dir ca --namespace shop --account web --out web.token
   isthmus ca tokens --dir ca
   isthmus ca revoke --dir ca --namespace shop --account web
   isthmus ca rotate begin --dir ca

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/cli/term"
+	"github.com/isthmus-mesh/isthmus/internal/secretfile"
 )
 
 func newInit() *cobra.Command {
@@ -17,11 +18,11 @@ func newInit() *cobra.Command {
 		Long: `Init makes the folder of an authority: a root certificate for the trust domain, valid
 for 10 years, and a key that signs tokens. Only its owner can read the private keys.
 
-It changes no file that is there. If it was interrupted, run it again: it finishes the
+It changes no file that is there, and takes none that another user can have put there. If it was interrupted, run it again: it finishes the
 authority. Back up the folder: without its keys, nothing can be signed any more.
 
-Exit status: 0 the authority is there; 1 the folder has one already, has other files, or
-cannot be written; 2 wrong usage.`,
+Exit status: 0 the authority is there; 1 the folder has one already, has other files or files
+that another user can have put there, or cannot be written; 2 wrong usage.`,
 		Example: "  isthmus ca init --dir /etc/isthmus/ca --trust-domain cluster.local",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -33,11 +34,11 @@ cannot be written; 2 wrong usage.`,
 			if err := usage(found); err != nil {
 				return err
 			}
-			a, err := authority.Create(dir, domain, time.Now())
+			_, err = authority.Create(dir, domain, time.Now())
 			if err != nil {
 				return term.Wrong(err)
 			}
-			warn(c, a.Exposed())
+			warn(c, secretfile.Warnings(authority.Secrets(dir)...))
 			term.Say(c.OutOrStdout(), "%s: the authority of trust domain %s is ready; back it up; next, issue a token with 'isthmus ca token --dir %s --namespace NAMESPACE --account ACCOUNT'\n",
 				dir, domain.Name(), dir)
 			return nil

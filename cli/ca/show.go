@@ -8,6 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/cli/term"
 	"github.com/isthmus-mesh/isthmus/identity"
+	"github.com/isthmus-mesh/isthmus/internal/secretfile"
 )
 
 // summary is an authority as it is printed.
@@ -47,8 +48,8 @@ func newShow() *cobra.Command {
 		Short: "Show an authority, its revocations, and unsafe files",
 		Long: `Show prints the trust domain, the root certificate, the state of its rotation, the key of tokens, the number of
 tokens that have not expired, and the revocations. The fingerprint is the one that 'openssl x509
--fingerprint -sha256 -in root.pem' prints. It warns on the error output of private files to
-which other users have access, with the command that ends it, and of a missing list of
+-fingerprint -sha256 -in root.pem' prints. It warns on the error output of private files that
+other users can read or replace, with the command that ends it, and of a missing list of
 revocations.
 
 Exit status: 0 it was printed; 1 there is no authority in the folder, or its files cannot
@@ -97,7 +98,7 @@ func summarize(dir string) (s summary, err error) {
 	}
 	s.Revoked.Accounts = append([]identity.Revocation{}, s.Revoked.Accounts...)
 	s.Revoked.Tokens = append([]identity.Revocation{}, s.Revoked.Tokens...)
-	s.Dir, s.TrustDomain, s.TokenKey.ID, s.Warnings = dir, a.TrustDomain().Name(), a.KeyID(), a.Exposed()
+	s.Dir, s.TrustDomain, s.TokenKey.ID, s.Warnings = dir, a.TrustDomain().Name(), a.KeyID(), append([]string{}, secretfile.Warnings(authority.Secrets(dir)...)...)
 	if warning := a.Unlisted(); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}

@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -9,27 +10,29 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/cli/term"
+	"github.com/isthmus-mesh/isthmus/internal/secretfile"
 )
 
 func newToken() *cobra.Command {
-	var dir string
+	var dir, out string
 	var grant authority.Grant
 	c := &cobra.Command{
-		Use:   "token --dir DIR --namespace NAMESPACE --account ACCOUNT",
+		Use:   "token --dir DIR --namespace NAMESPACE --account ACCOUNT [--out FILE]",
 		Short: "Issue a token for a service account",
-		Long: `Token prints a token (JWT), and nothing else, on the output. Its id and expiry are on the
-error output. A client that presents the token to Isthmus has the identity of the service
+		Long: `Token issues a token (JWT). With --out it writes the token, and nothing else, to a file that
+only its owner can read. Otherwise it prints the token on the output. The id and expiry are on
+the error output. A client that presents the token to Isthmus has the identity of the service
 account, until the token expires or is revoked.
 
 With --address the token is accepted only from these addresses. The flag may be repeated.
 
-The token is printed once, and stored nowhere: keep it in a file that only its user can
-read. 'isthmus ca tokens' lists the issued tokens.
+The file is replaced whole. It is not written through links of other users. Isthmus itself
+stores the token nowhere. 'isthmus ca tokens' lists the issued tokens.
 
-Exit status: 0 the token was printed; 1 there is no authority in the folder, it cannot be
-written, or the account is revoked; 2 wrong usage.`,
-		Example: `  isthmus ca token --dir /etc/isthmus/ca --namespace shop --account web > web.token
-  isthmus ca token --dir /etc/isthmus/ca --namespace shop --account web --address 10.0.0.0/24 --ttl 24h > web.token`,
+Exit status: 0 the token was printed or written; 1 there is no authority in the folder, the
+folder or FILE cannot be written, or the account is revoked; 2 wrong usage.`,
+		Example: `  isthmus ca token --dir /etc/isthmus/ca --namespace shop --account web --out web.token
+  isthmus ca token --dir /etc/isthmus/ca --namespace shop --account web --address 10.0.0.0/24 --ttl 24h --out web.token`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := usage(append(checkDir(dir), grant.Check()...)); err != nil {
@@ -46,6 +49,13 @@ written, or the account is revoked; 2 wrong usage.`,
 			}
 			term.Say(c.ErrOrStderr(), "token %s expires at %s; to revoke it: isthmus ca revoke --dir %s --token %s\n",
 				entry.ID, entry.Expires.Format(time.RFC3339), dir, entry.ID)
+			if out != "" {
+				if err := secretfile.Write(out, []byte(text)); err != nil {
+					return term.Wrong(fmt.Errorf("--out: %w; then issue another token, and revoke this one", err))
+				}
+				term.Say(c.ErrOrStderr(), "%s has the token\n", out)
+				return nil
+			}
 			if onTerminal(c.OutOrStdout()) {
 				text += "\n" // not into a file: Envoy sends the file as it is, and rejects a newline
 			}
@@ -54,6 +64,7 @@ written, or the account is revoked; 2 wrong usage.`,
 		},
 	}
 	dirFlag(c, &dir)
+	c.Flags().StringVar(&out, "out", "", "write the token to this file, which only its owner can read, and print nothing")
 	accountFlags(c, &grant.Namespace, &grant.Account)
 	c.Flags().StringSliceVar(&grant.Addresses, "address", nil, "accept the token only from this block of addresses, such as 10.0.0.0/24; may be repeated")
 	c.Flags().DurationVar(&grant.TTL, "ttl", authority.DefaultTTL, "how long the token is valid, from 1m to 8760h")

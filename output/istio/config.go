@@ -94,6 +94,9 @@ func (c *Config) String() string {
 	return "to the API server of " + cmp.Or(c.Kubeconfig, "this cluster")
 }
 
+// Secrets returns the files with secrets.
+func (c *Config) Secrets() []string { return []string{c.Kubeconfig} }
+
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() []string { return nil }
 

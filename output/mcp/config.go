@@ -96,6 +96,15 @@ func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
 // HaveAuthority implements [output.Bearer].
 func (c *Config) HaveAuthority() { c.TLS.HaveAuthority() }
 
+// Secrets returns the files with secrets.
+func (c *Config) Secrets() []string {
+	list := []string{c.TLS.KeyFile}
+	for _, s := range c.Sinks {
+		list = append(list, s.TLS.KeyFile)
+	}
+	return list
+}
+
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() (list []string) {
 	switch {

@@ -88,6 +88,9 @@ func (c *Config) TakeTokens() { c.TLS.TakeTokens() }
 // HaveAuthority implements [output.Bearer].
 func (c *Config) HaveAuthority() { c.TLS.HaveAuthority() }
 
+// Secrets returns the files with secrets.
+func (c *Config) Secrets() []string { return []string{c.TLS.KeyFile} }
+
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() []string {
 	list := c.insecurities()

@@ -91,6 +91,17 @@ func Check(dir, trustDomain string) error {
 	return errors.Join(errs...)
 }
 
+// Secrets returns the paths of the keys that may be in a folder.
+func Secrets(dir string) (paths []string) {
+	folders, _ := (&reader{dir: dir}).folders()
+	for _, folder := range folders {
+		for _, names := range layouts() {
+			paths = append(paths, filepath.Join(folder, names[keyFile]))
+		}
+	}
+	return paths
+}
+
 // Run follows the files until ctx ends.
 func (i *Issuer) Run(ctx context.Context) error {
 	for wait.Sleep(ctx, i.next) {

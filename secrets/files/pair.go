@@ -134,26 +134,18 @@ func certificatesIn(text []byte) (all []*x509.Certificate, err error) {
 	return all, nil
 }
 
-// checkLeaf returns the identity of the certificate of a workload, by the rules of SPIFFE
-// (X.509-SVID).
+// checkLeaf returns the identity of the certificate of a workload, which is both a server and a
+// client.
 func checkLeaf(c *x509.Certificate, domain string) (identity string, err error) {
-	id, _, err := spiffe.Read(c)
+	id, _, err := spiffe.Leaf(c, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	if err != nil {
 		return "", err
 	}
-	has := func(u x509.ExtKeyUsage) bool { return slices.Contains(c.ExtKeyUsage, u) }
-	restricted := len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) > 0
 	switch {
 	case id.TrustDomain().Name() != domain:
 		return "", fmt.Errorf("%s is not of the trust domain %s; have it issued for that, or set identity.trustDomain", id, domain)
-	case c.IsCA:
-		return "", fmt.Errorf("the certificate of %s is that of an authority; have a certificate of a workload issued", id)
-	case c.KeyUsage&x509.KeyUsageDigitalSignature == 0:
+	case c.KeyUsage == 0:
 		return "", fmt.Errorf("the certificate of %s lacks the key usage digital signature; have it issued with that", id)
-	case c.KeyUsage&(x509.KeyUsageCertSign|x509.KeyUsageCRLSign) != 0:
-		return "", fmt.Errorf("the key of %s may sign certificates or lists of revocations; have a certificate issued without these usages", id)
-	case restricted && !has(x509.ExtKeyUsageAny) && (!has(x509.ExtKeyUsageServerAuth) || !has(x509.ExtKeyUsageClientAuth)):
-		return "", fmt.Errorf("the certificate of %s is not for server auth and client auth; have it issued for both usages", id)
 	}
 	return id.String(), checkKind(c)
 }

@@ -200,7 +200,7 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
-// files returns the files that the configuration names.
+// files returns the files that the configuration names, which all have secrets.
 func (c *Config) files() (list []*string) {
 	if w := c.Credentials.WorkloadIdentity; w != nil {
 		list = append(list, &w.TokenFile)
@@ -232,6 +232,14 @@ func (c *Config) Check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Secrets returns the files with secrets.
+func (c *Config) Secrets() (list []string) {
+	for _, file := range c.files() {
+		list = append(list, *file)
+	}
+	return list
 }
 
 // Warnings implements [source.Settings].

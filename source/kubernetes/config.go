@@ -155,6 +155,9 @@ func (c *Config) Sees(ctx context.Context, m source.Marker) (bool, error) {
 // ClusterDomain implements [source.Cluster].
 func (c *Config) ClusterDomain() string { return c.Domain }
 
+// Secrets returns the files with secrets.
+func (c *Config) Secrets() []string { return []string{c.Kubeconfig} }
+
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() []string { return nil }
 

@@ -145,6 +145,9 @@ func (c *Config) Check() (err error) {
 	return err
 }
 
+// Secrets returns the files with secrets.
+func (c *Config) Secrets() []string { return []string{c.TLS.KeyFile} }
+
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() []string {
 	switch {

@@ -133,6 +133,9 @@ func (c *Config) exposes(u *url.URL) bool {
 	return (c.Username != "" || c.PasswordFile != "") && u.Scheme == "http" && !loopback.IsHost(u.Hostname())
 }
 
+// Secrets returns the files with secrets.
+func (c *Config) Secrets() []string { return []string{c.PasswordFile, c.TLS.KeyFile} }
+
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() (list []string) {
 	for i, address := range c.Addresses {

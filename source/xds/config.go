@@ -74,6 +74,9 @@ func (c *Config) Check() error {
 	return err
 }
 
+// Secrets returns the files with secrets.
+func (c *Config) Secrets() []string { return []string{c.TLS.KeyFile} }
+
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() []string {
 	if host, _, err := net.SplitHostPort(c.Address); err != nil || c.TLS.Enabled() || loopback.IsHost(host) {
