@@ -299,7 +299,10 @@ func TestAnAccountThatNeverAcceptsARootIsRevoked(t *testing.T) {
 	if n := strings.Count(out, "node-"); n != 1 {
 		t.Errorf("%d names are printed", n)
 	}
-	_, step, _ := strings.Cut(out, "to end them: isthmus ")
+	_, step, named := strings.Cut(out, "to end them: isthmus ")
+	if t.Failed() || !named {
+		t.FailNow()
+	}
 	step, _, _ = strings.Cut(step, "\n")
 	var revoked bytes.Buffer
 	if status := cli.Main(t.Context(), "test", strings.Fields(step), nil, &revoked, &revoked); status != 0 {
