@@ -22,11 +22,16 @@ func TestRightsFollowTheTrustDomain(t *testing.T) {
 		in                string
 		everything        bool
 	}{
-		{"cluster.local", "shop", "shop", false}, {"cluster.local", "istio-system", "istio-system", true},
-		{"old.example", "shop", "shop", false}, {"old.example", "istio-system", "istio-system", true},
-		{"partner.example", "shop", "", false}, {"partner.example", "istio-system", "", false},
-		{"partner.example", "frontend", "shop", false}, {"partner.example", "control", "istio-system", true},
-		{"other.example", "shop", "", false}, {"other.example", "istio-system", "", false},
+		{"cluster.local", "shop", "shop", false},
+		{"cluster.local", "istio-system", "istio-system", true},
+		{"old.example", "shop", "shop", false},
+		{"old.example", "istio-system", "istio-system", true},
+		{"partner.example", "shop", "", false},
+		{"partner.example", "istio-system", "", false},
+		{"partner.example", "frontend", "shop", false},
+		{"partner.example", "control", "istio-system", true},
+		{"other.example", "shop", "", false},
+		{"other.example", "istio-system", "", false},
 	} {
 		id := "spiffe://" + c.domain + "/ns/" + c.namespace + "/sa/a"
 		r := v.Rights(must(v.Prove(t.Context(), identity.Evidence{Certificate: certificate(id)})))

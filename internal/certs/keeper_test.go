@@ -146,8 +146,12 @@ func TestAuthoritiesVouchForTheirTrustDomain(t *testing.T) {
 		id  string
 		may bool
 	}{
-		{own, inOwn, true}, {own, inOther, true}, {own, inPartner, false},
-		{partner, inPartner, true}, {partner, inOwn, false}, {partner, inOther, false},
+		{own, inOwn, true},
+		{own, inOther, true},
+		{own, inPartner, false},
+		{partner, inPartner, true},
+		{partner, inOwn, false},
+		{partner, inOther, false},
 	} {
 		shown := c.by.Issue("client", c.id)
 		if _, err := handshake(t, k.TLS(), own.Client(shown)); (err == nil) != c.may {
