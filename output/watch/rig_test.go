@@ -22,7 +22,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/watch"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
-	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/verifier"
 )
 
 const rootNamespace = "istio-system"
@@ -62,7 +62,7 @@ func newRig(tb testing.TB, s setup) *rig {
 	}
 	options := watch.Options{Limits: s.limits, Merged: s.merged}
 	options.TLS = s.tls
-	options.Identity = cmp.Or(s.verifier, authority.Verifier(tb, proofs.Config{}))
+	options.Identity = cmp.Or(s.verifier, verifier.New(tb, proofs.Config{}))
 	r.server = watch.New(output.Env{Records: marked{r.store, r}, States: r.status, Events: r.events}, options)
 	if !s.unready {
 		r.server.Publish(catalog.Empty(), catalog.Change{Waited: true})

@@ -33,6 +33,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/verifier"
 )
 
 const (
@@ -98,7 +99,7 @@ func openSiteWith(t testing.TB, env output.Env, secured bool, settings func(*xds
 	env.Sent, env.ACKed, env.Listen = func(time.Duration) {}, func(time.Duration) {}, func(ctx context.Context, network, _ string) (net.Listener, error) {
 		return new(net.ListenConfig).Listen(ctx, network, "127.0.0.1:0") // whatever the settings say
 	}
-	env.Identity = cmp.Or(env.Identity, authority.Verifier(t, identity.Config{}))
+	env.Identity = cmp.Or(env.Identity, verifier.New(t, identity.Config{}))
 	out, err := config.Open(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)

@@ -28,8 +28,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push/world"
 	"github.com/isthmus-mesh/isthmus/secrets"
 	"github.com/isthmus-mesh/isthmus/store"
-	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
+	"github.com/isthmus-mesh/isthmus/test/testkit/verifier"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -107,7 +107,7 @@ func newRig(t xdsclient.TB, s setup) *rig {
 		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{names.DNSCluster}},
 		Name:  "isthmus/test", Limits: s.limits, Secrets: s.secrets,
 		Options: streams.Options{
-			PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: cmp.Or(s.identity, authority.Verifier(t, identity.Config{})), MaxConnectionAge: s.maxAge, Log: s.log,
+			PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: cmp.Or(s.identity, verifier.New(t, identity.Config{})), MaxConnectionAge: s.maxAge, Log: s.log,
 		},
 	})
 	r.start(r.listen(s))

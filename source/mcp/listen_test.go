@@ -27,6 +27,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
+	"github.com/isthmus-mesh/isthmus/test/testkit/verifier"
 )
 
 // listening is a configuration that listens in memory. Each run binds anew.
@@ -170,7 +171,7 @@ func run(t *testing.T, c sourcemcp.Config) (*supervise.Supervisor, *store.Memory
 		t.Fatal(err)
 	}
 	s := store.NewMemory(store.Config{})
-	super := supervise.New(sourceName, c.OpenProven(source.Env{Instance: "here", Name: sourceName}, authority.Verifier(t, identity.Config{})), s, supervise.Config{MaxBackoff: time.Second})
+	super := supervise.New(sourceName, c.OpenProven(source.Env{Instance: "here", Name: sourceName}, verifier.New(t, identity.Config{})), s, supervise.Config{MaxBackoff: time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- super.Run(ctx) }()

@@ -24,6 +24,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/identity"
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
+	"github.com/isthmus-mesh/isthmus/test/testkit/verifier"
 )
 
 // Border is the identity of a listener that takes certificates and tokens, and demands one of them.
@@ -50,7 +51,7 @@ func NewBorder(t *testing.T) Border {
 	if b.Own, err = authority.Create(dir, spiffeid.RequireTrustDomainFromString("cluster.local"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	b.Verifier = testca.Verifier(t, identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
+	b.Verifier = verifier.New(t, identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
 	return b
 }
 
