@@ -29,7 +29,7 @@ func At(cluster, address string) Asked { return Asked{cluster: cluster, address:
 // Standing is the properties of a service that decide which service owns a requested thing.
 type Standing = owner.Standing
 
-// RecordOf returns the record with whose standing a service asks.
+// RecordOf returns the record whose standing counts when a service asks for a name or an address.
 func (t Asked) RecordOf(d *Definition) model.Ref {
 	source := d.StandingAt(t.cluster, t.address).Source
 	for _, c := range d.Records {

@@ -101,7 +101,7 @@ type Definition struct {
 	// service, the first of Records.
 	Meta model.Meta
 	// Base are the addresses in the cluster that the first record with addresses names, if it is the first
-	// record of the service; else those of no cluster.
+	// record of the service. Otherwise they are the addresses without a cluster.
 	Base ClusterAddresses
 	// ByCluster are the addresses in other clusters, by cluster.
 	ByCluster []ClusterAddresses

@@ -7,7 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/order"
 )
 
-// Standing is the properties of a record that decide whether its service owns what it asks for.
+// Standing is the properties of a record that decide whether its service owns a name or an address.
 type Standing struct {
 	// Given means that the source was given the host on purpose.
 	Given bool

@@ -100,7 +100,7 @@ func (u *Union) separate() {
 	}
 }
 
-// definer is a port as far as it is known whose resolution it has.
+// definer is the resolution of a port, by the record that defines the port.
 type definer struct {
 	resolution model.Resolution
 	udp        bool // a later port of TCP takes the number

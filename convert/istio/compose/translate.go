@@ -110,7 +110,7 @@ const otherAddresses = "addresses of other sources than the first: in a ServiceE
 // OtherResolution is why a port is not among the [WrittenPorts].
 const OtherResolution = "ports with another resolution than that of the service: Istio unites no ServiceEntries of several; give them another host"
 
-// WrittenPorts returns the ports that a ServiceEntry may have: those with the resolution of the service.
+// WrittenPorts returns the ports that a ServiceEntry may have: the ports with the resolution of the service.
 func WrittenPorts(s *catalog.Service) []model.Port {
 	isOther := func(p model.Port) bool { return s.ResolutionAt(p.Number) != s.Resolution }
 	if !slices.ContainsFunc(s.Ports, isOther) {

@@ -53,7 +53,7 @@ type Chain struct {
 const MostInBlocks = 10_000
 
 // LayoutOf arranges the services that are reached through a listener. If several ask for the
-// same match, the owner gets it; the others are ignored. Those of the listener of an address come in
+// same match, the owner gets it; the others are ignored. The services of the listener of an address come in
 // the order of [AtAddress].
 func LayoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, c Client) Layout {
 	return Arrange(c, services, number, shared, nil)
@@ -269,7 +269,7 @@ func (l Loss) Contested() bool {
 	return l.Kind != LostInBlocks && l.Kind != LostBlock && l.Kind != LostInstances
 }
 
-// Asked is what a loss is about, to workloads of a cluster: an address, or a name.
+// Asked returns the address or the name that a loss is about, to workloads of a cluster.
 func (l Loss) Asked(cluster string) catalog.Asked {
 	if asked := AskedBy(cluster, l.Name); l.Kind == LostRequests || asked != catalog.Name {
 		return asked
@@ -314,7 +314,7 @@ func IsAddress(authority string) bool {
 	return err == nil
 }
 
-// AskedBy is what the authority of a request means to workloads of a cluster: an address, or a name.
+// AskedBy returns the address or the name that the authority of a request means to workloads of a cluster.
 func AskedBy(cluster, authority string) catalog.Asked {
 	if IsAddress(authority) {
 		return catalog.At(cluster, strings.Trim(authority, "[]"))
