@@ -41,17 +41,18 @@ type App struct {
 
 // parts are the parts of the data path, which a reload changes.
 type parts struct {
-	log      *slog.Logger
-	machine  Machine
-	memory   *budget.Budget // of all sources, for reading registries
-	store    Records
-	disk     *store.Disk // nil if nothing survives a restart
-	fleet    *fleet
-	branches []*branch // the first takes all sources
-	outputs  []namedOutput
-	faults   *faults
-	lookout  *lookout
-	events   *events.Log
+	log       *slog.Logger
+	machine   Machine
+	memory    *budget.Budget // of all sources, for reading registries
+	store     Records
+	disk      *store.Disk // nil if nothing survives a restart
+	fleet     *fleet
+	branches  []*branch // the first takes all sources
+	outputs   []namedOutput
+	faults    *faults
+	lookout   *lookout
+	events    *events.Log
+	exposures *exposures
 }
 
 // New puts an Isthmus together and binds its listeners. It serves nothing until
@@ -68,7 +69,7 @@ func NewOn(ctx context.Context, c *config.Config, version string, log *slog.Logg
 // assemble makes the parts, in the order of the data path. If a part cannot be made, it
 // undoes the previous ones.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m Machine, once bool) (_ *App, err error) {
-	a := &App{once: once, parts: parts{log: log, faults: newFaults(log), machine: m, memory: budget.OfProcess(), lookout: newLookout(), events: events.New()}}
+	a := &App{once: once, parts: parts{log: log, faults: newFaults(log), machine: m, memory: budget.OfProcess(), lookout: newLookout(), events: events.New(), exposures: newExposures(log)}}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)
@@ -85,7 +86,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		return nil, err
 	}
 	if !once { // the command that reads once prints them
-		logExposed(log, c, &config.Config{})
+		a.exposures.look(*c)
 	}
 	a.openSources(c)
 	a.branches = []*branch{newBranch(selection{}, c, nil, m.OptionalWait)}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -110,19 +109,9 @@ func (r *reloader) reload(ctx context.Context) {
 	p := planFor(&r.running, wanted)
 	p.NeedsRestart = append(p.NeedsRestart, fixed...)
 	r.apply(ctx, p, wanted)
-	logExposed(r.log, wanted, &r.running)
 	r.running.Sources, r.running.Splits, r.running.Log = wanted.Sources, wanted.Splits, wanted.Log
 	r.loaded(p)
-}
-
-// logExposed logs the exposed secrets of a configuration that are not those of the one before.
-func logExposed(log *slog.Logger, c, before *config.Config) {
-	logged := config.Exposed(before)
-	for _, warning := range config.Exposed(c) {
-		if !slices.Contains(logged, warning) {
-			log.Warn("a secret is exposed", "warning", warning)
-		}
-	}
+	r.exposures.look(*wanted)
 }
 
 // apply applies a valid configuration. The gates wait for new sources before these start,

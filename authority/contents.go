@@ -218,7 +218,7 @@ func (d folder) readTokens() (list tokenList, err error) {
 }
 
 // writeRevocations writes the revocations, sorted, and leaves out tokens that have surely
-// expired: by the file of tokens, or because no token lives as long.
+// expired: by the file of tokens, or because no token lives as long since its revocation.
 func (d folder) writeRevocations(r identity.Revocations, list tokenList, now time.Time) error {
 	kept := identity.Revocations{Accounts: append([]identity.Revocation{}, r.Accounts...), Tokens: []identity.Revocation{}}
 	for _, one := range r.Tokens {
@@ -226,7 +226,7 @@ func (d folder) writeRevocations(r identity.Revocations, list tokenList, now tim
 		if t == nil {
 			t = &Token{Expires: one.Since.Add(longestTTL)}
 		}
-		if !t.over(now) {
+		if !t.over(now) || one.Since.IsZero() { // a person may leave the time out
 			kept.Tokens = append(kept.Tokens, one)
 		}
 	}

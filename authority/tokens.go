@@ -91,7 +91,9 @@ func encoded(v any) ([]byte, error) {
 type Listed struct {
 	Token
 	Identity string
-	Revoked  time.Time // of the token or its account; zero: not revoked
+	// IsRevoked means that the token or its account is revoked, since Revoked if that is known.
+	IsRevoked bool
+	Revoked   time.Time
 }
 
 // Tokens returns the tokens that have not expired, in the order in which they were issued.
@@ -115,7 +117,10 @@ func (f *Folder) Tokens(now time.Time) ([]Listed, error) {
 		}
 		one := Listed{Token: t, Identity: id.String()}
 		for _, r := range []*identity.Revocation{find(revocations.Tokens, t.ID), find(revocations.Accounts, id.String())} {
-			if r != nil && (one.Revoked.IsZero() || r.Since.Before(one.Revoked)) {
+			if r == nil {
+				continue
+			}
+			if one.IsRevoked = true; one.Revoked.IsZero() || r.Since.Before(one.Revoked) {
 				one.Revoked = r.Since
 			}
 		}

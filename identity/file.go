@@ -90,7 +90,9 @@ func (w *watched[T]) look(parse func(text []byte) (T, error)) *content[T] {
 		next.valid, err = now, nil
 	}
 	next.fault = next.fault.after(err, now)
-	next.info = info // nil without a file: the next call tries again
+	if _, unread := errors.AsType[*fs.PathError](err); !unread { // otherwise the next call tries again
+		next.info = info
+	}
 	return w.swap(old, &next)
 }
 

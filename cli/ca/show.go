@@ -87,10 +87,10 @@ func summarize(dir string) (s summary, err error) {
 		return s, err
 	}
 	for _, t := range tokens {
-		if t.Revoked.IsZero() {
-			s.Tokens.Valid++
-		} else {
+		if t.IsRevoked {
 			s.Tokens.Revoked++
+		} else {
+			s.Tokens.Valid++
 		}
 	}
 	if s.Revoked, err = a.Revocations(); err != nil {

@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,6 +38,9 @@ folder or FILE cannot be written, or the account is revoked; 2 wrong usage.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := usage(append(checkDir(dir), grant.Check()...)); err != nil {
 				return err
+			}
+			if out == "" && c.Flags().Changed("out") {
+				return errors.New("--out: empty; name a file, or leave the flag out to have the token printed")
 			}
 			a, err := authority.Open(dir)
 			if err != nil {

@@ -68,7 +68,7 @@ func printable(tokens []authority.Listed) []listedToken {
 	list := []listedToken{}
 	for _, t := range tokens {
 		one := listedToken{ID: t.ID, Identity: t.Identity, Addresses: append([]netip.Prefix{}, t.Addresses...), Issued: t.Issued, Expires: t.Expires, State: valid}
-		if !t.Revoked.IsZero() {
+		if t.IsRevoked {
 			one.State, one.Since = revoked, t.Revoked
 		}
 		list = append(list, one)
