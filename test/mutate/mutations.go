@@ -381,4 +381,28 @@ var rows = []row{
 		replacement: `return nil, fmt.Errorf("token: %s is not a signed JSON Web Token", text)`,
 		promise:     "the text of a token is in no error",
 	},
+	{
+		file: "identity/rights.go", killer: "./identity",
+		text:        `case !v.config.isForeign(p.TrustDomain):`,
+		replacement: `case p.Namespace != "":`,
+		promise:     "another trust domain has the rights that the configuration gives it",
+	},
+	{
+		file: "app/app.go", killer: "./app", run: "TestRightsOfRegistries",
+		text:        `identity: a.trust.verifier, self: a.self,`,
+		replacement: `self: a.self,`,
+		promise:     "a registry that dials has the rights of its proof",
+	},
+	{
+		file: "internal/certs/holds.go", killer: "./internal/certs",
+		text:        `return apart`,
+		replacement: `_ = apart`,
+		promise:     "an authority vouches for its trust domain alone",
+	},
+	{
+		file: "output/streams/register.go", killer: "./output/watch", run: "Unproven|Revoked|Health",
+		text:        `guarded.Streams[i].Handler = s.admitting("/"+desc.ServiceName+"/"+m.StreamName, m.Handler)`,
+		replacement: `guarded.Streams[i].Handler = m.Handler`,
+		promise:     "every method identifies its client",
+	},
 }
