@@ -132,9 +132,14 @@ func (c *Config) isForeign(domain string) bool {
 	return domain != c.Domain() && !slices.Contains(c.Aliases, domain)
 }
 
-// Warnings names the issuers of tokens that could vouch for an identity of the root namespace.
+// Warnings names the issuers of tokens that could vouch for an identity of the root namespace, and
+// those whose identities are in no namespace of here, though nothing says that they should not be.
 func (c *Config) Warnings(rootNamespace string) (list []string) {
 	for i, one := range c.JWT {
+		domain := cmp.Or(one.TrustDomain, c.Domain())
+		if _, named := c.TrustDomains[domain]; !named && c.isForeign(domain) {
+			list = append(list, fmt.Sprintf("identity.jwt[%d]: identities of the trust domain %s are in no namespace of here, and see what is exported to everybody; name it in identity.trustDomains, with namespaces if it shall have some, or in identity.trustDomainAliases", i, domain))
+		}
 		if c.couldBeRoot(one, rootNamespace) {
 			list = append(list, fmt.Sprintf("identity.jwt[%d]: %q may vouch for identities of the namespace %s, which read everything; list its namespaces", i, one.Issuer, rootNamespace))
 		}

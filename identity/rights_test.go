@@ -109,7 +109,7 @@ func TestIssuersThatCouldBeRootAreWarnedOf(t *testing.T) {
 	}{
 		"own": {open(""), true}, "named": {open("cluster.local"), true}, "alias": {open("old.example"), true},
 		"limited": {open("", "shop"), false}, "on purpose": {open("", "istio-system"), false},
-		"foreign": {open("other.example"), false}, "given the root": {open("partner.example"), true}, "given another": {open("guest.example"), false},
+		"foreign": {open("other.example"), true}, "given the root": {open("partner.example"), true}, "given another": {open("guest.example"), false},
 	} {
 		config := identity.Config{Aliases: []string{"old.example"}, TrustDomains: domains, JWT: []identity.Issuer{c.issuer}}
 		warnings := config.Warnings("istio-system")

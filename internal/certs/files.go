@@ -69,10 +69,7 @@ func (f Files) read() (c content, err error) {
 		}
 	}
 	for _, domain := range f.domains() {
-		text, err := readFile("clientCAFile", f.Domains[domain])
-		if err != nil {
-			return content{}, err
-		}
+		text, _ := readFile("clientCAFile", f.Domains[domain]) // nothing is no certificate either
 		c.domains = append(c.domains, text)
 	}
 	return c, nil

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -82,5 +83,27 @@ func (a *Authorities) equal(o *Authorities) bool {
 	return a == nil && o == nil || a != nil && o != nil && a.Own.Equal(o.Own) && maps.EqualFunc(a.Domains, o.Domains, (*x509.CertPool).Equal)
 }
 
-// domains returns the sorted names of the trust domains with authorities of their own.
-func (f Files) domains() []string { return slices.Sorted(maps.Keys(f.Domains)) }
+// domains returns the sorted names of the trust domains with authorities of their own; none if no
+// client certificates are taken.
+func (f Files) domains() []string {
+	if f.ClientCAFile == "" && f.Issuer == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(f.Domains))
+}
+
+// repair puts the last usable authorities of a trust domain in the place of unusable ones, and returns
+// the fault. A broken file of another trust domain must not keep the listener's own files from being
+// read.
+func (k *Keeper) repair(c *content) (broken error) {
+	for i, domain := range k.files.domains() {
+		if i >= len(k.domains) || bytes.Equal(c.domains[i], k.domains[i]) {
+			continue
+		}
+		if _, err := poolOf(k.files.Domains[domain], c.domains[i], x509.NewCertPool()); err != nil {
+			c.domains[i], broken = k.domains[i], err
+		}
+	}
+	k.domains = c.domains
+	return broken
+}

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
@@ -23,6 +24,8 @@ type Keeper struct {
 	clients *Authorities
 	due     time.Time // when an issued certificate is renewed; zero for files
 	err     error     // why the content seen last is not in use
+	domains [][]byte  // the last usable authorities of other trust domains, as in content
+	broken  error     // why these are not those of now
 }
 
 // New returns a keeper of files, which must be valid by now. The error is a [*FileError].
@@ -39,7 +42,7 @@ func New(files Files, log *slog.Logger) (*Keeper, error) {
 	if k.current, k.clients, err = files.parse(seen, now); err != nil {
 		return nil, err
 	}
-	k.seen, k.due = seen, files.due(k.current, now)
+	k.seen, k.due, k.domains = seen, files.due(k.current, now), seen.domains
 	return k, nil
 }
 
@@ -71,7 +74,7 @@ func (k *Keeper) Err() error {
 	k.newest()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.err
+	return cmp.Or(k.err, k.broken)
 }
 
 // Expires returns the expiry of the certificate in use.
@@ -114,6 +117,9 @@ func (k *Keeper) newest() *tls.Config {
 		k.seen = content{} // the next content is new in any case
 		return k.current
 	}
+	broken := k.repair(&seen)
+	k.report(broken, k.broken)
+	k.broken = broken
 	now := time.Now()
 	if seen.equal(k.seen) && (k.due.IsZero() || now.Before(k.due)) {
 		return k.current
@@ -141,8 +147,13 @@ func (k *Keeper) newest() *tls.Config {
 
 // keepOld records why the files are not used, and logs each reason once.
 func (k *Keeper) keepOld(err error) {
-	if k.err == nil || k.err.Error() != err.Error() {
+	k.report(err, k.err)
+	k.err = err
+}
+
+// report logs a fault that is not the one before.
+func (k *Keeper) report(err, before error) {
+	if err != nil && (before == nil || before.Error() != err.Error()) {
 		k.log.Error("certificates cannot be used as they are now; those before stay in use, and it is tried again", "err", err)
 	}
-	k.err = err
 }

@@ -173,9 +173,23 @@ func TestAuthoritiesVouchForTheirTrustDomain(t *testing.T) {
 	if _, err := handshake(t, k.TLS(), own.Client(partner.Issue("client", inPartner))); err == nil || k.ClientCAs() == first {
 		t.Errorf("after the authorities of the trust domain were replaced: %v", err)
 	}
-	write([]byte("garbage"))
-	if _, err := handshake(t, k.TLS(), own.Client(own.Issue("client", inPartner))); err != nil || k.Err() == nil {
-		t.Errorf("with a broken file: %v, and the keeper reports %v", err, k.Err())
+	// A broken file keeps its last content, and no other file from being read.
+	for _, spoil := range []func(){func() { write([]byte("garbage")) }, func() { _ = os.Remove(files.Domains["partner.example"]) }} {
+		spoil()
+		f.write(own.Issue("renewed"), own.PEM)
+		name, err := handshake(t, k.TLS(), own.Client(own.Issue("client", inPartner)))
+		if err != nil || name != "renewed" || k.Err() == nil {
+			t.Errorf("with a broken file: %q, %v, and the keeper reports %v", name, err, k.Err())
+		}
+		f.write(own.Issue("server"), own.PEM)
+	}
+	write(partner.PEM)
+	if _, err := handshake(t, k.TLS(), own.Client(partner.Issue("client", inPartner))); err != nil || k.Err() != nil {
+		t.Errorf("with the file again: %v, %v", err, k.Err())
+	}
+	files.ClientCAFile, files.Domains = "", map[string]string{"partner.example": "none"}
+	if _, err := certs.New(files, nil); err != nil {
+		t.Errorf("without client certificates: %v", err)
 	}
 }
 

@@ -35,11 +35,14 @@ type seat struct {
 	key  string // of the client; empty if its streams are not limited
 	most int
 	full string // the error if all are taken, with the key and most
+	// hurried means that the stream waits for no rate limit: a late answer to a health check would
+	// have Isthmus restarted in the middle of a rush.
+	hurried bool
 }
 
 // seat returns the place of a stream.
 func (l Limits) seat(who Identity) seat {
-	return seat{who.Key(), l.StreamsPerClient, "%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own"}
+	return seat{key: who.Key(), most: l.StreamsPerClient, full: "%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own"}
 }
 
 // admit lets a stream begin, after a wait of at most longest if there is a rush. The
@@ -49,6 +52,9 @@ func (a *admission) admit(ctx context.Context, who Identity, takes seat, longest
 		return nil, err
 	}
 	leave = func() { a.leave(takes.key) }
+	if takes.hurried {
+		return leave, nil
+	}
 	if err := a.await(ctx, who, longest); err != nil {
 		leave()
 		return nil, err

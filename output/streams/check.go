@@ -27,7 +27,7 @@ func showsNothing(ctx context.Context) bool {
 // checkSeat returns the place of a health check without a proof.
 func (l Limits) checkSeat(who Identity) seat {
 	return seat{
-		"unproven " + cmp.Or(who.Address, "this machine"), l.Checks,
-		"%s has %d health checks under way, which is all one address may have without a proof; send the request of each at once, or prove an identity",
+		key: "unproven " + cmp.Or(who.Address, "this machine"), most: l.Checks,
+		full: "%s has %d health checks under way, which is all one address may have without a proof; send the request of each at once, or prove an identity",
 	}
 }

@@ -42,7 +42,8 @@ func (s *Server) admitting(method string, serve grpc.StreamHandler) grpc.StreamH
 	return func(_ any, wire grpc.ServerStream) (err error) {
 		defer s.Survive(&err)
 		who, err := s.identify(wire.Context())
-		unproven := err != nil && method == healthv1.Health_Check_FullMethodName && showsNothing(wire.Context())
+		check := method == healthv1.Health_Check_FullMethodName
+		unproven := err != nil && check && showsNothing(wire.Context())
 		if err != nil && !unproven {
 			return s.Reject(NotWho, err)
 		}
@@ -50,6 +51,7 @@ func (s *Server) admitting(method string, serve grpc.StreamHandler) grpc.StreamH
 		if unproven {
 			seat, first = s.limits.checkSeat(who), s.limits.Check
 		}
+		seat.hurried = check
 		if err := who.by.welcome(unproven); err != nil {
 			return err
 		}

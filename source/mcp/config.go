@@ -138,7 +138,7 @@ func (c *Config) Check() (err error) {
 		return nil
 	}
 	if c.Listen != "" {
-		_, err = c.TLS.server(nil, nil)
+		_, err = c.TLS.server(nil)
 	} else {
 		_, err = c.TLS.dialled().Load()
 	}

@@ -127,7 +127,7 @@ func (w *inbound) RecvMsg(m any) error {
 
 // server makes the guarded server of a run.
 func (s *Source) server() (*streams.Server, error) {
-	keeper, err := s.config.TLS.server(s.verifier, s.env.Log)
+	keeper, err := s.config.TLS.server(s.env.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 	"github.com/isthmus-mesh/isthmus/output/streams"
@@ -80,9 +79,10 @@ func (t TLS) listening() streams.TLS {
 	return streams.TLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.CAFile}
 }
 
-// server returns the certificates of a listener.
-func (t TLS) server(by *identity.Verifier, log *slog.Logger) (*certs.Keeper, error) {
-	keeper, err := t.listening().Certificates("", nil, by, log)
+// server returns the certificates of a listener. The authorities of its peers are those of CAFile
+// alone, whatever their trust domains: they vouch for one registry.
+func (t TLS) server(log *slog.Logger) (*certs.Keeper, error) {
+	keeper, err := t.listening().Certificates("", nil, nil, log)
 	if bad, ok := errors.AsType[*certs.FileError](err); ok && bad.Field == "clientCAFile" {
 		return nil, fmt.Errorf("tls.caFile: %s", bad.Reason)
 	}
