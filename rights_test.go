@@ -13,7 +13,7 @@ import (
 func TestRightsHaveOnePlace(t *testing.T) {
 	t.Parallel()
 	places := map[string][]string{
-		"grpc.NewServer(":     {"output/streams/server.go", "demo/answer.go", "demo/backend.go"}, // those of demo are the called services
+		"grpc.NewServer(":     {"output/streams/server.go", "demo/answer.go", "demo/backend.go"}, // demo has the called services
 		"credentials.NewTLS(": {"output/streams/server.go", "internal/certs/client.go"},
 		"tls.NewListener(":    {"admin/server.go"}, // where the admin token alone counts
 		"tls.Listen(":         {},

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/cli"
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
@@ -120,13 +119,7 @@ const unreadable = "error: identity: revocations: they cannot be read: "
 func TestAnyIdentityIsRevokedByTheCommand(t *testing.T) {
 	t.Parallel()
 	ca, dir := testca.New(t, "ca"), t.TempDir()
-	domain, err := authority.TrustDomain("cluster.local")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := authority.Create(filepath.Join(dir, "ca"), domain, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	createAuthority(t, dir)
 	writeIn(t, dir, "registry/shop.yaml", sold)
 	s := newTrusting(t, ca, dir)
 	all := s.served(ownWeb, ownOdd, foreignWeb, foreignTill)

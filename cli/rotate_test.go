@@ -204,13 +204,7 @@ func (s *trusting) copyTo(other *trusting) {
 func TestARootIsRotatedOnceEveryClientTrustsTheNext(t *testing.T) {
 	t.Parallel()
 	ca, dir, copied := testca.New(t, "ca"), t.TempDir(), t.TempDir()
-	domain, err := authority.TrustDomain("cluster.local")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := authority.Create(filepath.Join(dir, "ca"), domain, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	createAuthority(t, dir)
 	if err := os.CopyFS(filepath.Join(copied, "ca"), os.DirFS(filepath.Join(dir, "ca"))); err != nil {
 		t.Fatal(err)
 	}
@@ -276,13 +270,7 @@ func TestARootIsRotatedOnceEveryClientTrustsTheNext(t *testing.T) {
 func TestAnAccountThatNeverAcceptsARootIsRevoked(t *testing.T) {
 	t.Parallel()
 	ca, dir := testca.New(t, "ca"), t.TempDir()
-	domain, err := authority.TrustDomain("cluster.local")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := authority.Create(filepath.Join(dir, "ca"), domain, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	createAuthority(t, dir)
 	s := newTrusting(t, ca, dir)
 	web, conn := s.connect("web"), s.dial("mute")
 	const many = 30
@@ -314,4 +302,16 @@ func TestAnAccountThatNeverAcceptsARootIsRevoked(t *testing.T) {
 		}
 	}
 	s.rotate(0, "the new root signs since", "sign", s.admin)
+}
+
+// createAuthority makes the authority of cluster.local in the folder ca of a folder.
+func createAuthority(t *testing.T, dir string) {
+	t.Helper()
+	domain, err := authority.TrustDomain("cluster.local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := authority.Create(filepath.Join(dir, "ca"), domain, time.Now()); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/identity"
 )
 
-// Namespaces are those of the own trust domain and its aliases. Identities of another one are where
-// the configuration says, or nowhere.
+// Namespaces belong to the own trust domain and its aliases. Identities of another trust domain are in
+// the namespaces that the configuration gives them, or in none.
 func TestRightsFollowTheTrustDomain(t *testing.T) {
 	t.Parallel()
 	v := verifier(t, identity.Config{

@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/secretfile"
 )
 
-// makeSecret makes folders and a file with a secret in the last of them. Modes are those of the parts.
+// makeSecret makes folders and a file with a secret in the last of them. The modes are of the file and of each folder.
 func makeSecret(t *testing.T, mode fs.FileMode, folders ...fs.FileMode) (path string) {
 	t.Helper()
 	path = t.TempDir()

@@ -33,7 +33,7 @@ func guarded(t *testing.T, limits streams.Limits) (*rig, unproven.Border) {
 	return newRig(t, setup{tls: b.TLS, verifier: b.Verifier, dial: b.Credentials(), limits: watch.Limits{Limits: limits}}), b
 }
 
-// proven returns a context whose streams have a token, and the token's id.
+// proven returns a context that gives its streams a token, and the token's id.
 func proven(t *testing.T, b unproven.Border) (ctx context.Context, id string) {
 	t.Helper()
 	text, entry, err := b.Own.Issue(authority.Grant{Namespace: "shop", Account: "reader", TTL: time.Hour}, time.Now())
