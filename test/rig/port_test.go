@@ -34,17 +34,47 @@ func TestFreeAddressIsFree(t *testing.T) {
 		})
 	}
 	for range 3000 {
-		address, err := process.FreeAddress()
-		if err != nil {
-			t.Fatal(err)
+		listenOnce(t)
+	}
+}
+
+// A port that was found free can be listened at while the first process is started, too: a program
+// that starts one finds out how that is done here, and forks for it.
+func TestFreeAddressIsFreeAtTheFirstStart(t *testing.T) {
+	const variable, programs = "ISTHMUS_FIRST_START", 300 // one of a hundred failed
+	if os.Getenv(variable) == "" {
+		for range programs {
+			other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // it is this program
+			other.Env = append(os.Environ(), variable+"=1")
+			if output, err := other.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
 		}
-		l, err := net.Listen("tcp", address) //nolint:noctx // it does not wait
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		return
+	}
+	var starting sync.WaitGroup
+	for range 4 {
+		starting.Go(func() { _ = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$").Run() }) //nolint:gosec // it is this program
+	}
+	for range 60 {
+		listenOnce(t)
+	}
+	starting.Wait()
+}
+
+// listenOnce listens at an address that was found free.
+func listenOnce(t *testing.T) {
+	t.Helper()
+	address, err := process.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", address) //nolint:noctx // it does not wait
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -61,10 +62,15 @@ func take(port int) bool {
 	return true
 }
 
+// tried has package os try, once, how processes can be started. It forks one for that, at the first
+// process otherwise, and heeds no lock.
+var tried = sync.OnceFunc(func() { _, _ = os.FindProcess(os.Getpid()) })
+
 // isFree binds a port of 127.0.0.1 and lets go of it. No process is forked meanwhile: it
 // would have a copy of the socket until it runs a program of its own, and the port would
 // still be taken when the caller listens there.
 func isFree(port int) bool {
+	tried()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
