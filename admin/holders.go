@@ -146,6 +146,23 @@ func (o served) trust(a *Authority, now time.Time) {
 	}
 }
 
+// certificates lists the valid certificates that clients were sent.
+func (h holdings) certificates(w http.ResponseWriter, _ *http.Request) {
+	now := time.Now()
+	replyList(w, h.parts.Log, func(yield func(Certificate) bool) {
+		for _, o := range h.parts.served() {
+			if o.Certificates == nil {
+				continue
+			}
+			for _, one := range o.Certificates.All() {
+				if !yield(Certificate{o.name, one.Identity, one.Window.From, one.Window.Until, one.Until, one.Streams, one.Last, age(now, one.Last)}) {
+					return
+				}
+			}
+		}
+	})
+}
+
 // fingerprintsIn returns the fingerprints of the roots in a secret.
 func fingerprintsIn(body []byte) (list []string) {
 	packed, secret := &anypb.Any{}, &tlsv3.Secret{}

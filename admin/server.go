@@ -125,6 +125,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/clients/{id}/resources", h.resources)
 	mux.HandleFunc("GET /api/v1/writers", a.writers)
 	mux.HandleFunc("GET /api/v1/authority", h.authority)
+	mux.HandleFunc("GET /api/v1/certificates", h.certificates)
 	mux.HandleFunc("GET /api/v1/explain", explainer{parts}.serve)
 	// Prevent cross-site requests by a page in an operator's browser.
 	handler := &guard{

@@ -280,3 +280,20 @@ type AuthorityClient struct {
 	Reason string `json:"reason"`
 	Age    string `json:"age"` // of the state
 }
+
+// Certificate is the certificates of an account that its clients were sent, as
+// GET /api/v1/certificates shows them.
+type Certificate struct {
+	Output   string `json:"output"`
+	Identity string `json:"identity"`
+	// From is when the newest one became it, and Renewed is when its successor does.
+	From    time.Time `json:"from"`
+	Renewed time.Time `json:"renewed"`
+	// Until is the end of the last valid one.
+	Until time.Time `json:"until"`
+	// Streams is the number of open streams that are sent the successor. LastStream is when the last
+	// one began or ended, and Age is the time since.
+	Streams    int       `json:"streams"`
+	LastStream time.Time `json:"lastStream"`
+	Age        string    `json:"age"`
+}

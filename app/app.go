@@ -82,7 +82,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		}
 	}()
 	a.self = selfOf(c, log)
-	if a.trust, err = openTrust(c.Identity, c.RootNamespace, log); err != nil {
+	if a.trust, err = openTrust(c.Identity, c.RootNamespace, a.events, log); err != nil {
 		return nil, err
 	}
 	if !once { // the command that reads once prints them

@@ -2,6 +2,8 @@ package app_test
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	random "math/rand/v2"
@@ -9,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,12 +64,16 @@ outputs:
 `
 
 // guard starts an Isthmus with the exported services. Trust is its settings of trust domains.
-// Sources are further ones, and admin is further settings of the admin API.
-func guard(t *testing.T, trust, sources, admin string) *guarded {
+// Sources are further ones, and admin is further settings of the admin API. More are further
+// authorities of clients.
+func guard(t *testing.T, trust, sources, admin string, more ...*x509.Certificate) *guarded {
 	t.Helper()
 	g := &guarded{ca: testca.New(t, "ca"), proofs: map[who]proof{}}
 	server := g.ca.Issue("server")
-	files := map[string][]byte{"ca.crt": g.ca.PEM, "tls.crt": server.Cert, "tls.key": server.Key, "admin.token": []byte(adminToken)}
+	files := map[string][]byte{"ca.crt": slices.Clone(g.ca.PEM), "tls.crt": server.Cert, "tls.key": server.Key, "admin.token": []byte(adminToken)}
+	for _, one := range more {
+		files["ca.crt"] = append(files["ca.crt"], pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one.Raw})...)
+	}
 	for name, service := range exported {
 		files["registry/"+name+".yaml"] = fmt.Appendf(nil, "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: %s, namespace: %s}\n"+
 			"spec: {hosts: [%s.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.1.0.1}]%s}\n",
@@ -143,7 +150,13 @@ func (g *guarded) registers(t *testing.T, address string, p proof, options ...gr
 // asks asks the admin API for the status, and returns the code and the text of the answer.
 func (g *guarded) asks(t *testing.T, scheme string, p proof) (code int, text []byte) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://"+g.AdminAddr().String()+"/api/v1/status", http.NoBody)
+	return g.get(t, scheme, "/api/v1/status", p)
+}
+
+// get asks the admin API for a path.
+func (g *guarded) get(t *testing.T, scheme, path string, p proof) (code int, text []byte) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://"+g.AdminAddr().String()+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

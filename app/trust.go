@@ -8,6 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/secrets"
 	"github.com/isthmus-mesh/isthmus/secrets/files"
 )
@@ -25,7 +26,7 @@ type trust struct {
 
 // openTrust makes the parts that are configured. Certificates from files come before those of the
 // authority, which then is one of tokens alone.
-func openTrust(c identity.Config, rootNamespace string, log *slog.Logger) (t trust, err error) {
+func openTrust(c identity.Config, rootNamespace string, events *events.Log, log *slog.Logger) (t trust, err error) {
 	t.log = log
 	if t.verifier, err = identity.New(c, rootNamespace, log); err != nil {
 		return t, fmt.Errorf("identity.%w", err)
@@ -39,6 +40,9 @@ func openTrust(c identity.Config, rootNamespace string, log *slog.Logger) (t tru
 		err = t.openFiles(c)
 	case c.Authority.Dir != "":
 		err = t.openAuthority(c)
+	}
+	if err == nil && t.clients != nil {
+		t.verifier.Disown(t.clients, events.Of(""))
 	}
 	return t, err
 }

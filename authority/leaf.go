@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,11 +23,10 @@ import (
 // Issuer makes the certificates that clients are sent. It works on keys in memory, and
 // [Issuer.Follow] reads them again when the folder changes.
 type Issuer struct {
-	dir    folder
-	prefix string // of the identities of its trust domain
-	ttl    time.Duration
-	now    atomic.Pointer[signing]
-	fault  atomic.Pointer[Fault]
+	dir   folder
+	ttl   time.Duration
+	now   atomic.Pointer[signing]
+	fault atomic.Pointer[Fault]
 }
 
 var _ secrets.Issuer = (*Issuer)(nil)
@@ -49,7 +47,7 @@ type Fault struct {
 
 // Issuer returns the issuer of certificates by the authority, which are valid for ttl.
 func (a *Authority) Issuer(ttl time.Duration) *Issuer {
-	i := &Issuer{dir: a.dir, ttl: ttl, prefix: a.domain.IDString() + "/"}
+	i := &Issuer{dir: a.dir, ttl: ttl}
 	i.now.Store(signingOf(a, nil))
 	return i
 }
@@ -78,8 +76,12 @@ func (i *Issuer) TTL() time.Duration { return i.ttl }
 // Fault returns the reason why the folder cannot be read now; nil if it can.
 func (i *Issuer) Fault() *Fault { return i.fault.Load() }
 
-// Issues implements [secrets.Issuer].
-func (i *Issuer) Issues(identity string) bool { return strings.HasPrefix(identity, i.prefix) }
+// Sent implements [secrets.Issuer]: the chains of leaves have a key of the authority.
+func (i *Issuer) Sent(chains [][]*x509.Certificate) bool {
+	return slices.ContainsFunc(i.Authority().roots, func(root *x509.Certificate) bool {
+		return slices.ContainsFunc(slices.Concat(chains...), func(c *x509.Certificate) bool { return sameKey(root, c) })
+	})
+}
 
 // Current implements [secrets.Issuer]. A root signs for as long as clients trust it, so leaves of
 // the root before stay until their windows end.
@@ -103,6 +105,11 @@ func (i *Issuer) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, _ := pem.Decode(chain)
+	leaf, err := x509.ParseCertificate(own.Bytes)
+	if err != nil {
+		return nil, err
+	}
 	if len(s.authority.roots) > 1 {
 		chain = append(chain, s.authority.cross...)
 	}
@@ -111,7 +118,7 @@ func (i *Issuer) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 		return nil, err
 	}
 	return &secrets.Leaf{
-		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: s.generation, Window: w,
+		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: s.generation, Window: w, NotAfter: leaf.NotAfter,
 	}, nil
 }
 

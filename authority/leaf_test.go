@@ -3,6 +3,7 @@ package authority_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"os"
@@ -79,6 +80,17 @@ func TestAnIssuerFollowsARotation(t *testing.T) {
 	i, _ := follow(t, r.dir)
 	first, one, changed := leafOf(t, i), i.Bundle(), i.Changed()
 	begun := r.begin()
+	sent := func(when string, leaf *secrets.Leaf, root *x509.Certificate) {
+		if !i.Sent([][]*x509.Certificate{append(certificates(t, leaf.Chain), root)}) {
+			t.Errorf("%s its certificate is not taken for one", when)
+		}
+	}
+	sent("at first", first, begun.Root)
+	another, _ := follow(t, newRotated(t).dir)
+	other := certificates(t, leafOf(t, another).Chain)
+	if i.Sent([][]*x509.Certificate{other}) || i.Sent(nil) {
+		t.Error("a certificate of another authority is taken for one of its own")
+	}
 	<-changed
 	both := i.Bundle()
 	if n := len(certificates(t, both.Authorities)); n != 2 || both == one {
@@ -93,6 +105,9 @@ func TestAnIssuerFollowsARotation(t *testing.T) {
 	if chain := certificates(t, leafOf(t, i).Chain); len(chain) != 2 || verify(chain, time.Now(), begun.Root) != nil || verify(chain, time.Now(), begun.Other) != nil {
 		t.Errorf("the chain has %d certificates", len(chain))
 	}
+	sent("while both roots are trusted,", first, begun.Root)
+	sent("when the next root signs,", leafOf(t, i), begun.Other)
+	sent("by the cross certificate,", leafOf(t, i), begun.Root)
 	select {
 	case <-changed:
 		t.Error("the bundle is another although the same roots are trusted")

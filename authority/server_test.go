@@ -76,7 +76,7 @@ func TestTheCertificateOfAListenerProvesNoWorkload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := v.Prove(t.Context(), identity.Evidence{Certificate: leaf, Secure: true}); err == nil {
+	if p, err := v.Prove(t.Context(), identity.Evidence{Chains: [][]*x509.Certificate{{leaf}}, Secure: true}); err == nil {
 		t.Errorf("it proves %+v", p)
 	}
 	for _, name := range []string{web, "spiffe://cluster.local", "*.example.com", ""} {

@@ -44,7 +44,7 @@ func TestEveryProvableIdentityCanBeRevoked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := identity.Evidence{Certificate: &x509.Certificate{URIs: []*url.URL{uri}}}
+		shown := identity.Evidence{Chains: [][]*x509.Certificate{{{URIs: []*url.URL{uri}}}}}
 		if _, err := verifier().Prove(t.Context(), shown); (err == nil) != provable {
 			t.Errorf("%s as a proof: %v", text, err)
 		}

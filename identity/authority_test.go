@@ -77,8 +77,8 @@ func TestRevocationEndsWhatIsInUse(t *testing.T) {
 		dir := authority(t)
 		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
 		defer run(t, v)()
-		byToken, byCertificate := bearer(authorityToken("one")), identity.Evidence{Certificate: certificate(cart)}
-		other := identity.Evidence{Certificate: certificate("spiffe://cluster.local/ns/shop/sa/other")}
+		byToken, byCertificate := bearer(authorityToken("one")), identity.Evidence{Chains: chains(certificate(cart))}
+		other := identity.Evidence{Chains: chains(certificate("spiffe://cluster.local/ns/shop/sa/other"))}
 		var mu sync.Mutex
 		ended := map[string]error{}
 		for name, e := range map[string]identity.Evidence{"token": byToken, "certificate": byCertificate, "other": other, "second": bearer(authorityToken("two"))} {
@@ -177,7 +177,7 @@ func TestUnreadableRevocationsStayInEffect(t *testing.T) {
 			path := filepath.Join(dir, identity.RevokedFile)
 			write(t, path, []byte(text))
 			time.Sleep(time.Second + time.Millisecond)
-			try(t, v, []attempt{{name, identity.Evidence{Certificate: certificate(cart)}, "is revoked"}})
+			try(t, v, []attempt{{name, identity.Evidence{Chains: chains(certificate(cart))}, "is revoked"}})
 			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].String(), "revocations: since 2000-01-01T00:00:01Z they cannot be read: "+path) {
 				t.Errorf("%s: problems %q", name, problems)
 			}
@@ -189,7 +189,7 @@ func TestUnreadableRevocationsStayInEffect(t *testing.T) {
 			}
 			revoke(t, dir, "", "")
 			time.Sleep(time.Second + time.Millisecond)
-			try(t, v, []attempt{{name + " and repaired", identity.Evidence{Certificate: certificate(cart)}, ""}})
+			try(t, v, []attempt{{name + " and repaired", identity.Evidence{Chains: chains(certificate(cart))}, ""}})
 			if problems := v.Problems(); len(problems) > 0 {
 				t.Errorf("%s: problems %q", name, problems)
 			}
@@ -206,7 +206,7 @@ func TestMissingRevocationsStayInEffect(t *testing.T) {
 		v := verifier(t, identity.Config{Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}})
 		defer run(t, v)()
 		time.Sleep(2*time.Second + time.Millisecond)
-		shown := identity.Evidence{Certificate: certificate(cart)}
+		shown := identity.Evidence{Chains: chains(certificate(cart))}
 		try(t, v, []attempt{{"without a list", shown, ""}})
 		if problems := v.Problems(); len(problems) > 0 {
 			t.Errorf("without a list: %q", problems)
@@ -252,14 +252,14 @@ func TestListsOfRevocationsAddUp(t *testing.T) {
 				t.Errorf("%s: it takes tokens: %t", name, v.TakesTokens())
 			}
 			unread := bearer("nonsense")
-			unread.Certificate = certificate(cart)
+			unread.Chains = chains(certificate(cart))
 			if _, err := v.Prove(t.Context(), unread); (err != nil) != config.Enabled() {
 				t.Errorf("%s: a token that nobody issued: %v", name, err)
 			}
 			ended := map[string]int{}
 			var mu sync.Mutex
 			for _, id := range []string{cart, foreign, odd} {
-				proof := must(v.Prove(t.Context(), identity.Evidence{Certificate: certificate(id)}))
+				proof := must(v.Prove(t.Context(), identity.Evidence{Chains: chains(certificate(id))}))
 				defer v.Keep(proof, func(error) { //nolint:gocritic // at the end of the test
 					mu.Lock()
 					defer mu.Unlock()
@@ -281,15 +281,15 @@ func TestListsOfRevocationsAddUp(t *testing.T) {
 				t.Errorf("%s: ended (-want +got):\n%s", name, diff)
 			}
 			try(t, v, []attempt{
-				{name + ": another trust domain", identity.Evidence{Certificate: certificate(foreign)}, "account " + foreign + " is revoked"},
-				{name + ": not a name of Kubernetes", identity.Evidence{Certificate: certificate(odd)}, "account " + odd + " is revoked"},
-				{name + ": the authority's", identity.Evidence{Certificate: certificate(cart)}, rejected},
+				{name + ": another trust domain", identity.Evidence{Chains: chains(certificate(foreign))}, "account " + foreign + " is revoked"},
+				{name + ": not a name of Kubernetes", identity.Evidence{Chains: chains(certificate(odd))}, "account " + odd + " is revoked"},
+				{name + ": the authority's", identity.Evidence{Chains: chains(certificate(cart))}, rejected},
 			})
 			if err := os.Remove(config.Revocations); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second + time.Millisecond)
-			try(t, v, []attempt{{name + ": without the list", identity.Evidence{Certificate: certificate(foreign)}, "is revoked"}})
+			try(t, v, []attempt{{name + ": without the list", identity.Evidence{Chains: chains(certificate(foreign))}, "is revoked"}})
 			if problems := v.Problems(); len(problems) != 1 || !strings.Contains(problems[0].Reason, config.Revocations) {
 				t.Errorf("%s: problems %q", name, problems)
 			}
@@ -346,7 +346,7 @@ func TestMissingFolderIsNotAnEmptyOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
-		try(t, v, []attempt{{"the account", identity.Evidence{Certificate: certificate(cart)}, "is revoked"}})
+		try(t, v, []attempt{{"the account", identity.Evidence{Chains: chains(certificate(cart))}, "is revoked"}})
 		if problems := v.Problems(); len(problems) != 2 {
 			t.Errorf("problems: %q", problems)
 		}
@@ -376,7 +376,7 @@ func TestProofsWithoutEndAreKept(t *testing.T) {
 	k := testKeys()
 	synctest.Test(t, func(t *testing.T) {
 		for _, v := range []*identity.Verifier{nil, verifier(t, identity.Config{JWT: []identity.Issuer{issuerOf(t, jwk("k", k.p256))}})} {
-			for _, proof := range []identity.Proof{{}, must(v.Prove(t.Context(), identity.Evidence{Certificate: certificate(cart)}))} {
+			for _, proof := range []identity.Proof{{}, must(v.Prove(t.Context(), identity.Evidence{Chains: chains(certificate(cart))}))} {
 				release := v.Keep(proof, func(err error) { t.Errorf("%+v ended: %v", proof, err) })
 				time.Sleep(366 * 24 * time.Hour)
 				release()

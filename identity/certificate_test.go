@@ -47,7 +47,7 @@ func TestCertificatesProveTheirOneURI(t *testing.T) {
 		"no trust domain at all": {certificate("spiffe:///ns/shop/sa/cart"), "not an identity"},
 	} {
 		for _, v := range []*identity.Verifier{nil, verifier(t, identity.Config{})} {
-			proof, err := v.Prove(t.Context(), identity.Evidence{Certificate: test.cert})
+			proof, err := v.Prove(t.Context(), identity.Evidence{Chains: chains(test.cert)})
 			if test.problem == "" {
 				want := identity.Proof{ID: cart, TrustDomain: "cluster.local", Namespace: "shop", Account: "cart", By: identity.ByCertificate}
 				if err != nil || proof != want {

@@ -18,8 +18,8 @@ import (
 // Config is the configuration of the proofs of clients beside their certificates, and of
 // revocations of both.
 type Config struct {
-	// TrustDomain is that of this mesh, and of the identities of tokens; cluster.local if empty. Its
-	// namespaces are those of the catalog.
+	// TrustDomain is the trust domain of this mesh, and of the identities of tokens; cluster.local if
+	// empty. The namespaces of the catalog are its namespaces.
 	TrustDomain string `json:"trustDomain"`
 	// Aliases are other names of that trust domain, such as the one before a migration.
 	Aliases []string `json:"trustDomainAliases"`

@@ -166,7 +166,7 @@ func TestEndpointThatHangsIsGivenUp(t *testing.T) {
 	}
 	v := verifier(t, identity.Config{JWT: issuers})
 	defer run(t, v)()
-	others := []attempt{{"another issuer", local(), ""}, {"a certificate", identity.Evidence{Certificate: certificate(cart)}, ""}}
+	others := []attempt{{"another issuer", local(), ""}, {"a certificate", identity.Evidence{Chains: chains(certificate(cart))}, ""}}
 	try(t, v, others)
 	until.NoError(t, 100*time.Millisecond, "the requests to be given up", func() error {
 		unread := 0

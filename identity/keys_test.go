@@ -158,7 +158,7 @@ func TestHangingEndpointCostsNobodyElse(t *testing.T) {
 	from := &answers{hangs: true}
 	remote(t, from, func(t *testing.T, v *identity.Verifier) {
 		began := time.Now()
-		try(t, v, []attempt{{"another issuer", local(), ""}, {"a certificate", identity.Evidence{Certificate: certificate(cart)}, ""}})
+		try(t, v, []attempt{{"another issuer", local(), ""}, {"a certificate", identity.Evidence{Chains: chains(certificate(cart))}, ""}})
 		if time.Since(began) > 0 {
 			t.Error("others waited")
 		}

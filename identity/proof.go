@@ -23,16 +23,21 @@ type Proof struct {
 	// watches.
 	Expires time.Time
 	By      string // [ByCertificate] or [ByToken]; with both, ByToken
-	Issuer  string // of the token
-	Token   string // the claim jti of the token; may be empty
+	// Sent means that the proof is a certificate that Isthmus itself sends to clients. It follows
+	// from an earlier proof, which may be over.
+	Sent   bool
+	Issuer string // of the token
+	Token  string // the claim jti of the token; may be empty
 }
 
 // Evidence is the proofs of identity that a stream brings.
 type Evidence struct {
-	Certificate   *x509.Certificate // the verified client certificate; nil without one
-	Authorization []string          // the values of that header
-	Peer          netip.Addr        // the address of the client; invalid on a unix socket
-	Secure        bool              // the stream came over TLS
+	// Chains are the verified chains of the client certificate, from it to authorities; none
+	// without a certificate.
+	Chains        [][]*x509.Certificate
+	Authorization []string   // the values of that header
+	Peer          netip.Addr // the address of the client; invalid on a unix socket
+	Secure        bool       // the stream came over TLS
 }
 
 // prover is one way to prove an identity: a row of the table of proofs.
@@ -44,7 +49,7 @@ type prover interface {
 
 // provers is the table of proofs. Tokens without an issuer are no evidence.
 func (v *Verifier) provers() []prover {
-	table := []prover{certificates{}}
+	table := []prover{certificates{v}}
 	if v.TakesTokens() {
 		table = append(table, tokens(v.issuers))
 	}

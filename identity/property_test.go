@@ -101,7 +101,7 @@ func (d drawn) evidence(k keys) identity.Evidence {
 		e.Authorization = append(e.Authorization, d.scheme+" "+text)
 	}
 	if d.cert != "" {
-		e.Certificate = certificate(d.cert)
+		e.Chains = chains(certificate(d.cert))
 	}
 	return e
 }

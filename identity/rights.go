@@ -9,37 +9,55 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
-// Rights are what a client may, by its identity. They are comparable, and hold for a whole stream.
-// The zero Rights are those of a client without proof: whether it is served at all is a setting of
-// its listener, which then gives it everything.
+// Rights are the permissions of a client by its identity. They are comparable, and hold for a whole
+// stream. A client without proof has the zero Rights: if the settings of its listener admit such
+// clients, it may read everything.
 type Rights struct {
 	id        string
 	domain    string // the trust domain of the identity
 	own       string // the namespace of the identity, in that trust domain
 	namespace string // the namespace of here that the client is in; empty: it is in none
 	root      string // the namespace of here with the right to everything
+	account   string // as in [Rights.Account]
 }
 
-// Rights returns the rights of a proven identity. Namespaces are those of [Config.TrustDomain] and
+// Demands are the demands of a listener on proven clients.
+type Demands struct {
+	// TrustDomains are the trust domains that are served; all of them if it is empty.
+	TrustDomains []string
+	// OwnLeaves admits the proofs that are [Proof.Sent].
+	OwnLeaves bool
+}
+
+// Admit returns the rights of a proven identity at a listener, or why it is not served there. From is
+// the address of the client, for people. The catalog has the namespaces of [Config.TrustDomain] and
 // its aliases. An identity of another trust domain is in the namespace of here that the
 // configuration gives to its own one, or in none.
-func (v *Verifier) Rights(p Proof) Rights {
-	if p.ID == "" {
-		return Rights{}
+func (v *Verifier) Admit(p Proof, d Demands, from string) (Rights, error) {
+	switch {
+	case p.ID == "":
+		return Rights{}, nil
+	case len(d.TrustDomains) > 0 && !slices.Contains(d.TrustDomains, p.TrustDomain):
+		return Rights{}, fmt.Errorf("the trust domain %q is not served here; add it to tls.trustDomains", p.TrustDomain)
+	case p.Sent && !d.OwnLeaves:
+		return Rights{}, v.reject(p, from)
 	}
 	r := Rights{id: p.ID, domain: p.TrustDomain, own: p.Namespace, namespace: p.Namespace}
 	if v == nil {
-		return r
+		return r, nil
 	}
 	r.root = v.root
+	if p.TrustDomain == v.config.Domain() && !p.Sent {
+		r.account = p.ID
+	}
 	switch {
 	case !v.config.isForeign(p.TrustDomain):
 	case v.lenient(p):
-		v.foreign.add(p)
+		v.foreign.add(p.TrustDomain, p.ID, from)
 	default:
 		r.namespace = v.config.TrustDomains[p.TrustDomain].Namespaces[p.Namespace]
 	}
-	return r
+	return r, nil
 }
 
 // ID returns the SPIFFE identity; empty without proof.
@@ -48,8 +66,12 @@ func (r Rights) ID() string { return r.id }
 // Proven reports whether the client has proven an identity.
 func (r Rights) Proven() bool { return r.id != "" }
 
-// Namespace returns the namespace whose view the client has. An empty one is that of a client which
-// sees only what is exported to everybody.
+// Account returns the identity with the certificate that the client may be sent; empty if it may be
+// sent none, as a client of another trust domain or with a proof that is [Proof.Sent].
+func (r Rights) Account() string { return r.account }
+
+// Namespace returns the namespace with the view of the client. A client with an empty one sees only
+// the services that are exported to everybody.
 func (r Rights) Namespace() string { return r.namespace }
 
 // Everything returns why the client may not read everything; nil if it may.
@@ -95,19 +117,10 @@ func (r Rights) Registers(patterns []string) error {
 	return fmt.Errorf("the source has to be %s, and it is %q%s", may, r.id, r.elsewhere())
 }
 
-// Within returns why a listener of some trust domains does not serve the client; nil if it does. No
-// trust domain means all of them.
-func (r Rights) Within(domains []string) error {
-	if !r.Proven() || len(domains) == 0 || slices.Contains(domains, r.domain) {
-		return nil
-	}
-	return fmt.Errorf("the trust domain %q is not served here; add it to tls.trustDomains", r.domain)
-}
-
 // TrustDomain is the rights of the identities of another trust domain.
 type TrustDomain struct {
-	// Namespaces are namespaces of that trust domain, each with the namespace of here that its
-	// identities are in.
+	// Namespaces are the namespaces of that trust domain, by name, each with the namespace of here for
+	// its identities.
 	Namespaces map[string]string `json:"namespaces"`
 	// CAFile has the authorities of its client certificates, which vouch for no other trust domain.
 	// Without it, the authorities of the listener vouch for this one, too.
@@ -133,7 +146,8 @@ func (c *Config) isForeign(domain string) bool {
 }
 
 // Warnings names the issuers of tokens that could vouch for an identity of the root namespace, and
-// those whose identities are in no namespace of here, though nothing says that they should not be.
+// the issuers of trust domains that are not configured, so that their identities are in no namespace
+// of here.
 func (c *Config) Warnings(rootNamespace string) (list []string) {
 	for i, one := range c.JWT {
 		domain := cmp.Or(one.TrustDomain, c.Domain())
@@ -147,8 +161,8 @@ func (c *Config) Warnings(rootNamespace string) (list []string) {
 	return list
 }
 
-// couldBeRoot reports whether an issuer may vouch for an identity with the right to everything,
-// though no list of namespaces says so.
+// couldBeRoot reports whether an issuer may vouch for an identity with the right to everything
+// without a list of namespaces that has the root namespace.
 func (c *Config) couldBeRoot(i Issuer, root string) bool {
 	if len(i.Namespaces) > 0 {
 		return false

@@ -34,7 +34,8 @@ func TestRightsFollowTheTrustDomain(t *testing.T) {
 		{"other.example", "istio-system", "", false},
 	} {
 		id := "spiffe://" + c.domain + "/ns/" + c.namespace + "/sa/a"
-		r := v.Rights(must(v.Prove(t.Context(), identity.Evidence{Certificate: certificate(id)})))
+		proof := must(v.Prove(t.Context(), identity.Evidence{Chains: chains(certificate(id))}))
+		r := admitted(t, v, proof)
 		if r.ID() != id || r.Namespace() != c.in || (r.Everything() == nil) != c.everything || (r.Registers(nil) == nil) != c.everything {
 			t.Errorf("%s: in %q, everything: %v, registers: %v", id, r.Namespace(), r.Everything(), r.Registers(nil))
 		}
@@ -52,8 +53,13 @@ func TestRightsFollowTheTrustDomain(t *testing.T) {
 		if r.Registers([]string{"spiffe://none.example/ns/*/sa/*"}) == nil {
 			t.Errorf("%s is a registry, though the list does not have it", id)
 		}
-		if r.Within([]string{"none.example"}) == nil || r.Within([]string{"none.example", c.domain}) != nil || r.Within(nil) != nil {
-			t.Errorf("%s at a listener of some trust domains", id)
+		for _, served := range [][]string{{"none.example"}, {"none.example", c.domain}} {
+			if _, err := v.Admit(proof, identity.Demands{TrustDomains: served}, ""); (err == nil) != (len(served) == 2) {
+				t.Errorf("%s at a listener of %q: %v", id, served, err)
+			}
+		}
+		if (r.Account() == id) != (c.domain == "cluster.local") || r.Account() != id && r.Account() != "" {
+			t.Errorf("%s is sent the certificate of %q", id, r.Account())
 		}
 	}
 	if problems := v.Problems(); len(problems) > 0 {
@@ -79,11 +85,11 @@ func TestRightsOfOtherTrustDomainsEndWithNotice(t *testing.T) {
 	}{"nothing said": {nil, true}, "none": {map[string]identity.TrustDomain{}, false}} {
 		v := verifier(t, identity.Config{JWT: []identity.Issuer{issuer}, TrustDomains: c.domains})
 		claims := with(kubernetesClaims(), "sub", "system:serviceaccount:istio-system:istiod")
-		byToken := v.Rights(must(v.Prove(t.Context(), bearer(token("ES256", "k", k.p256, claims, nil)))))
+		byToken := admitted(t, v, must(v.Prove(t.Context(), bearer(token("ES256", "k", k.p256, claims, nil)))))
 		if byToken.ID() != region || byToken.Everything() == nil || byToken.Namespace() != "" || len(v.Problems()) > 0 {
 			t.Errorf("%s: a token gives %+v, with problems %v", name, byToken, v.Problems())
 		}
-		byCertificate := v.Rights(must(v.Prove(t.Context(), identity.Evidence{Certificate: certificate(region)})))
+		byCertificate := admitted(t, v, must(v.Prove(t.Context(), identity.Evidence{Chains: chains(certificate(region))})))
 		if (byCertificate.Everything() == nil) != c.lenient {
 			t.Errorf("%s: a certificate gives %v", name, byCertificate.Everything())
 		}

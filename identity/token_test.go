@@ -82,7 +82,7 @@ func TestEvidenceOfTokens(t *testing.T) {
 	}
 	both := func(uri string) identity.Evidence {
 		e := bearer(good)
-		e.Certificate = certificate(uri)
+		e.Chains = chains(certificate(uri))
 		return e
 	}
 	plaintext := bearer(good)
@@ -111,7 +111,7 @@ func TestEvidenceOfTokens(t *testing.T) {
 	})
 	// A bad token beside a good certificate is not left out.
 	bad := bearer(good + "x")
-	bad.Certificate = certificate(cart)
+	bad.Chains = chains(certificate(cart))
 	try(t, v, []attempt{{"a bad token beside a good certificate", bad, "signature is not that of the key"}})
 	if proof, err := v.Prove(t.Context(), both(cart)); err != nil || proof.By != identity.ByToken || proof.Expires.IsZero() {
 		t.Errorf("with both, the token has to hold as well: %+v, %v", proof, err)

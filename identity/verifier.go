@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -15,8 +16,10 @@ type Verifier struct {
 	issuers map[string]*issuer
 	order   []string // the issuers, as configured
 	revoked []*revoked
-	foreign foreigners
 	log     *slog.Logger
+
+	foreign sightings // of certificates with lenient rights, by trust domain
+	sent    sent
 }
 
 // New returns the verifier of a configuration; identities of the root namespace may read everything.
@@ -112,5 +115,5 @@ func (v *Verifier) Problems() []Problem {
 			})
 		}
 	}
-	return append(found, v.foreign.problems(v.config.Domain())...)
+	return slices.Concat(found, v.foreigners(), v.returned())
 }

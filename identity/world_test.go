@@ -134,6 +134,9 @@ func certificate(uris ...string) *x509.Certificate {
 	return cert
 }
 
+// chains are the verified chains of a certificate.
+func chains(certs ...*x509.Certificate) [][]*x509.Certificate { return [][]*x509.Certificate{certs} }
+
 func testLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func newContext(t *testing.T) (context.Context, context.CancelFunc) {

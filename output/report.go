@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/world"
+	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
 // Report is how an output stands, as far as it applies to it.
@@ -57,6 +58,8 @@ type Clients struct {
 	// Authorities names the secret with the roots that clients are to trust; empty if they are
 	// sent none.
 	Authorities ResourceName
+	// Certificates are the certificates that clients were sent; nil if they are sent none.
+	Certificates *secrets.Keeper
 	// Explain follows a call of a client, connected or not, through its newest resources.
 	Explain func(now *catalog.Snapshot, call Call) Trace
 }

@@ -2,9 +2,14 @@ package secrets
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/events"
 )
 
 const (
@@ -17,6 +22,7 @@ const (
 // Keeper has the newest leaf of each identity with a connected client.
 type Keeper struct {
 	issuer Issuer
+	events *events.Clients
 	log    *slog.Logger
 	leaves sync.Map      // *Leaf by identity; read without a lock
 	wake   chan struct{} // something may be due earlier than the end of the wait
@@ -26,17 +32,21 @@ type Keeper struct {
 	uses map[string]*use // by identity
 }
 
-// use is the use of the leaf of an identity. It stays without users until the window ends, so
-// that a client that comes back costs no signature.
+// use is the use of the leaves of an identity. The leaf stays without users until the window ends, so
+// that a client that comes back costs no signature. The record stays while a leaf is valid.
 type use struct {
 	users  int
+	last   time.Time // when the last user came or left
+	window Window    // of the newest leaf
+	until  time.Time // when the last leaf that was made ends; zero without one
 	due    time.Time // when the leaf is made anew, or forgotten
 	failed string    // why the last one was not made; empty if it was
 }
 
-// NewKeeper returns a keeper of leaves by an issuer.
-func NewKeeper(issuer Issuer, log *slog.Logger) *Keeper {
-	return &Keeper{issuer: issuer, log: log, wake: make(chan struct{}, 1), first: issuer.Bundle(), uses: map[string]*use{}}
+// NewKeeper returns a keeper of leaves by an issuer. Events takes the first leaf of each identity, and
+// each reason why one was not made.
+func NewKeeper(issuer Issuer, events *events.Clients, log *slog.Logger) *Keeper {
+	return &Keeper{issuer: issuer, events: events, log: log, wake: make(chan struct{}, 1), first: issuer.Bundle(), uses: map[string]*use{}}
 }
 
 // Leaf returns the newest leaf of an identity; nil if none is kept.
@@ -50,12 +60,9 @@ func (k *Keeper) Leaf(identity string) *Leaf {
 func (k *Keeper) Bundle() *Bundle { return k.issuer.Bundle() }
 
 // Hold keeps the leaf of an identity until release is called, and makes it unless it is
-// there. If the issuer fails, it is asked again later, and a reason that lasts is logged once. An
-// identity of another trust domain has no leaf.
+// there. The caller has a client that may be sent it, and calls release when the proof of that client
+// ends. If the issuer fails, it is asked again later, and a reason that lasts is logged once.
 func (k *Keeper) Hold(identity string) (release func()) {
-	if !k.issuer.Issues(identity) {
-		return func() {}
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	u := k.uses[identity]
@@ -63,6 +70,7 @@ func (k *Keeper) Hold(identity string) (release func()) {
 		u = &use{}
 		k.uses[identity] = u
 	}
+	u.last = time.Now()
 	if u.users++; k.Leaf(identity) == nil {
 		k.issue(identity, u, time.Now())
 		k.rouse()
@@ -71,6 +79,7 @@ func (k *Keeper) Hold(identity string) (release func()) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		u.users--
+		u.last = time.Now()
 	})
 }
 
@@ -87,14 +96,44 @@ func (k *Keeper) issue(identity string, u *use, now time.Time) bool {
 	leaf, err := k.issuer.Issue(identity, now)
 	if err != nil {
 		if u.failed != err.Error() {
+			k.events.Add(events.Uncertified, "", fmt.Sprintf("as %s: %v", identity, err))
 			k.log.Error("no certificate can be made; the one before stays in use, and it is tried again", "identity", identity, "err", err)
 		}
 		u.due, u.failed = now.Add(retry), err.Error()
 		return false
 	}
-	u.due, u.failed = leaf.Window.Until, ""
+	if u.until.IsZero() {
+		k.events.Add(events.Certified, "", fmt.Sprintf("as %s, valid until %s", identity, leaf.NotAfter.UTC().Format(time.RFC3339)))
+	}
+	if leaf.NotAfter.After(u.until) {
+		u.until = leaf.NotAfter
+	}
+	u.due, u.window, u.failed = leaf.Window.Until, leaf.Window, ""
 	k.leaves.Store(identity, leaf)
 	return true
+}
+
+// Out is the leaves of an identity that clients have, and that are valid.
+type Out struct {
+	Identity string
+	Window   Window    // of the newest one
+	Until    time.Time // the end of the last one that ends
+	Streams  int       // of clients that are sent the next one
+	Last     time.Time // when the last stream began or ended
+}
+
+// All returns the leaves that are out, by their identities.
+func (k *Keeper) All() (list []Out) {
+	now := time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for identity, u := range k.uses {
+		if u.until.After(now) {
+			list = append(list, Out{identity, u.window, u.until, u.users, u.last})
+		}
+	}
+	slices.SortFunc(list, func(a, b Out) int { return strings.Compare(a.Identity, b.Identity) })
+	return list
 }
 
 // Renewal names the identities with another leaf, and says whether the bundle is another.
@@ -181,11 +220,12 @@ func (k *Keeper) renewOne(identity string, now time.Time) bool {
 	switch {
 	case u.due.After(now): // made meanwhile for a client
 		return false
-	case u.users == 0:
-		delete(k.uses, identity)
-		k.leaves.Delete(identity)
-		return false
-	default:
+	case u.users > 0:
 		return k.issue(identity, u, now)
 	}
+	k.leaves.Delete(identity)
+	if u.due = u.until; !u.due.After(now) { // no other workload accepts the last leaf any more
+		delete(k.uses, identity)
+	}
+	return false
 }

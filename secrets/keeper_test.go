@@ -2,6 +2,7 @@ package secrets_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/internal/events"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
@@ -96,10 +98,11 @@ func (c *counter) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 		return nil, errors.New("the authority is away")
 	}
 	c.issued[identity]++
-	return &secrets.Leaf{Identity: identity, Key: []byte("PRIVATE"), Window: secrets.WindowOf(identity, length, now)}, nil
+	window := secrets.WindowOf(identity, length, now)
+	return &secrets.Leaf{Identity: identity, Key: []byte("PRIVATE"), Window: window, NotAfter: window.NotAfter()}, nil
 }
 
-func (c *counter) Issues(identity string) bool { return identity != elsewhere }
+func (*counter) Sent([][]*x509.Certificate) bool { return false }
 
 func (c *counter) Current(leaf *secrets.Leaf) bool {
 	defer c.do("Current")
@@ -144,8 +147,18 @@ func (c *counter) stop(fails bool) {
 // running runs a keeper in the bubble of a test, and notes the identities that it reports.
 func running(t *testing.T) (k *secrets.Keeper, by *counter) {
 	t.Helper()
-	by = &counter{issued: map[string]int{}, bundle: &secrets.Bundle{}, next: make(chan struct{}), amid: map[string]func(){}}
-	k = secrets.NewKeeper(by, slog.New(slog.DiscardHandler))
+	by = newCounter()
+	return keep(t, by, nil), by
+}
+
+func newCounter() *counter {
+	return &counter{issued: map[string]int{}, bundle: &secrets.Bundle{}, next: make(chan struct{}), amid: map[string]func(){}}
+}
+
+// keep runs a keeper until the test ends.
+func keep(t *testing.T, by *counter, log *events.Clients) *secrets.Keeper {
+	t.Helper()
+	k := secrets.NewKeeper(by, log, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -156,14 +169,13 @@ func running(t *testing.T) (k *secrets.Keeper, by *counter) {
 		cancel()
 		<-ended
 	})
-	return k, by
+	return k
 }
 
 const (
-	length    = 12 * time.Hour
-	cart      = "spiffe://cluster.local/ns/shop/sa/cart"
-	bank      = "spiffe://cluster.local/ns/bank/sa/till"
-	elsewhere = "spiffe://elsewhere/ns/shop/sa/cart"
+	length = 12 * time.Hour
+	cart   = "spiffe://cluster.local/ns/shop/sa/cart"
+	bank   = "spiffe://cluster.local/ns/bank/sa/till"
 )
 
 // A leaf is made once for each window, whoever comes and goes meanwhile, and the next one long
@@ -206,7 +218,6 @@ func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
 		before := k.Leaf(cart)
 		by.stop(true)
 		defer k.Hold(bank)()
-		defer k.Hold(elsewhere)()
 		time.Sleep(length + time.Minute)
 		synctest.Wait()
 		if k.Leaf(cart) != before || k.Leaf(bank) != nil || len(by.changed()) > 0 {
@@ -215,7 +226,7 @@ func TestLeafStaysWhileTheIssuerFails(t *testing.T) {
 		by.stop(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !slices.Equal(by.changed(), []string{bank, cart}) || k.Leaf(cart) == before || k.Leaf(bank) == nil || k.Leaf(elsewhere) != nil {
+		if !slices.Equal(by.changed(), []string{bank, cart}) || k.Leaf(cart) == before || k.Leaf(bank) == nil {
 			t.Errorf("reported as changed: %v", by.changed())
 		}
 	})
@@ -226,7 +237,7 @@ func TestLastingFailureIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		by := &counter{issued: map[string]int{}, bundle: &secrets.Bundle{}, next: make(chan struct{}), fails: true}
 		var log strings.Builder
-		k := secrets.NewKeeper(by, slog.New(slog.NewTextHandler(&log, nil)))
+		k := secrets.NewKeeper(by, nil, slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
@@ -349,3 +360,50 @@ func TestPrintedLeafHasNoKey(t *testing.T) {
 		}
 	}
 }
+
+// The leaves that are out are known until the last one ends, and are renewed for open streams alone.
+// Of each identity one event has the first leaf, and one each reason why none was made.
+func TestLeavesThatAreOutAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		by, log := newCounter(), events.New()
+		k := keep(t, by, log.Of("xds"))
+		begun := time.Now()
+		release := k.Hold(cart)
+		defer k.Hold(bank)()
+		k.Hold(bank)()
+		window := secrets.WindowOf(cart, length, begun)
+		if list := k.All(); len(list) != 2 || list[1] != (secrets.Out{Identity: cart, Window: window, Until: window.NotAfter(), Streams: 1, Last: begun}) || list[0].Streams != 1 {
+			t.Errorf("they are %+v", list)
+		}
+		time.Sleep(length) // into the next window
+		release()
+		left := time.Now()
+		window = secrets.WindowOf(cart, length, left)
+		made := by.made(cart)
+		time.Sleep(time.Until(window.NotAfter()) - time.Second)
+		synctest.Wait()
+		if list := k.All(); len(list) != 2 || list[1] != (secrets.Out{Identity: cart, Window: window, Until: window.NotAfter(), Last: left}) {
+			t.Errorf("without a stream they are %+v", list)
+		}
+		if by.made(cart) != made || k.Leaf(cart) != nil {
+			t.Errorf("without a stream %d were made after %d", by.made(cart), made)
+		}
+		time.Sleep(time.Second)
+		if list := k.All(); len(list) != 1 || list[0].Identity != bank {
+			t.Errorf("at the end they are %+v", list)
+		}
+		time.Sleep(2 * time.Minute)
+		by.stop(true)
+		defer k.Hold(cart)()
+		time.Sleep(5 * time.Minute)
+		var texts []string
+		for _, e := range must(log.After(0)) {
+			texts = append(texts, e.Text)
+		}
+		if len(texts) != 3 || !strings.Contains(texts[0], cart+", valid until ") || !strings.Contains(texts[1], bank) || !strings.Contains(texts[2], cart+": the authority is away") {
+			t.Errorf("the events are %q", texts)
+		}
+	})
+}
+
+func must(list []events.Event, _, _ uint64) []events.Event { return list }

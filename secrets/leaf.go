@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/binary"
 	"time"
 )
@@ -15,6 +16,7 @@ type Leaf struct {
 	// Generation names the authority's key that has signed the certificate.
 	Generation string
 	Window     Window
+	NotAfter   time.Time // the end of the certificate
 }
 
 // String names the leaf without its key.
@@ -30,8 +32,8 @@ type Bundle struct {
 
 // Issuer makes leaves. Its methods do no I/O, and may be called from any goroutine.
 type Issuer interface {
-	// Issues reports whether an identity is one of its trust domain.
-	Issues(identity string) bool
+	// Sent reports whether a certificate with these verified chains may be one of its leaves.
+	Sent(chains [][]*x509.Certificate) bool
 	// Issue returns the leaf of an identity at a time, which is in the leaf's window. It is asked
 	// again when the window ends.
 	Issue(identity string, now time.Time) (*Leaf, error)

@@ -1,6 +1,6 @@
 // Package ca has the commands of the built-in certificate authority, one file per command.
-// They work on its folder. The last steps of a rotation ask each running Isthmus; the other
-// commands need none.
+// They work on its folder. The list of certificates and the last steps of a rotation ask each running
+// Isthmus; the other commands need none.
 //
 // Place in the path: outside. The commands share no state, and several may run at a time.
 package ca
@@ -21,22 +21,23 @@ func Command() *cobra.Command {
 		Use:   "ca",
 		Short: "Make a certificate authority, issue and revoke its tokens, and rotate its root",
 		Long: `Ca works on the folder of the built-in certificate authority. Tokens prove to Isthmus
-which service account a workload has. The commands need no running Isthmus, but for the last
-steps of rotate, and several may run at a time.
+which service account a workload has. The commands need no running Isthmus, but for
+certificates and the last steps of rotate, and several may run at a time.
 
 Exit status: 0 the command did its work, 1 it could not, 2 wrong usage.`,
 		Example: `  isthmus ca init --dir ca --trust-domain cluster.local
   isthmus ca token --dir ca --namespace shop --account web --out web.token
   isthmus ca tokens --dir ca
+  isthmus ca certificates
   isthmus ca revoke --dir ca --namespace shop --account web
   isthmus ca rotate begin --dir ca
   isthmus ca show --dir ca`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return fmt.Errorf("name a command: %s init, token, tokens, revoke, rotate or show", c.CommandPath())
+			return fmt.Errorf("name a command: %s init, token, tokens, certificates, revoke, rotate or show", c.CommandPath())
 		},
 	}
-	c.AddCommand(newInit(), newToken(), newTokens(), newRevoke(), newRotate(), newShow())
+	c.AddCommand(newInit(), newToken(), newTokens(), newCertificates(), newRevoke(), newRotate(), newShow())
 	return c
 }
 

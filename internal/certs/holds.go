@@ -19,7 +19,7 @@ type Authorities struct {
 }
 
 // of returns the authorities that may vouch for a certificate, by the trust domain in its SPIFFE
-// identity. A certificate whose identity is invalid proves nothing later.
+// identity. A certificate with an invalid identity proves nothing later.
 func (a *Authorities) of(leaf *x509.Certificate) *x509.CertPool {
 	if len(leaf.URIs) == 1 && leaf.URIs[0].Scheme == "spiffe" {
 		if apart, ok := a.Domains[leaf.URIs[0].Host]; ok {

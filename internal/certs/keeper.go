@@ -25,7 +25,7 @@ type Keeper struct {
 	due     time.Time // when an issued certificate is renewed; zero for files
 	err     error     // why the content seen last is not in use
 	domains [][]byte  // the last usable authorities of other trust domains, as in content
-	broken  error     // why these are not those of now
+	broken  error     // why these are not the newest content
 }
 
 // New returns a keeper of files, which must be valid by now. The error is a [*FileError].

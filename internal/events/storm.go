@@ -24,6 +24,11 @@ const (
 	Connected Verb = "connected"
 	Left      Verb = "left"
 	NACKed    Verb = "NACKed"
+	// Certified is about the first certificate of an identity.
+	Certified   Verb = "got a first certificate"
+	Uncertified Verb = "got no certificate"
+	// Rejected is about a client with a certificate that Isthmus itself has sent.
+	Rejected Verb = "was rejected"
 )
 
 // Clients records the acts of the clients of one output. It may be called from any

@@ -135,7 +135,7 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	r.producer = r.engine.Produce(types)
 	r.server = mcp.New(r.engine, mcp.Options{
 		RootNamespace: rootNamespace, Limits: s.limits,
-		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: cmp.Or(s.verifier, verifier.New(t, identity.Config{})), Log: s.log},
+		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, Demands: identity.Demands{TrustDomains: s.trustDomains}, Identity: cmp.Or(s.verifier, verifier.New(t, identity.Config{})), Log: s.log},
 	})
 	r.start(r.listen(s.tcp))
 	return r

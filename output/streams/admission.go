@@ -15,7 +15,7 @@ import (
 // admission limits the rate and number of new streams. It is asked three times: by address,
 // before anything of a stream is processed ([carrier.admit]), then by proven identity, then
 // for all. The streams of one client therefore exhaust its own limits before the common
-// ones.
+// limits.
 type admission struct {
 	limits Limits
 

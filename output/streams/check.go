@@ -20,8 +20,8 @@ func showsNothing(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	cert, _ := shownBy(on.AuthInfo)
-	return cert == nil
+	chains, _ := shownBy(on.AuthInfo)
+	return len(chains) == 0
 }
 
 // checkSeat returns the place of a health check without a proof.

@@ -48,14 +48,20 @@ func (s *Server) identify(ctx context.Context) (Identity, error) {
 	}
 	if on, ok := other.AuthInfo.(carried); ok {
 		who.by = on.by
-		shown.Certificate, shown.Secure = shownBy(on.AuthInfo)
+		shown.Chains, shown.Secure = shownBy(on.AuthInfo)
 	}
 	proof, err := s.options.Identity.Prove(ctx, shown)
 	if err != nil {
 		return who, grpcstatus.Errorf(rejection(shown), "%v", err)
 	}
-	who.Rights, who.proof = s.options.Identity.Rights(proof), proof
-	return who, s.acceptable(who.Rights, shown.Secure)
+	if proof.ID == "" && shown.Secure && s.options.takesTokens() {
+		return who, grpcstatus.Error(codes.Unauthenticated, "the client proves no identity; give it a client certificate, or a token as 'isthmus ca token' prints it")
+	}
+	who.proof = proof
+	if who.Rights, err = s.options.Identity.Admit(proof, s.options.Demands, who.From); err != nil {
+		return who, grpcstatus.Error(codes.PermissionDenied, err.Error())
+	}
+	return who, nil
 }
 
 // rejection is the code of the error about invalid evidence. A token may be replaced on the next
@@ -67,29 +73,11 @@ func rejection(shown identity.Evidence) codes.Code {
 	return codes.PermissionDenied
 }
 
-// acceptable returns why a listener does not serve a proven identity, or that a stream proves
-// nothing.
-func (s *Server) acceptable(who identity.Rights, secure bool) error {
-	if !who.Proven() && secure && s.options.takesTokens() {
-		return grpcstatus.Error(codes.Unauthenticated, "the client proves no identity; give it a client certificate, or a token as 'isthmus ca token' prints it")
-	}
-	if err := who.Within(s.options.TrustDomains); err != nil {
-		return grpcstatus.Error(codes.PermissionDenied, err.Error())
-	}
-	return nil
-}
-
-// shownBy returns the client's certificate, if the handshake verified one, and whether the
-// connection has TLS.
-func shownBy(info credentials.AuthInfo) (cert *x509.Certificate, secure bool) {
+// shownBy returns the chains of the client's certificate that the handshake verified, and whether
+// the connection has TLS.
+func shownBy(info credentials.AuthInfo) (chains [][]*x509.Certificate, secure bool) {
 	with, ok := info.(credentials.TLSInfo)
-	if !ok {
-		return nil, false
-	}
-	if len(with.State.VerifiedChains) > 0 {
-		cert = with.State.PeerCertificates[0]
-	}
-	return cert, true
+	return with.State.VerifiedChains, ok
 }
 
 // addressOf returns the address of a peer; invalid on a unix socket.

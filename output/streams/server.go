@@ -34,8 +34,8 @@ type Options struct {
 	// ClientCAs returns the current authorities of clients, the same pointer while they stay
 	// the same. Nil means that open streams are not checked.
 	ClientCAs func() *certs.Authorities
-	// TrustDomains are as in [TLS].
-	TrustDomains []string
+	// Demands are the listener's demands on clients that prove an identity.
+	Demands identity.Demands
 	// Identity proves the identities of clients. Nil takes certificates alone, and gives no
 	// client the right to everything.
 	Identity *identity.Verifier
@@ -50,7 +50,8 @@ type Options struct {
 // Secure serves with the certificates of a keeper; nil serves plaintext. The verifier proves
 // the identities of clients; see [Options.Identity].
 func (o *Options) Secure(keeper *certs.Keeper, settings TLS, verifier *identity.Verifier) {
-	o.TrustDomains, o.Identity, o.CertificatesAlone = settings.TrustDomains, verifier, !settings.tokens
+	o.Demands = identity.Demands{TrustDomains: settings.TrustDomains, OwnLeaves: settings.AcceptOwnLeaves}
+	o.Identity, o.CertificatesAlone = verifier, !settings.tokens
 	if keeper == nil {
 		return
 	}

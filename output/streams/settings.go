@@ -23,6 +23,8 @@ type TLS struct {
 	// TrustDomains are the allowed trust domains of client identities; empty means any that
 	// the client's authorities vouch for.
 	TrustDomains []string `json:"trustDomains"`
+	// AcceptOwnLeaves lets clients read with a certificate that Isthmus itself sends to clients.
+	AcceptOwnLeaves bool `json:"acceptOwnLeaves"`
 
 	present, tokens, authority bool
 }
@@ -45,7 +47,7 @@ func (t TLS) DemandsProof() bool { return t.ClientCAFile != "" || t.Enabled() &&
 
 // Enabled reports whether the listener has TLS.
 func (t TLS) Enabled() bool {
-	return t.present || t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != "" || len(t.TrustDomains) > 0
+	return t.present || t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != "" || len(t.TrustDomains) > 0 || t.AcceptOwnLeaves
 }
 
 // Validate reports contradictory or invalid fields.
@@ -56,6 +58,9 @@ func (t TLS) Validate() error {
 	errs := t.validateCertificate()
 	if len(t.TrustDomains) > 0 && !t.DemandsProof() {
 		errs = append(errs, errors.New("tls.trustDomains: has no effect if no client proves its identity; set clientCAFile to the CA certificates of the clients, or identity for tokens"))
+	}
+	if t.AcceptOwnLeaves && !t.DemandsProof() {
+		errs = append(errs, errors.New("tls.acceptOwnLeaves: has no effect if no client proves its identity; remove it, or set clientCAFile to the CA certificates of the clients, or identity for tokens"))
 	}
 	for i, name := range t.TrustDomains {
 		if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {

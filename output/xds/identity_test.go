@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
@@ -121,7 +122,7 @@ func TestClaimCannotWidenWhatIsProven(t *testing.T) {
 }
 
 func TestCertificateWithoutAnIdentityIsRejected(t *testing.T) {
-	r := newSecured(t, setup{trustDomains: []string{"cluster.local"}}, true)
+	r := newSecured(t, setup{demands: identity.Demands{TrustDomains: []string{"cluster.local"}}}, true)
 	tests := map[string][]string{
 		"no URI":                  nil,
 		"two identities":          {inShop, "spiffe://cluster.local/ns/bank/sa/cart"},

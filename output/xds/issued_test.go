@@ -23,30 +23,39 @@ import (
 	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/output/streams"
+	"github.com/isthmus-mesh/isthmus/secrets"
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// issued is a rig with a listener. An authority issues its certificate for ten seconds.
+// issued is a rig with a listener. An authority issues its certificate.
 type issued struct {
 	*rig
 	own    *authority.Authority
 	issuer *authority.Issuer
+
+	secrets *secrets.Keeper
 }
 
 func newIssued(t *testing.T) issued {
+	t.Helper()
+	return newIssuedWith(t, 10*time.Second, true, setup{})
+}
+
+func newIssuedWith(t *testing.T, ttl time.Duration, ownLeaves bool, s setup) issued {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "authority")
 	own, err := authority.Create(dir, spiffeid.RequireTrustDomainFromString("cluster.local"), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := issued{own: own, issuer: own.Issuer(10 * time.Second)}
+	r := issued{own: own, issuer: own.Issuer(ttl)}
 	var settings streams.TLS
 	settings.SetDefaults()
 	settings.TakeTokens()
 	settings.HaveAuthority()
+	settings.AcceptOwnLeaves = ownLeaves
 	keeper, err := settings.Certificates("127.0.0.1:0", r.issuer, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +64,7 @@ func newIssued(t *testing.T) issued {
 	if err != nil {
 		t.Fatal(err)
 	}
+	verifier.Disown(r.issuer, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- verifier.Run(ctx) }()
@@ -64,7 +74,9 @@ func newIssued(t *testing.T) issued {
 	})
 	var o streams.Options
 	o.Secure(keeper, settings, verifier)
-	r.rig = newRig(t, setup{tls: o.TLS, clientCAs: o.ClientCAs, identity: verifier})
+	r.secrets = secrets.NewKeeper(r.issuer, nil, slog.New(slog.DiscardHandler))
+	s.tls, s.clientCAs, s.identity, s.demands, s.secrets = o.TLS, o.ClientCAs, verifier, o.Demands, r.secrets
+	r.rig = newRig(t, s)
 	r.put(only(service("shop", "own.example"), "."), service("shop", probe))
 	return r
 }

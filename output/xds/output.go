@@ -76,7 +76,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all lines that clients cause
 	var keeper *secrets.Keeper
 	if env.Certificates != nil {
-		keeper = secrets.NewKeeper(env.Certificates, log)
+		keeper = secrets.NewKeeper(env.Certificates, env.Events.Of("xds"), log)
 	}
 	step, withheld := c.Envoy.Begin(keeper), c.Envoy.NotOffered()
 	engine := push.New(push.Config{
@@ -168,7 +168,7 @@ func (o *opened) Report() output.Report {
 		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: o.envoy.Unserved(), Conflicts: o.conflicts, Losers: o.losers, Explain: o.explain, Named: t.Named, InexactShares: o.envoy.InexactShares(),
 	}}
 	if o.secrets != nil {
-		r.Clients.Authorities = t.Authorities
+		r.Clients.Authorities, r.Clients.Certificates = t.Authorities, o.secrets
 	}
 	if t.Notices != nil {
 		r.Clients.Notices = func(now *catalog.Snapshot) func(world.Client) []output.Notice { return t.Notices(now, o.root) }

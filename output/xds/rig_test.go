@@ -76,7 +76,7 @@ type setup struct {
 	incomplete   bool // some source has not been listed
 	tls          *tls.Config
 	clientCAs    func() *certs.Authorities
-	trustDomains []string
+	demands      identity.Demands
 	identity     *identity.Verifier
 	secrets      *secrets.Keeper
 	limits       xds.Limits
@@ -107,7 +107,7 @@ func newRig(t xdsclient.TB, s setup) *rig {
 		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{names.DNSCluster}},
 		Name:  "isthmus/test", Limits: s.limits, Secrets: s.secrets,
 		Options: streams.Options{
-			PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Identity: cmp.Or(s.identity, verifier.New(t, identity.Config{})), MaxConnectionAge: s.maxAge, Log: s.log,
+			PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, Demands: s.demands, Identity: cmp.Or(s.identity, verifier.New(t, identity.Config{})), MaxConnectionAge: s.maxAge, Log: s.log,
 		},
 	})
 	r.start(r.listen(s))

@@ -71,7 +71,7 @@ func newVouchedWith(t *testing.T, s setup, ttl time.Duration, more ...identity.I
 		<-ended
 	})
 	s.tls, s.clientCAs, s.identity = files.TLS(), files.ClientCAs, verifier
-	s.secrets = secrets.NewKeeper(r.own.Issuer(ttl), slog.New(slog.DiscardHandler))
+	s.secrets = secrets.NewKeeper(r.own.Issuer(ttl), nil, slog.New(slog.DiscardHandler))
 	r.rig = newRig(t, s)
 	r.put(only(service("shop", "own.example"), "."), service("shop", probe))
 	return r
@@ -210,7 +210,7 @@ func TestSecretsAreForTheirIdentityAlone(t *testing.T) {
 			}
 		}
 	}
-	unproven := newRig(t, setup{secrets: secrets.NewKeeper(r.own.Issuer(24*time.Hour), slog.New(slog.DiscardHandler))})
+	unproven := newRig(t, setup{secrets: secrets.NewKeeper(r.own.Issuer(24*time.Hour), nil, slog.New(slog.DiscardHandler))})
 	unproven.put(service("shop", probe))
 	c := xdsclient.NewDelta(t, unproven.dial(), xdsclient.Config{Node: xdsclient.Node("web-1", "shop", "envoy"), Ledger: unproven.ledger, Deadline: until.Patience})
 	c.Subscribe(sds, "default", "ROOTCA", inShop)

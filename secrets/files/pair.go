@@ -39,18 +39,19 @@ func layouts() []layout {
 
 // pair is a certificate with its key and its authorities. It is never changed.
 type pair struct {
-	leaf                secrets.Leaf // without the end of its window
-	path                string       // of the certificate's file
-	notBefore, notAfter time.Time
-	authorities         []*x509.Certificate
-	anchors             []string // the authorities that the chain leads to, in DER form
+	leaf        secrets.Leaf // without the end of its window
+	public      string       // its public key, in DER form
+	path        string       // of the certificate's file
+	notBefore   time.Time
+	authorities []*x509.Certificate
+	anchors     []string // the authorities that the chain leads to, in DER form
 }
 
 func (p *pair) equal(o *pair) bool {
 	return o != nil && p.leaf.Generation == o.leaf.Generation && slices.EqualFunc(p.authorities, o.authorities, (*x509.Certificate).Equal)
 }
 
-func (p *pair) expired(now time.Time) bool { return now.After(p.notAfter) }
+func (p *pair) expired(now time.Time) bool { return now.After(p.leaf.NotAfter) }
 
 // reading is the content of the files of a pair.
 type reading struct {
@@ -90,16 +91,16 @@ func (r reading) pair(domain string, used *pair, now time.Time) (*pair, error) {
 	hash := sha256.Sum256(text)
 	generation := hex.EncodeToString(hash[:])
 	if used != nil && used.leaf.Generation == generation && used.expired(now) {
-		now = used.notAfter
+		now = used.leaf.NotAfter
 	}
 	anchors, err := anchorsOf(chain, authorities, now)
 	if err != nil {
 		return nil, r.fault(certFile, err)
 	}
 	return &pair{
-		path: filepath.Join(r.dir, r.names[certFile]), notBefore: chain[0].NotBefore, notAfter: chain[0].NotAfter, authorities: authorities, anchors: anchors,
+		path: filepath.Join(r.dir, r.names[certFile]), notBefore: chain[0].NotBefore, public: string(chain[0].RawSubjectPublicKeyInfo), authorities: authorities, anchors: anchors,
 		leaf: secrets.Leaf{
-			Identity: identity, Chain: text, Key: key, Generation: generation, Window: secrets.Window{From: chain[0].NotBefore},
+			Identity: identity, Chain: text, Key: key, Generation: generation, Window: secrets.Window{From: chain[0].NotBefore}, NotAfter: chain[0].NotAfter,
 		},
 	}, nil
 }

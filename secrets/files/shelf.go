@@ -54,7 +54,7 @@ func (s *shelf) arrange(pairs []*pair, now time.Time) (problems []string) {
 	maps.DeleteFunc(s.served, func(id string, _ *pair) bool { return newest[id] == nil })
 	for _, p := range s.served {
 		if p.expired(now) {
-			problems = append(problems, fmt.Sprintf("%s: the certificate of %s expired at %s, so others reject it; renew it", p.path, p.leaf.Identity, p.notAfter.UTC().Format(time.RFC3339)))
+			problems = append(problems, fmt.Sprintf("%s: the certificate of %s expired at %s, so others reject it; renew it", p.path, p.leaf.Identity, p.leaf.NotAfter.UTC().Format(time.RFC3339)))
 		}
 	}
 	return problems
@@ -63,7 +63,7 @@ func (s *shelf) arrange(pairs []*pair, now time.Time) (problems []string) {
 // older is the order of pairs of one identity. It follows from their content, so that all
 // replicas use the same one.
 func older(a, b *pair) int {
-	return cmp.Or(a.notBefore.Compare(b.notBefore), a.notAfter.Compare(b.notAfter), strings.Compare(a.leaf.Generation, b.leaf.Generation))
+	return cmp.Or(a.notBefore.Compare(b.notBefore), a.leaf.NotAfter.Compare(b.leaf.NotAfter), strings.Compare(a.leaf.Generation, b.leaf.Generation))
 }
 
 // trust adds the authorities of pairs, and removes others when no certificate under them can be

@@ -79,8 +79,8 @@ func (t TLS) listening() streams.TLS {
 	return streams.TLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.CAFile}
 }
 
-// server returns the certificates of a listener. The authorities of its peers are those of CAFile
-// alone, whatever their trust domains: they vouch for one registry.
+// server returns the certificates of a listener. CAFile alone has the authorities of its peers,
+// whatever their trust domains: they vouch for one registry.
 func (t TLS) server(log *slog.Logger) (*certs.Keeper, error) {
 	keeper, err := t.listening().Certificates("", nil, nil, log)
 	if bad, ok := errors.AsType[*certs.FileError](err); ok && bad.Field == "clientCAFile" {
