@@ -49,6 +49,8 @@ var attacks = []attack{
 	{"xds-peers", withPeers("xds"), hostilePeers, true},
 	{"watch-readers", withWatch, badReaders, true},
 	{"watch-unproven", withWatchBorder, unprovenChecks, true},
+	{"tenants-no-acks", withTenants, tenantsWithoutACKs, false},
+	{"foreign-accounts", withTenants, foreignAccounts, false},
 	{"mcp-listener", withListener, silentToListener, true},
 	{"drop-in-waves", withTeller, dropInWaves, true},
 	{"other-halves", withTeller, otherHalves, true},

@@ -36,6 +36,7 @@ type border struct {
 	signer  *ecdsa.PrivateKey // of the tokens of own
 	expired string            // a token of own
 	revoked string            // another
+	partner *testca.Issuer    // of another trust domain; nil without one
 }
 
 // withBorder has a listener that takes certificates and tokens of an authority. Another issuer
