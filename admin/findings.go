@@ -255,7 +255,7 @@ func certificateFindings(f *findings, about string, k *certs.Keeper) {
 	}
 }
 
-// authorityFindings returns a folder that cannot be read, and a root that expires.
+// authorityFindings returns a folder that cannot be read, and certificates of the authority that expire.
 func authorityFindings(issuer *authority.Issuer, now time.Time) (list []Finding) {
 	if issuer == nil {
 		return nil
@@ -274,7 +274,31 @@ func authorityFindings(issuer *authority.Issuer, now time.Time) (list []Finding)
 			Next: "isthmus ca rotate begin --dir " + quoted(own.Dir()),
 		})
 	}
+	if finding := issuingFinding(own, now); finding.Problem != "" {
+		finding.About, finding.Next = about, "isthmus ca issuer --dir "+quoted(own.Dir())+"; Isthmus takes it within a few seconds"
+		list = append(list, finding)
+	}
 	return list
+}
+
+// issuingFinding returns an issuing certificate that expires or is missing; an empty finding if neither.
+func issuingFinding(own *authority.Authority, now time.Time) Finding {
+	issuing := own.Issuing()
+	if issuing == nil {
+		return Finding{Severity: SeverityNotice, Problem: "the root signs certificates directly, so its key lies in the folder"}
+	}
+	soon, atOnce := own.RenewalDue(now)
+	at := issuing.NotAfter
+	switch {
+	case !at.After(now):
+		return Finding{Severity: SeverityError, Problem: "the issuing certificate has expired, and with it every certificate", Since: at, Age: age(now, at)}
+	case atOnce:
+		return Finding{Severity: SeverityError, Problem: "the issuing certificate expires at " + at.UTC().Format(time.RFC3339) + ", and with it every certificate"}
+	case soon:
+		return Finding{Severity: SeverityWarning, Problem: "the issuing certificate expires at " + at.UTC().Format(time.RFC3339) + ", and with it every certificate"}
+	default:
+		return Finding{}
+	}
 }
 
 // identityFindings adds issuers with keys that cannot be read or used, revocations that cannot be

@@ -104,6 +104,9 @@ func (h holdings) authority(w http.ResponseWriter, _ *http.Request) {
 	for _, root := range own.Roots() {
 		a.Roots = append(a.Roots, authority.Fingerprint(root))
 	}
+	if issuing := own.Issuing(); issuing != nil {
+		a.Issuing = authority.Fingerprint(issuing)
+	}
 	if fault := issuer.Fault(); fault != nil {
 		a.Problem = fault.Err.Error()
 	}

@@ -1,8 +1,11 @@
 package admin
 
 import (
+	"crypto/x509"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/isthmus-mesh/isthmus/authority"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/output"
 )
@@ -46,11 +49,13 @@ func (m measures) Collect(ch chan<- prometheus.Metric) {
 		certificateMetrics(ch, name, r.Certificates)
 	}
 	certificateMetrics(ch, "admin", m.parts.Access.Certificates)
+	authorityMetrics(ch, m.parts.Authority)
 }
 
 var (
 	certificateStale = desc("certificate_stale", "Whether the certificate files cannot be used as they are now, and those before are in use.", "output")
 	certificateUntil = desc("certificate_expiry_timestamp_seconds", "When the certificate in use expires.", "output")
+	authorityUntil   = desc("authority_expiry_timestamp_seconds", "When a certificate of the authority expires.", "certificate")
 )
 
 // certificateMetrics sends the metrics of a listener's certificate. The files are read for
@@ -65,6 +70,21 @@ func certificateMetrics(ch chan<- prometheus.Metric, listener string, k *certs.K
 	}
 	ch <- prometheus.MustNewConstMetric(certificateStale, prometheus.GaugeValue, stale, listener)
 	ch <- prometheus.MustNewConstMetric(certificateUntil, prometheus.GaugeValue, float64(k.Expires().Unix()), listener)
+}
+
+// authorityMetrics sends the ends of the authority's certificates.
+func authorityMetrics(ch chan<- prometheus.Metric, issuer *authority.Issuer) {
+	if issuer == nil {
+		return
+	}
+	own := issuer.Authority()
+	send := func(of string, c *x509.Certificate) {
+		ch <- prometheus.MustNewConstMetric(authorityUntil, prometheus.GaugeValue, float64(c.NotAfter.Unix()), of)
+	}
+	send("root", own.Root())
+	if issuing := own.Issuing(); issuing != nil {
+		send("issuer", issuing)
+	}
 }
 
 func constant(m output.Metric) prometheus.Metric {

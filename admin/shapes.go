@@ -252,8 +252,10 @@ type Authority struct {
 	// all roots that clients are to trust.
 	Signing string   `json:"signing"`
 	Roots   []string `json:"roots"`
-	TTL     string   `json:"ttl"`     // the validity of certificates
-	Problem string   `json:"problem"` // why the folder cannot be read; empty if it can
+	// Issuing is the fingerprint of the issuing certificate; empty if the root signs directly.
+	Issuing string `json:"issuing,omitempty"`
+	TTL     string `json:"ttl"`     // the validity of certificates
+	Problem string `json:"problem"` // why the folder cannot be read; empty if it can
 	// Clients are the clients that ask for the roots.
 	Clients AuthorityClients `json:"clients"`
 }

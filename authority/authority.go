@@ -3,7 +3,10 @@ package authority
 import (
 	"crypto/ecdsa"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -18,8 +21,7 @@ import (
 type Folder struct {
 	dir      folder
 	domain   spiffeid.TrustDomain
-	root     *x509.Certificate   // signs certificates
-	roots    []*x509.Certificate // trusted: root, and the one beside it during a rotation
+	roots    []*x509.Certificate // trusted: the signing root first, and the one beside it during a rotation
 	tokenKey jose.JSONWebKey
 }
 
@@ -30,7 +32,6 @@ func OpenFolder(dir string) (*Folder, error) {
 	if f.roots, f.domain, err = f.dir.readRoots(); err != nil {
 		return nil, err
 	}
-	f.root = f.roots[0]
 	if f.tokenKey, err = f.dir.readTokenKey(); err != nil {
 		return nil, err
 	}
@@ -43,10 +44,7 @@ func (f *Folder) TrustDomain() spiffeid.TrustDomain { return f.domain }
 // Dir returns the path of the folder.
 func (f *Folder) Dir() string { return string(f.dir) }
 
-// Root returns the certificate that signs certificates.
-func (f *Folder) Root() *x509.Certificate { return f.root }
-
-// Roots returns the certificates to trust: the root and, during a rotation, the other one.
+// Roots returns the certificates to trust: the signing root and, during a rotation, the other one.
 func (f *Folder) Roots() []*x509.Certificate { return slices.Clone(f.roots) }
 
 // KeyID returns the id of the key that signs tokens.
@@ -62,7 +60,7 @@ func (f *Folder) AccountID(namespace, account string) (spiffeid.ID, error) {
 
 // Secrets returns the paths of the private files in the folder of an authority.
 func Secrets(dir string) (paths []string) {
-	for _, name := range []string{RootKeyFile, TokenKeyFile, TokensFile, identity.RevokedFile} {
+	for _, name := range []string{RootKeyFile, IssuerFile, TokenKeyFile, TokensFile, identity.RevokedFile} {
 		paths = append(paths, folder(dir).path(name))
 	}
 	return paths
@@ -71,32 +69,65 @@ func Secrets(dir string) (paths []string) {
 // Authority is a folder with its private keys.
 type Authority struct {
 	*Folder
-	rootSigner, tokenSigner *ecdsa.PrivateKey
-	cross                   []byte // PEM
+	root               *x509.Certificate
+	workloads, servers signer // the root itself without issuing certificates
+	tokenSigner        *ecdsa.PrivateKey
+	cross              []byte // PEM
 }
 
-// Open reads an authority, and checks that its keys fit its certificates.
+// Root returns the root that signs certificates, or the issuing certificates of now.
+func (a *Authority) Root() *x509.Certificate { return a.root }
+
+// Issuing returns the issuing certificate of workloads; nil if the root signs directly. The one of
+// servers has the same validity.
+func (a *Authority) Issuing() *x509.Certificate {
+	if a.workloads.cert == a.root {
+		return nil
+	}
+	return a.workloads.cert
+}
+
+// Open reads an authority, and checks that its keys fit its certificates. With issuing certificates,
+// the key of the root may be missing, or be one that this process may not read.
 func Open(dir string) (*Authority, error) {
 	f, err := OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
 	a := &Authority{Folder: f}
-	keys, err := f.dir.readRootKeys()
-	if err != nil {
+	if err := a.openSigners(); err != nil {
 		return nil, err
 	}
 	if a.tokenSigner, err = f.dir.readKey(TokenKeyFile); err != nil {
 		return nil, err
 	}
-	if a.rootSigner = keyOf(f.root, keys); a.rootSigner == nil {
-		return nil, fmt.Errorf("%s is not the key of %s: restore both from the same backup", f.dir.path(RootKeyFile), f.dir.path(RootFile))
-	}
 	if !fits(a.tokenSigner, f.tokenKey.Key) {
 		return nil, fmt.Errorf("%s is not the key in %s: restore both from the same backup", f.dir.path(TokenKeyFile), f.dir.path(identity.TokenKeysFile))
 	}
-	a.cross, err = f.dir.readCross(f.roots)
+	a.cross, err = f.dir.readCross(f.roots, a.root)
 	return a, err
+}
+
+// openSigners reads the keys that sign certificates.
+func (a *Authority) openSigners() error {
+	d, issued := a.dir, a.dir.has(IssuerFile)
+	_, missing := os.Stat(d.path(RootKeyFile)) // also behind a link to where it was moved
+	keys, err := d.readRootKeys()
+	away := issued && (missing != nil || errors.Is(err, fs.ErrPermission))
+	if err != nil && !away {
+		return err
+	}
+	key := keyOf(a.roots[0], keys)
+	if key == nil && !away {
+		return fmt.Errorf("%s is not the key of %s: restore both from the same backup", d.path(RootKeyFile), d.path(RootFile))
+	}
+	if !issued {
+		a.root, a.workloads, a.servers = a.roots[0], signer{a.roots[0], key}, signer{a.roots[0], key}
+		return nil
+	}
+	i, root, err := d.readIssuing(a.roots)
+	a.root, a.workloads, a.servers = root, i.workloads, i.servers
+	return err
 }
 
 // Create makes an authority, or finishes an interrupted one. It changes no file that is

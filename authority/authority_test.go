@@ -39,6 +39,19 @@ func create(t *testing.T) (*authority.Authority, string) {
 	return a, dir
 }
 
+// earlier makes a folder one of an earlier version, without an issuing certificate.
+func earlier(t *testing.T, dir string) *authority.Authority {
+	t.Helper()
+	if err := os.Remove(filepath.Join(dir, "issuer.pem")); err != nil {
+		t.Fatal(err)
+	}
+	a, err := authority.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // content returns the files of a folder.
 func content(t *testing.T, dir string) map[string]string {
 	t.Helper()
@@ -52,6 +65,9 @@ func content(t *testing.T, dir string) map[string]string {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if errors.Is(err, os.ErrNotExist) { // a link to nothing
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +99,7 @@ func TestAPlantedFileIsNotTaken(t *testing.T) {
 			chmod(t, filepath.Dir(away), 0o777)
 		},
 	} {
-		for _, planted := range []string{"root-key.pem", "token-key.pem", "tokens.json"} {
+		for _, planted := range []string{"root-key.pem", "issuer.pem", "token-key.pem", "tokens.json"} {
 			dir := filepath.Join(t.TempDir(), "ca")
 			path := filepath.Join(dir, planted)
 			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, []byte(files[planted]), 0o600)); err != nil {
@@ -154,7 +170,7 @@ func TestPrivateFilesAreForTheOwnerAlone(t *testing.T) {
 	}
 	want := map[string]os.FileMode{
 		".": 0o700, "root.pem": 0o644, "token-keys.json": 0o644,
-		"root-key.pem": 0o600, "token-key.pem": 0o600, "tokens.json": 0o600, "revoked.json": 0o600,
+		"root-key.pem": 0o600, "issuer.pem": 0o600, "token-key.pem": 0o600, "tokens.json": 0o600, "revoked.json": 0o600,
 	}
 	for name, mode := range want {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -168,7 +184,7 @@ func TestPrivateFilesAreForTheOwnerAlone(t *testing.T) {
 	if found := secretfile.Warnings(authority.Secrets(dir)...); len(found) != 0 {
 		t.Errorf("a new authority has warnings: %q", found)
 	}
-	for name, mode := range map[string]os.FileMode{".": 0o702, "root-key.pem": 0o644, "token-key.pem": 0o604, "tokens.json": 0o644, "revoked.json": 0o666} {
+	for name, mode := range map[string]os.FileMode{".": 0o702, "root-key.pem": 0o644, "issuer.pem": 0o644, "token-key.pem": 0o604, "tokens.json": 0o644, "revoked.json": 0o666} {
 		path := filepath.Join(dir, name)
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
@@ -189,7 +205,7 @@ func TestAnInterruptedCreationIsFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := content(t, whole)
-	order := []string{"root-key.pem", "token-key.pem", "token-keys.json", "revoked.json", "root.pem"}
+	order := []string{"root-key.pem", "token-key.pem", "token-keys.json", "revoked.json", "issuer.pem", "root.pem"}
 	for n := range order {
 		dir := t.TempDir()
 		for i, name := range order[:n+1] {
@@ -269,6 +285,10 @@ func TestDamagedFilesAreNamedAndNotQuoted(t *testing.T) {
 		{"root-key.pem", foreign["root-key.pem"], "restore both from the same backup"},
 		{"root-key.pem", strings.ReplaceAll(foreign["root-key.pem"], "M", "N"), "is not a private key"},
 		{"root-key.pem", foreign["root-key.pem"][:100], "is not a private key"},
+		{"issuer.pem", foreign["issuer.pem"], "no root in root.pem has signed it"},
+		{"issuer.pem", foreign["issuer.pem"] + foreign["issuer.pem"], "it needs two certificates, each with its key behind it"},
+		{"issuer.pem", foreign["issuer.pem"][:1800], "it is damaged"},
+		{"issuer.pem", "", "isthmus ca issuer --dir"},
 		{"token-key.pem", foreign["token-key.pem"], "restore both from the same backup"},
 		{"token-key.pem", "-----BEGIN EC PRIVATE KEY-----", "is not a private key"},
 		{"token-keys.json", foreign["token-keys.json"], "restore both from the same backup"},
@@ -292,6 +312,9 @@ func TestDamagedFilesAreNamedAndNotQuoted(t *testing.T) {
 	}
 	for _, name := range []string{"root-key.pem", "token-key.pem", "token-keys.json"} {
 		_, dir := create(t)
+		if name == "root-key.pem" {
+			earlier(t, dir)
+		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +326,7 @@ func TestDamagedFilesAreNamedAndNotQuoted(t *testing.T) {
 
 func TestTrustDomainsAreNames(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"", "Cluster.local", "spiffe://cluster.local", "spiffe://cluster.local/ns/a", "a/b", "a:1", "a b", ".", "a.", "-a", strings.Repeat("a", 256)} {
+	for _, bad := range []string{"", "Cluster.local", "spiffe://cluster.local", "spiffe://cluster.local/ns/a", "a/b", "a:1", "a b", ".", "a.", "-a", "10.0.0.1", strings.Repeat("a", 256)} {
 		if d, err := authority.TrustDomain(bad); err == nil {
 			t.Errorf("%q is trust domain %s", bad, d)
 		}

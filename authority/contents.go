@@ -61,6 +61,9 @@ func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if err := d.ensureIssuing(signer{root, rootKey}, now); err != nil {
+		return err
+	}
 	return d.writeRoots(root)
 }
 
@@ -124,30 +127,17 @@ func (d folder) readKey(name string) (*ecdsa.PrivateKey, error) {
 func (d folder) readRootKeys() ([]*ecdsa.PrivateKey, error) { return d.readKeys(RootKeyFile) }
 
 // readKeys reads the private keys of a file. Its errors contain nothing of the file.
-func (d folder) readKeys(name string) (keys []*ecdsa.PrivateKey, err error) {
+func (d folder) readKeys(name string) ([]*ecdsa.PrivateKey, error) {
 	text, err := d.read(name)
 	if err != nil {
 		return nil, err
 	}
-	blocks, err := blocksOf(text, keyBlock)
-	for _, block := range blocks {
-		parsed, _ := x509.ParsePKCS8PrivateKey(block)
-		key, ok := parsed.(*ecdsa.PrivateKey)
-		if !ok || key.Curve != elliptic.P256() {
-			err = errDamaged
-			break
-		}
-		keys = append(keys, key)
-	}
-	if err != nil || len(keys) == 0 {
-		return nil, fmt.Errorf("%s is not a private key for ECDSA P-256 in PEM form (PKCS#8): restore it from your backup", d.path(name))
-	}
-	return keys, nil
+	return parseKeys(d.path(name), text)
 }
 
 // readCross reads the certificate of the signing root's key by the root before it, in PEM form; nil
 // if there is none. It is there while both roots are trusted, and stays until the next rotation.
-func (d folder) readCross(roots []*x509.Certificate) ([]byte, error) {
+func (d folder) readCross(roots []*x509.Certificate, signing *x509.Certificate) ([]byte, error) {
 	text, err := bounded.File(d.path(CrossFile))
 	if errors.Is(err, fs.ErrNotExist) && !moved(roots) {
 		return nil, nil
@@ -166,7 +156,7 @@ func (d folder) readCross(roots []*x509.Certificate) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("%s cannot be used: %w; restore it from your backup, or %s", d.path(CrossFile), plainCause(err), next)
 	}
-	if !sameKey(cross, roots[0]) { // of a rotation that was interrupted before the new root signs
+	if !sameKey(cross, signing) { // of a rotation that was interrupted before the new root signs
 		return nil, nil
 	}
 	return encodeCertificates([]*x509.Certificate{cross}), nil

@@ -21,7 +21,8 @@ import (
 // it has no authority yet.
 const (
 	RootFile     = "root.pem"      // one certificate, or two during a rotation; the first one signs
-	RootKeyFile  = "root-key.pem"  // their keys, in any order
+	RootKeyFile  = "root-key.pem"  // their keys, in any order; it may be elsewhere
+	IssuerFile   = "issuer.pem"    // [issuing]
 	CrossFile    = "cross.pem"     // the signing root's key, signed by the root before it
 	RotationFile = "rotation.json" // [rotationRecord]
 	TokenKeyFile = "token-key.pem"
@@ -75,7 +76,7 @@ func (d folder) make() error {
 
 // files returns the names of the files in a folder, beside the lock.
 func files() []string {
-	return []string{RootFile, RootKeyFile, CrossFile, RotationFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile}
+	return []string{RootFile, RootKeyFile, IssuerFile, CrossFile, RotationFile, TokenKeyFile, identity.TokenKeysFile, TokensFile, identity.RevokedFile}
 }
 
 // keeps reports whether a file of an unfinished authority is there. It is an error if another

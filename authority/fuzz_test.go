@@ -90,3 +90,46 @@ func FuzzRotation(f *testing.F) {
 		}
 	})
 }
+
+// A file of issuing certificates that is read is written again without a loss, and each key fits its
+// certificate.
+func FuzzIssuing(f *testing.F) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		f.Fatal(err)
+	}
+	root, err := makeRoot(spiffeid.RequireTrustDomainFromString("cluster.local"), key, time.Now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	made, err := makeIssuing(domainOf(root), signer{root, key}, time.Now(), LongestIssuing)
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, err := made.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(text[:len(text)/2])
+	f.Add(slices.Concat(text, text))
+	f.Add(encodeCertificates([]*x509.Certificate{root, root}))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, err := parseIssuing(text)
+		if err != nil {
+			return
+		}
+		first, err := found.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseIssuing(first)
+		if err != nil || !again.workloads.cert.Equal(found.workloads.cert) || !again.servers.key.Equal(found.servers.key) {
+			t.Errorf("%v: the file is read again as another", err)
+		}
+		if !fits(found.workloads.key, found.workloads.cert.PublicKey) || !fits(found.servers.key, found.servers.cert.PublicKey) {
+			t.Error("a key does not fit its certificate")
+		}
+		_, _ = found.root([]*x509.Certificate{root})
+	})
+}

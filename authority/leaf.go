@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -35,8 +36,9 @@ var _ secrets.Issuer = (*Issuer)(nil)
 type signing struct {
 	authority  *Authority
 	generation string // of the signing root
+	by         string // the hash of the certificate that signs those of workloads
 	bundle     *secrets.Bundle
-	next       chan struct{} // closed when the bundle is another
+	next       chan struct{} // closed when the bundle, or the certificate that signs, is another
 }
 
 // Fault is the reason why the folder cannot be read now. The keys before stay in use.
@@ -55,16 +57,23 @@ func (a *Authority) Issuer(ttl time.Duration) *Issuer {
 // signingOf returns the authority in use after another one. The bundle is the same pointer if
 // the same roots are trusted.
 func signingOf(a *Authority, before *signing) *signing {
-	hash := sha256.Sum256(a.root.Raw)
-	s := &signing{authority: a, generation: hex.EncodeToString(hash[:])}
+	s := &signing{authority: a, generation: hashOf(a.root), by: hashOf(a.workloads.cert), next: make(chan struct{})}
 	roots := slices.SortedFunc(slices.Values(a.roots), func(a, b *x509.Certificate) int { return a.NotBefore.Compare(b.NotBefore) })
 	text := encodeCertificates(roots) // in an order that does not say which one signs
-	if before != nil && bytes.Equal(before.bundle.Authorities, text) {
-		s.bundle, s.next = before.bundle, before.next
+	if before == nil || !bytes.Equal(before.bundle.Authorities, text) {
+		s.bundle = &secrets.Bundle{Authorities: text}
 		return s
 	}
-	s.bundle, s.next = &secrets.Bundle{Authorities: text}, make(chan struct{})
+	if s.bundle = before.bundle; s.by == before.by {
+		s.next = before.next
+	}
 	return s
+}
+
+// hashOf returns the SHA-256 hash of a certificate.
+func hashOf(c *x509.Certificate) string {
+	hash := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(hash[:])
 }
 
 // Authority returns the authority as it was last read.
@@ -84,8 +93,17 @@ func (i *Issuer) Sent(chains [][]*x509.Certificate) bool {
 }
 
 // Current implements [secrets.Issuer]. A root signs for as long as clients trust it, so leaves of
-// the root before stay until their windows end.
-func (i *Issuer) Current(*secrets.Leaf) bool { return true }
+// the root before stay until their windows end, and so do leaves of the issuing certificate before. But a
+// leaf that ends early, with its issuing certificate, is replaced once there is the next one.
+func (i *Issuer) Current(leaf *secrets.Leaf) bool {
+	_, by, early := strings.Cut(leaf.Generation, earlyEnd)
+	return !early || by == i.now.Load().by
+}
+
+// earlyEnd is between the root and the certificate that has signed, in the generation of a leaf that ends
+// with that certificate, before the end of its window's validity. The generation of others is the root
+// alone: replicas agree on their versions while one of them signs with the next issuing certificate.
+const earlyEnd = "/"
 
 // Changed implements [secrets.Issuer].
 func (i *Issuer) Changed() <-chan struct{} { return i.now.Load().next }
@@ -97,6 +115,9 @@ func (i *Issuer) Bundle() *secrets.Bundle { return i.now.Load().bundle }
 // validity. While two roots are trusted, its chain ends in either.
 func (i *Issuer) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 	s, w := i.now.Load(), secrets.WindowOf(identity, i.ttl/2, now)
+	if err := s.authority.ended(s.authority.workloads, now); err != nil {
+		return nil, err
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -117,8 +138,12 @@ func (i *Issuer) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 	if err != nil {
 		return nil, err
 	}
+	generation := s.generation
+	if s.authority.workloads.cert.NotAfter.Before(w.NotAfter()) {
+		generation += earlyEnd + s.by
+	}
 	return &secrets.Leaf{
-		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: s.generation, Window: w, NotAfter: leaf.NotAfter,
+		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: generation, Window: w, NotAfter: leaf.NotAfter,
 	}, nil
 }
 

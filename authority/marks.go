@@ -10,7 +10,7 @@ import (
 
 // marks tell whether the files of an authority changed since they were read.
 type marks struct {
-	files [5]fs.FileInfo // nil without a file
+	files [6]fs.FileInfo // nil without a file
 	at    time.Time      // when they were looked at
 }
 
@@ -21,7 +21,7 @@ const settled = 2 * time.Second
 // marks looks at the files that [Open] reads.
 func (d folder) marks() (m marks) {
 	m.at = time.Now()
-	for i, name := range [len(m.files)]string{RootFile, RootKeyFile, CrossFile, TokenKeyFile, identity.TokenKeysFile} {
+	for i, name := range [len(m.files)]string{RootFile, RootKeyFile, IssuerFile, CrossFile, TokenKeyFile, identity.TokenKeysFile} {
 		m.files[i], _ = os.Stat(d.path(name))
 	}
 	return m

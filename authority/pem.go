@@ -9,16 +9,16 @@ import (
 
 var errDamaged = errors.New("it is damaged")
 
-// blocksOf returns the content of all PEM blocks of a text. Each has to be whole, and of one
-// type.
-func blocksOf(text []byte, kind string) (blocks [][]byte, err error) {
+// blocksOf returns the content of all PEM blocks of a text. Each has to be whole, and their types
+// follow each other in turn.
+func blocksOf(text []byte, kinds ...string) (blocks [][]byte, err error) {
 	begun := bytes.Count(text, []byte("-----BEGIN"))
 	for {
 		block, rest := pem.Decode(text)
 		if block == nil {
 			break
 		}
-		if block.Type != kind {
+		if block.Type != kinds[len(blocks)%len(kinds)] {
 			return nil, errDamaged
 		}
 		blocks, text = append(blocks, block.Bytes), rest

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -26,8 +27,9 @@ const certificateBlock = "CERTIFICATE"
 // TrustDomain parses the name of a trust domain, such as cluster.local.
 func TrustDomain(name string) (spiffeid.TrustDomain, error) {
 	domain, err := spiffeid.TrustDomainFromString(name)
-	const most = 255 // SPIFFE
-	if err != nil || domain.Name() != name || len(name) > most || strings.Trim(name, ".-_") != name {
+	const most = 255                      // SPIFFE
+	_, noAddress := netip.ParseAddr(name) // name constraints of issuing certificates take no addresses
+	if err != nil || domain.Name() != name || len(name) > most || strings.Trim(name, ".-_") != name || noAddress == nil {
 		return spiffeid.TrustDomain{}, fmt.Errorf("%q is not a trust domain: use a name of lower-case letters, digits, dots and hyphens, such as cluster.local", name)
 	}
 	return domain, nil

@@ -99,12 +99,14 @@ func rotate(dir string, step func(d folder, r Rotation, keys []*ecdsa.PrivateKey
 	if err != nil {
 		return Rotation{}, err
 	}
-	keys, err := d.readRootKeys()
-	if err != nil {
-		return Rotation{}, err
-	}
-	if keyOf(r.Root, keys) == nil {
-		return Rotation{}, lacksKey(d, "root")
+	var keys []*ecdsa.PrivateKey
+	if _, err := os.Stat(d.path(RootKeyFile)); err == nil || !d.has(IssuerFile) {
+		if keys, err = d.readRootKeys(); err != nil {
+			return Rotation{}, err
+		}
+		if keyOf(r.Root, keys) == nil {
+			return Rotation{}, lacksKey(d, "root")
+		}
 	}
 	if err := step(d, r, keys); err != nil {
 		return Rotation{}, err
@@ -121,6 +123,9 @@ func BeginRotation(dir string, now time.Time) (Rotation, error) {
 		}
 		if !now.Before(r.Root.NotAfter) {
 			return expired(r.Root)
+		}
+		if len(keys) == 0 {
+			return lacksKey(d, "root")
 		}
 		next := now.Truncate(time.Second)
 		if first := r.Root.NotBefore.Add(backdated + time.Second); next.Before(first) { // the newer root has the later time
@@ -152,7 +157,8 @@ func MoveSigning(dir, next string, now time.Time) (Rotation, error) {
 		root, before := r.Other, r.Root
 		if r.Step == StepMoved {
 			root, before = r.Root, r.Other
-			if _, err := d.readCross([]*x509.Certificate{root, before}); err == nil && Fingerprint(root) == next {
+			_, err := d.readCross([]*x509.Certificate{root, before}, root)
+			if err == nil && d.issuedBy(root) == nil && Fingerprint(root) == next {
 				return nil
 			}
 		}
@@ -173,7 +179,10 @@ func MoveSigning(dir, next string, now time.Time) (Rotation, error) {
 		if err := d.replace(CrossFile, public, encodeCertificates([]*x509.Certificate{cross})); err != nil {
 			return err
 		}
-		return d.writeRoots(root, before)
+		if err := d.writeRoots(root, before); err != nil || !d.has(IssuerFile) || d.issuedBy(root) == nil {
+			return err
+		}
+		return d.writeIssuing(signer{root, keyOf(root, keys)}, now, LongestIssuing)
 	})
 }
 
@@ -186,6 +195,9 @@ func ConfirmSigning(dir, root string, longest time.Duration, now time.Time) (Rot
 			return fmt.Errorf("another root signs by now: look at it with 'isthmus ca show --dir %s'", d)
 		case !r.Since.IsZero(): // the first time counts
 			return nil
+		}
+		if err := d.issuedBy(r.Root); err != nil {
+			return err
 		}
 		text, err := encoded(rotationRecord{Root: root, Since: now.UTC().Truncate(time.Second).Add(time.Second), Longest: longest.String()})
 		if err != nil {
@@ -207,6 +219,9 @@ func FinishRotation(dir string, now time.Time) (Rotation, error) {
 		case r.Step == StepMoved && now.Before(r.Due):
 			return fmt.Errorf("certificates of the old root are valid until %s: repeat the command then", r.Due.UTC().Format(time.RFC3339))
 		case r.Step == StepMoved:
+			if err := d.issuedBy(r.Root); err != nil {
+				return err
+			}
 			if err := d.writeRoots(r.Root); err != nil {
 				return err
 			}
@@ -228,5 +243,5 @@ func expired(root *x509.Certificate) error {
 }
 
 func lacksKey(d folder, of string) error {
-	return fmt.Errorf("%s has no key of the %s in %s: restore both from the same backup", d.path(RootKeyFile), of, d.path(RootFile))
+	return fmt.Errorf("%s has no key of the %s in %s: put the key back, or restore both from the same backup", d.path(RootKeyFile), of, d.path(RootFile))
 }

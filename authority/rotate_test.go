@@ -198,13 +198,14 @@ func TestAStepOutOfTurnChangesNothing(t *testing.T) {
 type model struct {
 	rapid   *rapid.T
 	dir     string
+	away    string // the folder of the key of the root while it is moved away
 	now     time.Time
-	trusted []*x509.Certificate // by each client: the roots that it has acknowledged
-	issued  []*x509.Certificate
+	trusted []*x509.Certificate   // by each client: the roots that it has acknowledged
+	issued  [][]*x509.Certificate // chains
 }
 
 // files are replaced by steps, each at most once by a step.
-var files = []string{"root-key.pem", "root.pem", "cross.pem", "rotation.json"}
+var files = []string{"root-key.pem", "root.pem", "issuer.pem", "cross.pem", "rotation.json"}
 
 // interrupted takes a step that ends before one of the files is replaced, as if the machine
 // had failed.
@@ -235,6 +236,7 @@ func (m *model) sign() {
 		_, _ = authority.MoveSigning(m.dir, authority.Fingerprint(state.Other), m.now)
 	}
 	if state = m.state(); state.Step == authority.StepMoved {
+		_, _ = authority.MoveSigning(m.dir, authority.Fingerprint(state.Root), m.now) // again, as the command does
 		_, _ = authority.ConfirmSigning(m.dir, authority.Fingerprint(state.Root), longest, m.now)
 	}
 }
@@ -254,27 +256,48 @@ func (m *model) check() {
 	if err := verify(leaf, m.now, m.trusted...); err != nil {
 		m.rapid.Fatalf("a client does not accept a new certificate: %v", err)
 	}
-	m.issued = append(m.issued, leaf[0])
+	m.issued = append(m.issued, leaf)
 	roots := certificates(m.rapid, a.Issuer(longest).Bundle().Authorities)
 	for _, one := range m.issued {
-		if m.now.After(one.NotAfter) {
+		if m.now.After(one[0].NotAfter) {
 			continue
 		}
-		if err := verify([]*x509.Certificate{one}, m.now, roots...); err != nil {
-			m.rapid.Fatalf("a certificate is valid until %s, and it is %s: %v", one.NotAfter, m.now, err)
+		if err := verify(one, m.now, roots...); err != nil {
+			m.rapid.Fatalf("a certificate is valid until %s, and it is %s: %v", one[0].NotAfter, m.now, err)
 		}
 	}
 }
 
+// move moves the key of the root away, or back. A folder without an issuing certificate needs it.
+func (m *model) move() {
+	here, away := filepath.Join(m.dir, "root-key.pem"), filepath.Join(m.away, "root-key.pem")
+	if _, err := os.Stat(filepath.Join(m.dir, "issuer.pem")); err != nil {
+		return
+	}
+	if err := os.Rename(here, away); err != nil {
+		m.back()
+	}
+}
+
+// back moves the key of the root back.
+func (m *model) back() {
+	_ = os.Rename(filepath.Join(m.away, "root-key.pem"), filepath.Join(m.dir, "root-key.pem"))
+}
+
 // However often the steps are interrupted and repeated, the authority can be used, no call
-// fails, and the rotation can be finished.
+// fails, and the rotation can be finished: with an issuing certificate, which is renewed in between,
+// without one, and while the key of the root is elsewhere.
 func TestAnInterruptedRotationFailsNoClient(t *testing.T) {
 	t.Parallel()
 	_, template := create(t)
 	made := content(t, template)
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{rapid: rt, dir: t.TempDir(), now: begin()}
+		m := &model{rapid: rt, dir: t.TempDir(), away: t.TempDir(), now: begin()}
+		earlier := rapid.Bool().Draw(rt, "a folder of an earlier version")
 		for name, text := range made {
+			if earlier && name == "issuer.pem" {
+				continue
+			}
 			if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
 				rt.Fatal(err)
 			}
@@ -292,6 +315,8 @@ func TestAnInterruptedRotationFailsNoClient(t *testing.T) {
 			"sign":        m.sign,
 			"finish":      func() { _, _ = authority.FinishRotation(m.dir, m.now) },
 			"acknowledge": acknowledge,
+			"issuer":      func() { _, _ = authority.RenewIssuing(m.dir, "", authority.LongestIssuing, m.now) },
+			"move":        m.move,
 			"wait":        func() { m.now = m.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(rt, "hours")) * time.Hour) },
 		}
 		names := slices.Sorted(maps.Keys(steps))
@@ -299,6 +324,7 @@ func TestAnInterruptedRotationFailsNoClient(t *testing.T) {
 			m.interrupted(steps[rapid.SampledFrom(names).Draw(rt, "step")])
 			m.check()
 		}
+		m.back()
 		if _, err := authority.BeginRotation(m.dir, m.now); err != nil {
 			rt.Fatal(err)
 		}
@@ -383,13 +409,13 @@ func TestAChainEndsInEitherRoot(t *testing.T) {
 		return certificates(t, append(leaf, a.Cross()...))
 	}
 	next := r.begin().Other
-	if before := chain(); len(before) != 1 || verify(before, r.now, old) != nil || verify(before, r.now, next) == nil {
+	if before := chain(); len(before) != 2 || verify(before, r.now, old) != nil || verify(before, r.now, next) == nil {
 		t.Errorf("before the new root signs there are %d certificates", len(before))
 	}
 	r.move()
 	for _, when := range []string{"while both are trusted", "after the end"} {
 		one := chain()
-		if len(one) != 2 || !slices.Equal(one[1].AuthorityKeyId, old.SubjectKeyId) || one[1].Subject.String() != next.Subject.String() || one[1].NotAfter.After(old.NotAfter) {
+		if len(one) != 3 || !slices.Equal(one[2].AuthorityKeyId, old.SubjectKeyId) || one[2].Subject.String() != next.Subject.String() || one[2].NotAfter.After(old.NotAfter) {
 			t.Fatalf("%s: %d certificates", when, len(one))
 		}
 		for name, trusted := range map[string][]*x509.Certificate{"old": {old}, "new": {next}, "both": {old, next}} {
@@ -397,7 +423,7 @@ func TestAChainEndsInEitherRoot(t *testing.T) {
 				t.Errorf("%s, %s: %v", when, name, err)
 			}
 		}
-		if verify(one[:1], r.now, old) == nil {
+		if verify(one[:2], r.now, old) == nil {
 			t.Errorf("%s: the old root has signed", when)
 		}
 		if when == "while both are trusted" {

@@ -30,20 +30,19 @@ func (i *Issuer) IssueServer(names []string, now time.Time) (tls.Certificate, er
 		return tls.Certificate{}, err
 	}
 	own := i.Authority()
-	der, err := own.signLeaf(template, &key.PublicKey, now)
+	chain, err := own.signLeaf(own.servers, template, &key.PublicKey, now)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	chain := [][]byte{der}
 	if cross, _ := pem.Decode(own.cross); cross != nil { // clients with the root before may connect
 		chain = append(chain, cross.Bytes)
 	}
-	leaf, err := x509.ParseCertificate(der)
+	leaf, err := x509.ParseCertificate(chain[0])
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, err
 }
 
 // Signer implements [certs.Issuer].
-func (i *Issuer) Signer() string { return i.now.Load().generation }
+func (i *Issuer) Signer() string { return hashOf(i.Authority().servers.cert) }
 
 // Authorities implements [certs.Issuer].
 func (i *Issuer) Authorities() []byte { return i.Bundle().Authorities }

@@ -21,14 +21,30 @@ import (
 
 var serverNames = []string{"isthmus.example.com", "localhost", "10.0.0.1", "::1"}
 
-// server issues the certificate of a listener.
-func server(t *testing.T, a *authority.Authority, now time.Time) *x509.Certificate {
+// server issues the certificate of a listener, and returns its chain.
+func server(t *testing.T, a *authority.Authority, now time.Time) (chain []*x509.Certificate) {
 	t.Helper()
 	pair, err := a.Issuer(time.Hour).IssueServer(serverNames, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pair.Leaf
+	for _, der := range pair.Certificate {
+		one, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain = append(chain, one)
+	}
+	return chain
+}
+
+// between returns the certificates of a chain between its leaf and the root.
+func between(chain []*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, one := range chain[1:] {
+		pool.AddCert(one)
+	}
+	return pool
 }
 
 // rootOf returns the authorities that clients of an authority trust.
@@ -42,22 +58,23 @@ func TestTheCertificateOfAListenerIsForItsNames(t *testing.T) {
 	t.Parallel()
 	a, _ := create(t)
 	now := time.Now()
-	leaf := server(t, a, now)
+	chain := server(t, a, now)
 	for _, name := range serverNames {
-		if _, err := leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: rootOf(a), CurrentTime: now}); err != nil {
+		if _, err := chain[0].Verify(x509.VerifyOptions{DNSName: name, Roots: rootOf(a), Intermediates: between(chain), CurrentTime: now}); err != nil {
 			t.Errorf("a client of %s: %v", name, err)
 		}
 	}
 	for _, name := range []string{"web.example.com", "10.0.0.2"} {
-		if _, err := leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: rootOf(a), CurrentTime: now}); err == nil {
+		if _, err := chain[0].Verify(x509.VerifyOptions{DNSName: name, Roots: rootOf(a), Intermediates: between(chain), CurrentTime: now}); err == nil {
 			t.Errorf("a client of %s takes it", name)
 		}
 	}
-	if late := server(t, a, a.Root().NotAfter.Add(-time.Minute)); !late.NotAfter.Equal(a.Root().NotAfter) {
-		t.Errorf("it ends at %s, and the root at %s", late.NotAfter, a.Root().NotAfter)
+	until := a.Issuing().NotAfter
+	if late := server(t, a, until.Add(-time.Minute))[0]; !late.NotAfter.Equal(until) {
+		t.Errorf("it ends at %s, and its issuer at %s", late.NotAfter, until)
 	}
-	if _, err := a.Issuer(time.Hour).IssueServer(serverNames, a.Root().NotAfter); err == nil {
-		t.Error("an expired root signs")
+	if _, err := a.Issuer(time.Hour).IssueServer(serverNames, until); err == nil {
+		t.Error("an expired issuer signs")
 	}
 }
 
@@ -65,11 +82,12 @@ func TestTheCertificateOfAListenerProvesNoWorkload(t *testing.T) {
 	t.Parallel()
 	a, dir := create(t)
 	now := time.Now()
-	leaf := server(t, a, now)
+	chain := server(t, a, now)
+	leaf := chain[0]
 	if len(leaf.URIs) != 0 || len(leaf.Subject.Names) != 0 || leaf.IsCA || !slices.Equal(leaf.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) {
 		t.Errorf("URIs %v, subject %s, authority %t, usages %v", leaf.URIs, leaf.Subject, leaf.IsCA, leaf.ExtKeyUsage)
 	}
-	if _, err := (&certs.Authorities{Own: rootOf(a)}).Hold([]*x509.Certificate{leaf}, now); err == nil {
+	if _, err := (&certs.Authorities{Own: rootOf(a)}).Hold(chain, now); err == nil {
 		t.Error("it is valid as the certificate of a client")
 	}
 	v, err := identity.New(identity.Config{TrustDomain: "cluster.local", Authority: identity.Authority{Dir: dir, TTL: identity.DefaultTTL}}, "istio-system", slog.New(slog.DiscardHandler))

@@ -18,9 +18,9 @@ import (
 // longestLeaf bounds the validity of a certificate.
 const longestLeaf = 90 * 24 * time.Hour
 
-// Sign returns a certificate for the key of a workload, in PEM form. It follows the rules of
-// SPIFFE for the certificates of workloads (X.509-SVID), and never outlives the root. It
-// checks no revocation: the caller does, before each signature.
+// Sign returns a certificate for the key of a workload, and the issuing certificate if there is one,
+// in PEM form. It follows the rules of SPIFFE for the certificates of workloads (X.509-SVID), and never
+// outlives the issuing certificate and the root. It checks no revocation: the caller does, before each signature.
 func (a *Authority) Sign(id string, key crypto.PublicKey, now time.Time, ttl time.Duration) ([]byte, error) {
 	uri, err := a.subject(id)
 	if err != nil {
@@ -40,22 +40,42 @@ func (a *Authority) Sign(id string, key crypto.PublicKey, now time.Time, ttl tim
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 	}
-	der, err := a.signLeaf(template, key, now)
+	chain, err := a.signLeaf(a.workloads, template, key, now)
 	if err != nil {
 		return nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der}), nil
+	var text []byte
+	for _, der := range chain {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der})...)
+	}
+	return text, nil
 }
 
-// signLeaf signs a certificate that does not outlive the root.
-func (a *Authority) signLeaf(template *x509.Certificate, key crypto.PublicKey, now time.Time) (der []byte, err error) {
-	if !now.Before(a.root.NotAfter) {
-		return nil, expired(a.root)
+// signLeaf signs a certificate that does not outlive its issuer. It returns the chain up to the root.
+func (a *Authority) signLeaf(by signer, template *x509.Certificate, key crypto.PublicKey, now time.Time) (chain [][]byte, err error) {
+	if err := a.ended(by, now); err != nil {
+		return nil, err
 	}
-	if template.NotAfter.After(a.root.NotAfter) {
-		template.NotAfter = a.root.NotAfter
+	if template.NotAfter.After(by.cert.NotAfter) {
+		template.NotAfter = by.cert.NotAfter
 	}
-	return x509.CreateCertificate(rand.Reader, template, a.root, key, a.rootSigner)
+	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, key, by.key)
+	if by.cert == a.root {
+		return [][]byte{der}, err
+	}
+	return [][]byte{der, by.cert.Raw}, err
+}
+
+// ended returns an error if a signer has expired.
+func (a *Authority) ended(by signer, now time.Time) error {
+	switch {
+	case now.Before(by.cert.NotAfter):
+		return nil
+	case by.cert == a.root:
+		return expired(a.root)
+	default:
+		return fmt.Errorf("the issuing certificate expired at %s and signs nothing: make the next one with 'isthmus ca issuer --dir %s'", by.cert.NotAfter.UTC().Format(time.RFC3339), a.dir)
+	}
 }
 
 // Cross returns the certificate of the root's key by the root before it, in PEM form; nil if there

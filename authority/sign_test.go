@@ -7,13 +7,14 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/pem"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
+
+	"github.com/isthmus-mesh/isthmus/authority"
 )
 
 const web = "spiffe://cluster.local/ns/shop/sa/web"
@@ -43,16 +44,13 @@ func TestACertificateIsAnX509SVID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, rest := pem.Decode(chain)
-	if len(rest) != 0 {
-		t.Errorf("after the certificate there is %q", rest)
+	both := certificates(t, chain)
+	if len(both) != 2 || !both[1].Equal(a.Issuing()) {
+		t.Fatalf("the chain has %d certificates", len(both))
 	}
-	leaf, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	leaf := both[0]
 	bundle := x509bundle.FromX509Authorities(a.TrustDomain(), []*x509.Certificate{a.Root()})
-	if id, _, err := x509svid.Verify([]*x509.Certificate{leaf}, bundle, x509svid.WithTime(now)); err != nil || id.String() != web {
+	if id, _, err := x509svid.Verify(both, bundle, x509svid.WithTime(now)); err != nil || id.String() != web {
 		t.Errorf("it proves %s: %v", id, err)
 	}
 	if leaf.IsCA || !leaf.BasicConstraintsValid || leaf.KeyUsage != x509.KeyUsageDigitalSignature || len(leaf.ExtKeyUsage) != 2 {
@@ -72,20 +70,31 @@ func TestACertificateIsAnX509SVID(t *testing.T) {
 	}
 }
 
-func TestACertificateDoesNotOutliveTheRoot(t *testing.T) {
+func TestACertificateDoesNotOutliveItsIssuer(t *testing.T) {
 	t.Parallel()
-	a, _ := create(t)
-	until := a.Root().NotAfter
-	chain, err := a.Sign(web, publicKey(t, elliptic.P384()), until.Add(-time.Hour), 24*time.Hour)
-	if err != nil {
-		t.Fatal(err)
+	a, dir := create(t)
+	check := func(a *authority.Authority, until time.Time) {
+		t.Helper()
+		chain, err := a.Sign(web, publicKey(t, elliptic.P384()), until.Add(-time.Hour), 24*time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if leaf := certificates(t, chain)[0]; !leaf.NotAfter.Equal(until) {
+			t.Errorf("valid until %s, the issuer until %s", leaf.NotAfter, until)
+		}
+		if _, err := a.Sign(web, publicKey(t, elliptic.P256()), until, time.Hour); err == nil || !strings.Contains(err.Error(), "expired") {
+			t.Errorf("an expired issuer signs: %v", err)
+		}
 	}
-	block, _ := pem.Decode(chain)
-	if leaf, err := x509.ParseCertificate(block.Bytes); err != nil || !leaf.NotAfter.Equal(until) {
-		t.Errorf("valid until %s, the root until %s: %v", leaf.NotAfter, until, err)
+	check(a, a.Issuing().NotAfter)
+	last, err := authority.RenewIssuing(dir, "", authority.LongestIssuing, a.Root().NotAfter.Add(-2*time.Hour))
+	if err != nil || !last.Issuing().NotAfter.Equal(a.Root().NotAfter) {
+		t.Fatalf("the issuing certificate ends at %s, and the root at %s: %v", last.Issuing().NotAfter, a.Root().NotAfter, err)
 	}
-	if _, err := a.Sign(web, publicKey(t, elliptic.P256()), until, time.Hour); err == nil || !strings.Contains(err.Error(), "expired") {
-		t.Errorf("an expired root signs: %v", err)
+	check(last, a.Root().NotAfter)
+	check(earlier(t, dir), a.Root().NotAfter)
+	if _, err := authority.RenewIssuing(dir, "", authority.LongestIssuing, a.Root().NotAfter); err == nil || !strings.Contains(err.Error(), "the root expired") {
+		t.Errorf("an expired root signs an issuing certificate: %v", err)
 	}
 }
 

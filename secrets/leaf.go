@@ -13,7 +13,8 @@ type Leaf struct {
 	// Chain is the certificate and the certificates between it and the root, and Key is its key, both in
 	// PEM form. No text and no error contains the key.
 	Chain, Key []byte
-	// Generation names the authority's key that has signed the certificate.
+	// Generation is the issuer's part in the version of the leaf: of two leaves of an identity, window and
+	// generation, a client may have either.
 	Generation string
 	Window     Window
 	NotAfter   time.Time // the end of the certificate

@@ -19,7 +19,7 @@ import (
 func Command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ca",
-		Short: "Make a certificate authority, issue and revoke its tokens, and rotate its root",
+		Short: "Make a certificate authority, issue and revoke its tokens, and renew its certificates",
 		Long: `Ca works on the folder of the built-in certificate authority. Tokens prove to Isthmus
 which service account a workload has. The commands need no running Isthmus, but for
 certificates and the last steps of rotate, and several may run at a time.
@@ -30,14 +30,15 @@ Exit status: 0 the command did its work, 1 it could not, 2 wrong usage.`,
   isthmus ca tokens --dir ca
   isthmus ca certificates
   isthmus ca revoke --dir ca --namespace shop --account web
+  isthmus ca issuer --dir ca --root-key vault/root-key.pem
   isthmus ca rotate begin --dir ca
   isthmus ca show --dir ca`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return fmt.Errorf("name a command: %s init, token, tokens, certificates, revoke, rotate or show", c.CommandPath())
+			return fmt.Errorf("name a command: %s init, token, tokens, certificates, revoke, issuer, rotate or show", c.CommandPath())
 		},
 	}
-	c.AddCommand(newInit(), newToken(), newTokens(), newCertificates(), newRevoke(), newRotate(), newShow())
+	c.AddCommand(newInit(), newToken(), newTokens(), newCertificates(), newRevoke(), newIssuer(), newRotate(), newShow())
 	return c
 }
 

@@ -52,6 +52,8 @@ the streams of an account that is not your workload with 'isthmus ca revoke'.
 A step that may not be taken yet says what it waits for, and changes nothing. A step that is
 already taken changes nothing either. If a command was interrupted, run it again.
 
+Begin and sign need root-key.pem in the folder: put it back if it was moved away.
+
 Name every Isthmus by --admin that serves certificates of this authority. A copy of the
 folder on another machine needs to be replaced after each step.
 

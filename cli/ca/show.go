@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"crypto/x509"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ type summary struct {
 	Dir         string               `json:"dir"`
 	TrustDomain string               `json:"trustDomain"`
 	Root        rootSummary          `json:"root"`
+	Issuing     *rootSummary         `json:"issuing,omitempty"` // not without an issuing certificate
 	Rotation    rotationState        `json:"rotation"`
 	TokenKey    keySummary           `json:"tokenKey"`
 	Tokens      tokenCounts          `json:"tokens"`
@@ -23,7 +25,7 @@ type summary struct {
 	Warnings    []string             `json:"warnings"`
 }
 
-// rootSummary is the root certificate as it is printed.
+// rootSummary is the root or the issuing certificate as it is printed.
 type rootSummary struct {
 	Fingerprint string    `json:"sha256"`
 	From        time.Time `json:"validFrom"`
@@ -46,11 +48,11 @@ func newShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show --dir DIR",
 		Short: "Show an authority, its revocations, and unsafe files",
-		Long: `Show prints the trust domain, the root certificate, the state of its rotation, the key of tokens, the number of
+		Long: `Show prints the trust domain, the root and the issuing certificate, the state of a rotation, the key of tokens, the number of
 tokens that have not expired, and the revocations. The fingerprint is the one that 'openssl x509
 -fingerprint -sha256 -in root.pem' prints. It warns on the error output of private files that
-other users can read or replace, with the command that ends it, and of a missing list of
-revocations.
+other users can read or replace, with the command that ends it, of a missing list of
+revocations, and of an issuing certificate that is missing or ends.
 
 Exit status: 0 it was printed; 1 there is no authority in the folder, or its files cannot
 be read or do not belong together; 2 wrong usage.`,
@@ -102,10 +104,37 @@ func summarize(dir string) (s summary, err error) {
 	if warning := a.Unlisted(); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}
-	s.Root = rootSummary{authority.Fingerprint(a.Root()), a.Root().NotBefore.UTC(), a.Root().NotAfter.UTC()}
+	s.Root = summaryOf(a.Root())
+	if issuing := a.Issuing(); issuing != nil {
+		of := summaryOf(issuing)
+		s.Issuing = &of
+	}
+	if warning := renewal(a, time.Now()); warning != "" {
+		s.Warnings = append(s.Warnings, warning)
+	}
 	state, err := authority.RotationOf(dir)
 	s.Rotation = stateOf(dir, state, time.Now())
 	return s, err
+}
+
+func summaryOf(c *x509.Certificate) rootSummary {
+	return rootSummary{authority.Fingerprint(c), c.NotBefore.UTC(), c.NotAfter.UTC()}
+}
+
+// renewal returns a warning if an issuing certificate is to be made.
+func renewal(a *authority.Authority, now time.Time) string {
+	next := "make the next one with 'isthmus ca issuer --dir " + a.Dir() + "'"
+	soon, _ := a.RenewalDue(now)
+	switch {
+	case a.Issuing() == nil:
+		return "the root signs certificates directly, so its key has to stay in the folder: make an issuing certificate with 'isthmus ca issuer --dir " + a.Dir() + "'"
+	case !now.Before(a.Issuing().NotAfter):
+		return "the issuing certificate has expired, and with it every certificate: " + next
+	case soon:
+		return "the issuing certificate expires at " + a.Issuing().NotAfter.UTC().Format(time.RFC3339) + ", and with it every certificate: " + next
+	default:
+		return ""
+	}
 }
 
 func printSummary(c *cobra.Command, s summary) {
@@ -113,6 +142,10 @@ func printSummary(c *cobra.Command, s summary) {
 	term.Say(out, "trust domain: %s\n", s.TrustDomain)
 	term.Say(out, "root: valid from %s to %s\n", s.Root.From.Format(time.RFC3339), s.Root.Until.Format(time.RFC3339))
 	term.Say(out, "  SHA-256 %s\n", s.Root.Fingerprint)
+	if s.Issuing != nil {
+		term.Say(out, "issuing certificate: valid from %s to %s\n", s.Issuing.From.Format(time.RFC3339), s.Issuing.Until.Format(time.RFC3339))
+		term.Say(out, "  SHA-256 %s\n", s.Issuing.Fingerprint)
+	}
 	if s.Rotation.Step != authority.StepNone {
 		term.Say(out, "rotation:\n")
 		for _, line := range s.Rotation.lines(s.Dir) {

@@ -99,8 +99,11 @@ func (r issued) workload(id string) tls.Certificate {
 	if err != nil {
 		r.t.Fatalf("%s: %v", id, err)
 	}
-	block, _ := pem.Decode(chain)
-	return tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
+	pair := tls.Certificate{PrivateKey: key}
+	for block, rest := pem.Decode(chain); block != nil; block, rest = pem.Decode(rest) {
+		pair.Certificate = append(pair.Certificate, block.Bytes)
+	}
+	return pair
 }
 
 func (r issued) connect(config *tls.Config, claim string) *xdsclient.Client {

@@ -3,7 +3,6 @@ package xds_test
 import (
 	"context"
 	"crypto/tls"
-	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
@@ -41,8 +40,7 @@ func (r issued) owner(t *testing.T) (*xdsclient.Client, tls.Certificate) {
 	c.Subscribe(sds, "default", "ROOTCA")
 	c.AwaitHeld(sds, "default", "ROOTCA")
 	leaf := r.secrets.Leaf(inShop)
-	chain, _ := pem.Decode(leaf.Chain)
-	pair, err := tls.X509KeyPair(pem.EncodeToMemory(chain), leaf.Key)
+	pair, err := tls.X509KeyPair(leaf.Chain, leaf.Key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -242,6 +242,13 @@ func TestAlertsFireOnEditedScrapes(t *testing.T) {
 		"a certificate is young": {
 			set: map[string]float64{`isthmus_certificate_expiry_timestamp_seconds{output="xds"}`: float64(now.Add(72 * time.Hour).Unix())},
 		},
+		"the issuing certificate expires": {
+			set:  map[string]float64{`isthmus_authority_expiry_timestamp_seconds{certificate="issuer"}`: float64(now.Add(6 * 24 * time.Hour).Unix())},
+			want: "IsthmusAuthorityExpires",
+		},
+		"the root is young": {
+			set: map[string]float64{`isthmus_authority_expiry_timestamp_seconds{certificate="root"}`: float64(now.Add(8 * 24 * time.Hour).Unix())},
+		},
 		"the API server is away": {set: map[string]float64{"isthmus_istio_up{}": 0, "isthmus_istio_leader{}": 1}, want: "IsthmusWriterDown"},
 		"no replica leads":       {set: map[string]float64{"isthmus_istio_up{}": 1, "isthmus_istio_leader{}": 0}, want: "IsthmusNoWriter"},
 		"writes fail":            {set: map[string]float64{"isthmus_istio_failing{}": 1, "isthmus_istio_leader{}": 1}, want: "IsthmusWritesFail"},

@@ -19,22 +19,41 @@ import (
 )
 
 // roots returns the roots in the folder of the authority, the signing one first.
-func (i *issuer) roots() (list []*x509.Certificate) {
+func (i *issuer) roots() []*x509.Certificate { return i.certificates("root.pem") }
+
+// issuing returns the issuing certificate of workloads.
+func (i *issuer) issuing() *x509.Certificate { return i.certificates("issuer.pem")[0] }
+
+// certificates returns the certificates in a file of the authority.
+func (i *issuer) certificates(name string) []*x509.Certificate {
 	i.t.Helper()
-	text, err := os.ReadFile(filepath.Join(i.dir, "root.pem"))
+	text, err := os.ReadFile(filepath.Join(i.dir, name))
 	if err != nil {
 		i.t.Fatal(err)
 	}
+	list, err := certificatesIn(text)
+	if err != nil || len(list) == 0 {
+		i.t.Fatalf("%s has %d certificates: %v", name, len(list), err)
+	}
+	return list
+}
+
+// certificatesIn returns the certificates in a text, without the keys between them.
+func certificatesIn(text []byte) (list []*x509.Certificate, err error) {
 	for {
 		block, rest := pem.Decode(text)
 		if block == nil {
-			return list
+			return list, nil
 		}
-		root, err := x509.ParseCertificate(block.Bytes)
+		text = rest
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		one, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			i.t.Fatal(err)
+			return nil, err
 		}
-		list, text = append(list, root), rest
+		list = append(list, one)
 	}
 }
 
@@ -63,8 +82,8 @@ func trusts(t *testing.T, p *proxy.Proxy, all, trusted []*x509.Certificate) erro
 	return nil
 }
 
-// signedBy says whether both Envoys have accepted certificates of a root, and none of another.
-func (m *mutual) signedBy(root *x509.Certificate) error {
+// signedBy says whether both Envoys have accepted certificates of an issuing certificate, and none of another.
+func (m *mutual) signedBy(issuing *x509.Certificate) error {
 	control := m.Isthmuses[0]
 	clients, err := control.clients()
 	if err != nil || len(clients) != 2 {
@@ -87,13 +106,12 @@ func (m *mutual) signedBy(root *x509.Certificate) error {
 			return err
 		}
 		for _, r := range page.Resources {
-			block, _ := pem.Decode(r.Content.Certificate.Chain.Bytes)
-			if block == nil {
+			chain, err := certificatesIn(r.Content.Certificate.Chain.Bytes)
+			if err == nil && len(chain) == 0 {
 				continue
 			}
-			leaf, err := x509.ParseCertificate(block.Bytes)
 			if err == nil {
-				err = leaf.CheckSignatureFrom(root)
+				err = chain[0].CheckSignatureFrom(issuing)
 			}
 			if err != nil || r.State != "accepted" {
 				return fmt.Errorf("%s of %s is %s: %w", r.Name, c.ID, r.State, err)
@@ -123,9 +141,10 @@ func (m *mutual) mustShakeHands(when string) {
 	}
 }
 
-// TestRotatedRootFailsNoCall rotates the root of the authority while two Envoys call each other
-// with certificates of a minute, and Isthmus is killed after each step. No call fails. At the end
-// both trust the new root alone, and certificates are signed by it.
+// TestRotatedRootFailsNoCall changes the issuing certificate, and rotates the root of the authority, while
+// two Envoys call each other with certificates of a minute, and Isthmus is killed after each step. The key
+// of the root is elsewhere, but for the rotation. No call fails. At the end both trust the new root alone,
+// and certificates are signed by its issuing certificate.
 func TestRotatedRootFailsNoCall(t *testing.T) {
 	t.Parallel()
 	m := newMutual(t, true, time.Minute)
@@ -134,7 +153,22 @@ func TestRotatedRootFailsNoCall(t *testing.T) {
 	await(t, "the service to answer", func() error { return m.call(&http.Transport{DisableKeepAlives: true}) })
 	both := []*proxy.Proxy{m.server, m.client}
 	stop := m.callAlways()
-	old := ca.roots()[0]
+	old, first := ca.roots()[0], ca.issuing()
+	here, vault := filepath.Join(ca.dir, "root-key.pem"), filepath.Join(m.Dir, "vault.pem")
+	move := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(here, vault)
+	ca.run("issuer", "--root-key", vault)
+	m.mustShakeHands("right after the issuing certificate has changed")
+	if ca.issuing().Equal(first) {
+		t.Fatal("the issuing certificate is the same")
+	}
+	await(t, "certificates of the next issuing certificate", func() error { return m.signedBy(ca.issuing()) })
+	m.mustShakeHands("with certificates of the next issuing certificate")
+	move(vault, here)
 	if err := ca.rotate("begin"); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +192,10 @@ func TestRotatedRootFailsNoCall(t *testing.T) {
 	if err := ca.rotate("finish", address...); err == nil || !strings.Contains(err.Error(), "valid until") {
 		t.Errorf("the old root may leave at once: %v", err)
 	}
-	await(t, "certificates of the new root", func() error { return m.signedBy(signing) })
+	if err := ca.issuing().CheckSignatureFrom(signing); err != nil {
+		t.Errorf("the new root has not signed the issuing certificate: %v", err)
+	}
+	await(t, "certificates of the new root", func() error { return m.signedBy(ca.issuing()) })
 	m.mustShakeHands("with certificates of the new root")
 	await(t, "the old root to leave", func() error { return ca.rotate("finish", address...) })
 	restart()

@@ -53,10 +53,14 @@ func startProven(t *testing.T) *proven {
 		files.must(os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	p.keys = append(p.keys, pair.Key)
-	for _, name := range []string{authority.RootKeyFile, authority.TokenKeyFile} {
-		key, err := os.ReadFile(filepath.Join(folder, name))
+	for _, name := range []string{authority.RootKeyFile, authority.IssuerFile, authority.TokenKeyFile} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
 		files.must(err)
-		p.keys = append(p.keys, key)
+		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+			if block.Type == "PRIVATE KEY" {
+				p.keys = append(p.keys, pem.EncodeToMemory(block))
+			}
+		}
 	}
 	p.token, _, err = own.Issue(authority.Grant{Namespace: "shop", Account: "web", TTL: time.Hour}, time.Now())
 	files.must(err)

@@ -29,8 +29,8 @@ func TestMetricsAreThoseOfTheReference(t *testing.T) {
 	}
 }
 
-// conditional metrics are there with TLS only, or with an output or a source that is not.
-var conditional = []string{"isthmus_certificate_", "isthmus_istio_", "isthmus_mcp_sink_", "isthmus_source_answers_", "isthmus_source_nacks_", "isthmus_source_streams_"}
+// conditional metrics are there with TLS or an authority only, or with an output or a source that is not.
+var conditional = []string{"isthmus_authority_", "isthmus_certificate_", "isthmus_istio_", "isthmus_mcp_sink_", "isthmus_source_answers_", "isthmus_source_nacks_", "isthmus_source_streams_"}
 
 // documentedMetrics reads the table of the reference: "name type label,label".
 func documentedMetrics(t *testing.T) []string {

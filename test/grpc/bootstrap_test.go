@@ -1,7 +1,16 @@
 package grpc_test
 
 import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +18,6 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/grpc/clients"
-	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
 // TestPrintedBootstrapConnectsByTLS has Isthmus serve by TLS, as far as a language
@@ -53,20 +61,59 @@ func mustHaveNoTLS(t *testing.T, impl clients.Implementation, i *isthmus, s secr
 	}
 }
 
-// secrets are the files of both sides, and their authority's.
+// secrets are the files of both sides, and the root of their authority.
 type secrets struct {
 	server, client pair
 	trusted        string
 }
 
+// newSecrets has an authority of Isthmus sign the certificates: its issuing certificates are between them and
+// the root.
 func newSecrets(t *testing.T) secrets {
 	t.Helper()
-	ca := authority.New(t, "authority")
-	trusted := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(trusted, ca.PEM, 0o600); err != nil {
+	dir := filepath.Join(t.TempDir(), "ca")
+	runAuthority(t, dir, "init", "--trust-domain", "mesh.example")
+	text, err := os.ReadFile(filepath.Join(dir, "issuer.pem"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return secrets{writePair(t, ca.Issue("isthmus")), writePair(t, ca.Issue("web", "spiffe://mesh.example/ns/shop/sa/web")), trusted}
+	const end = "-----END PRIVATE KEY-----\n"
+	ofWorkloads, ofServers, _ := bytes.Cut(text, []byte(end))
+	workload, err := url.Parse("spiffe://mesh.example/ns/shop/sa/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := x509.Certificate{URIs: []*url.URL{workload}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
+	server := x509.Certificate{DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	return secrets{issue(t, ofServers, &server), issue(t, append(ofWorkloads, end...), &client), filepath.Join(dir, "root.pem")}
+}
+
+// issue signs a certificate by an issuing certificate with its key, and writes the chain and the key.
+func issue(t *testing.T, issuer []byte, template *x509.Certificate) pair {
+	t.Helper()
+	by, err := tls.X509KeyPair(issuer, issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuing, err := x509.ParseCertificate(by.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.NotBefore, template.NotAfter, template.KeyUsage = issuing.NotBefore, issuing.NotAfter, x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, issuing, key.Public(), by.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
+	return writePair(t, append(encode("CERTIFICATE", der), encode("CERTIFICATE", issuing.Raw)...), encode("PRIVATE KEY", keyDER))
 }
 
 // trustStore is a file of authorities as a JVM reads it.
@@ -84,11 +131,11 @@ func trustStore(t *testing.T, trusted string) string {
 // pair is a certificate and its key in files.
 type pair struct{ cert, key string }
 
-func writePair(t *testing.T, issued authority.Pair) pair {
+func writePair(t *testing.T, chain, key []byte) pair {
 	t.Helper()
 	dir := t.TempDir()
 	p := pair{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
-	for file, text := range map[string][]byte{p.cert: issued.Cert, p.key: issued.Key} {
+	for file, text := range map[string][]byte{p.cert: chain, p.key: key} {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -400,6 +400,18 @@ var rows = []row{
 		promise:     "an authority vouches for its trust domain alone",
 	},
 	{
+		file: "authority/issuing.go", killer: "./authority", run: "Constrained",
+		text:        `workloads.PermittedDNSDomains, workloads.ExcludedIPRanges = []string{noHost}, []*net.IPNet{all(32), all(128)}`,
+		replacement: `_ = all`,
+		promise:     "an issuing key of workloads names no server",
+	},
+	{
+		file: "authority/leaf.go", killer: "./authority", run: "Issuer",
+		text:        `return !early || by == i.now.Load().by`,
+		replacement: `return !early || by != ""`,
+		promise:     "a leaf that ends with its issuing certificate is replaced",
+	},
+	{
 		file: "output/streams/register.go", killer: "./output/watch", run: "Unproven|Revoked|Health",
 		text:        `guarded.Streams[i].Handler = s.admitting("/"+desc.ServiceName+"/"+m.StreamName, m.Handler)`,
 		replacement: `guarded.Streams[i].Handler = m.Handler`,
