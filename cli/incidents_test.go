@@ -1,12 +1,15 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/authority"
+	"github.com/isthmus-mesh/isthmus/cli"
 	testca "github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
@@ -124,5 +128,38 @@ func TestTheftOfTheRootEndsWithAnotherAuthority(t *testing.T) {
 	}
 	if trusts(forged, awaitRoots(now.connect("web"), 1)) {
 		t.Error("workloads accept a certificate of the old authority")
+	}
+}
+
+// Whoever has the issuing key makes certificates that workloads accept until the root is another one.
+// The next issuing certificate does not end that.
+func TestTheftOfTheIssuingKeyEndsWithTheRoot(t *testing.T) {
+	t.Parallel()
+	ca, dir := testca.New(t, "ca"), t.TempDir()
+	createAuthority(t, dir)
+	s := newTrusting(t, ca, dir)
+	forged, web := steal(t, s).forge(t), s.connect("web")
+	if len(forged) != 2 || !trusts(forged, awaitRoots(web, 1)) {
+		t.Fatal("the theft is none")
+	}
+	var out bytes.Buffer
+	if status := cli.Main(t.Context(), "test", []string{"ca", "issuer", "--dir", s.dir}, nil, &out, &out); status != 0 {
+		t.Fatal(out.String())
+	}
+	s.rotate(0, "the next root is trusted since", "begin")
+	if !trusts(forged, awaitRoots(web, 2)) {
+		t.Error("the old root is not trusted until the end")
+	}
+	until.NoError(t, 50*time.Millisecond, "the client to ACK", func() error {
+		if got := s.ask("/api/v1/authority"); !strings.Contains(got, `"behind": []`) {
+			return errors.New(got)
+		}
+		return nil
+	})
+	s.rotate(0, "waits for the certificates of the old root to expire", "sign", s.admin)
+	s.passDay()
+	s.rotate(0, "one root is trusted", "finish", s.admin)
+	if trusts(forged, awaitRoots(web, 1)) {
+		t.Error("workloads accept a certificate of the stolen key at the end")
 	}
 }

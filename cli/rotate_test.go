@@ -150,6 +150,20 @@ func (s *trusting) rotate(status int, want, step string, admins ...string) strin
 	return out.String()
 }
 
+// passDay has the step sign be long ago.
+func (s *trusting) passDay() {
+	s.Helper()
+	record := filepath.Join(s.dir, authority.RotationFile)
+	text, err := os.ReadFile(record)
+	if err != nil {
+		s.Fatal(err)
+	}
+	past := regexp.MustCompile(`"since": "[^"]*"`).ReplaceAll(text, []byte(`"since": "2026-01-01T00:00:00Z"`))
+	if err := os.WriteFile(record, past, 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // await waits until the admin API shows a text about the authority.
 func (s *trusting) await(text string) {
 	s.Helper()
@@ -232,15 +246,7 @@ func TestARootIsRotatedOnceEveryClientTrustsTheNext(t *testing.T) {
 	one.rotate(0, "waits for the certificates of the old root to expire", "sign", one.admin, other.admin)
 	one.rotate(1, "certificates of the old root are valid until", "finish", one.admin, other.admin)
 
-	record := filepath.Join(one.dir, authority.RotationFile)
-	text, err := os.ReadFile(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	past := regexp.MustCompile(`"since": "[^"]*"`).ReplaceAll(text, []byte(`"since": "2026-01-01T00:00:00Z"`)) // a day passes
-	if err := os.WriteFile(record, past, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	one.passDay()
 	one.rotate(0, "one root is trusted", "finish", one.admin, other.admin)
 	for _, c := range []*xdsclient.Client{web, mute} {
 		if last := awaitRoots(c, 1); !last[0].Equal(roots[1]) {
