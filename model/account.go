@@ -19,9 +19,11 @@ func (a Account) Compare(o Account) int {
 	return cmp.Or(cmp.Compare(a.Namespace, o.Namespace), cmp.Compare(a.Text, o.Text))
 }
 
+func (a Account) isWhole() bool { return strings.Contains(a.Text, "://") }
+
 // Identity returns the identity in a mesh of a trust domain.
 func (a Account) Identity(trustDomain string) string {
-	if strings.Contains(a.Text, "://") {
+	if a.isWhole() {
 		return a.Text
 	}
 	return IdentitiesIn(a.Namespace, trustDomain) + "sa/" + a.Text
@@ -30,7 +32,18 @@ func (a Account) Identity(trustDomain string) string {
 // NameIn returns the name by which a record of a namespace has the account; false if the account
 // is of another namespace or trust domain.
 func (a Account) NameIn(namespace, trustDomain string) (name string, own bool) {
-	return strings.CutPrefix(a.Identity(trustDomain), IdentitiesIn(namespace, trustDomain)+"sa/")
+	if a.isWhole() {
+		return strings.CutPrefix(a.Text, IdentitiesIn(namespace, trustDomain)+"sa/")
+	}
+	return a.Text, a.Namespace == namespace
+}
+
+// In returns the text by which a record of a namespace has the account.
+func (a Account) In(namespace, trustDomain string) string {
+	if name, own := a.NameIn(namespace, trustDomain); own || a.Text == "" {
+		return name
+	}
+	return a.Identity(trustDomain)
 }
 
 // IdentitiesIn returns the beginning of all identities of a namespace.
