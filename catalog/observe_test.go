@@ -256,13 +256,13 @@ func observePort(e *catalog.Endpoints) portView {
 // observeAccounts holds the tally of accounts, which is kept with each change, to the
 // endpoints themselves.
 func observeAccounts(e *catalog.Endpoints) {
-	want := map[string]bool{}
+	want := map[model.Account]bool{}
 	for endpoint := range e.All() {
 		if endpoint.ServiceAccount != "" {
-			want[endpoint.ServiceAccount] = true
+			want[model.Account{Namespace: endpoint.Record.Namespace, Text: endpoint.ServiceAccount}] = true
 		}
 	}
-	if got := slices.Collect(e.Accounts()); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+	if got := slices.Collect(e.Accounts()); !slices.Equal(got, slices.SortedFunc(maps.Keys(want), model.Account.Compare)) {
 		panic(fmt.Sprintf("the accounts are %q, want %v", got, want))
 	}
 }
