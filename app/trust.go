@@ -41,10 +41,20 @@ func openTrust(c identity.Config, rootNamespace string, events *events.Log, log 
 	case c.Authority.Dir != "":
 		err = t.openAuthority(c)
 	}
-	if err == nil && t.clients != nil {
-		t.verifier.Disown(t.clients, events.Of(""))
+	if err == nil && c.Authority.Dir != "" {
+		t.disown(c.Authority.Dir, events.Of(""))
 	}
 	return t, err
+}
+
+// disown takes the certificates of the authority for no proof. Beside certificates from files it signs
+// none, but those of before may be out.
+func (t *trust) disown(dir string, rejected *events.Clients) {
+	if t.authority != nil {
+		t.verifier.Disown(t.authority, rejected)
+	} else if folder, err := authority.OpenFolder(dir); err == nil { // without roots, it has issued none
+		t.verifier.Disown(folder, rejected)
+	}
 }
 
 func (t *trust) openFiles(c identity.Config) (err error) {

@@ -58,6 +58,11 @@ func (f *Folder) AccountID(namespace, account string) (spiffeid.ID, error) {
 	return spiffeid.FromSegments(f.domain, "ns", namespace, "sa", account)
 }
 
+var _ identity.Sender = (*Folder)(nil)
+
+// Sent implements [identity.Sender]. It knows the roots of the time when the folder was opened.
+func (f *Folder) Sent(chains [][]*x509.Certificate) bool { return haveKey(chains, f.roots) }
+
 // Secrets returns the paths of the private files in the folder of an authority.
 func Secrets(dir string) (paths []string) {
 	for _, name := range []string{RootKeyFile, IssuerFile, TokenKeyFile, TokensFile, identity.RevokedFile} {

@@ -148,7 +148,7 @@ func TestIssuingCertificatesAreConstrained(t *testing.T) {
 	if err != nil || p.ID != sub.URIs[0].String() {
 		t.Errorf("a subdomain proves %+v: %v", p, err)
 	}
-	if r, err := v.Admit(p, identity.Demands{}, ""); err != nil || r.Everything() == nil || r.Account() != "" {
+	if r, err := v.Admit(p, identity.Demands{}, ""); err != nil || r.Everything() == nil || r.Certified() {
 		t.Errorf("a subdomain has the rights %+v: %v", r, err)
 	}
 	if _, err := a.Sign("spiffe://a.cluster.local/ns/shop/sa/web", publicKey(t, elliptic.P256()), time.Now(), time.Hour); err == nil {

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/identity"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
@@ -35,8 +36,9 @@ var _ secrets.Issuer = (*Issuer)(nil)
 // signing is the authority as it was last read, and its form for clients.
 type signing struct {
 	authority  *Authority
-	generation string // of the signing root
-	by         string // the hash of the certificate that signs those of workloads
+	known      []*x509.Certificate // the roots since the start
+	generation string              // of the signing root
+	by         string              // the hash of the certificate that signs those of workloads
 	bundle     *secrets.Bundle
 	next       chan struct{} // closed when the bundle, or the certificate that signs, is another
 }
@@ -57,9 +59,12 @@ func (a *Authority) Issuer(ttl time.Duration) *Issuer {
 // signingOf returns the authority in use after another one. The bundle is the same pointer if
 // the same roots are trusted.
 func signingOf(a *Authority, before *signing) *signing {
-	s := &signing{authority: a, generation: hashOf(a.root), by: hashOf(a.workloads.cert), next: make(chan struct{})}
+	s := &signing{authority: a, known: a.roots, generation: hashOf(a.root), by: hashOf(a.workloads.cert), next: make(chan struct{})}
 	roots := slices.SortedFunc(slices.Values(a.roots), func(a, b *x509.Certificate) int { return a.NotBefore.Compare(b.NotBefore) })
 	text := encodeCertificates(roots) // in an order that does not say which one signs
+	if before != nil {
+		s.known = slices.CompactFunc(slices.SortedFunc(slices.Values(slices.Concat(before.known, a.roots)), func(a, b *x509.Certificate) int { return bytes.Compare(a.Raw, b.Raw) }), (*x509.Certificate).Equal)
+	}
 	if before == nil || !bytes.Equal(before.bundle.Authorities, text) {
 		s.bundle = &secrets.Bundle{Authorities: text}
 		return s
@@ -85,10 +90,16 @@ func (i *Issuer) TTL() time.Duration { return i.ttl }
 // Fault returns the reason why the folder cannot be read now; nil if it can.
 func (i *Issuer) Fault() *Fault { return i.fault.Load() }
 
-// Sent implements [secrets.Issuer]: the chains of leaves have a key of the authority.
-func (i *Issuer) Sent(chains [][]*x509.Certificate) bool {
-	return slices.ContainsFunc(i.Authority().roots, func(root *x509.Certificate) bool {
-		return slices.ContainsFunc(slices.Concat(chains...), func(c *x509.Certificate) bool { return sameKey(root, c) })
+var _ identity.Sender = (*Issuer)(nil)
+
+// Sent implements [identity.Sender]: a chain has a key of a root that was there since the start. So
+// an open connection gains nothing by another root.
+func (i *Issuer) Sent(chains [][]*x509.Certificate) bool { return haveKey(chains, i.now.Load().known) }
+
+// haveKey reports whether a certificate in chains has the key of a root.
+func haveKey(chains [][]*x509.Certificate, roots []*x509.Certificate) bool {
+	return slices.ContainsFunc(slices.Concat(chains...), func(c *x509.Certificate) bool {
+		return slices.ContainsFunc(roots, func(root *x509.Certificate) bool { return sameKey(root, c) })
 	})
 }
 
@@ -126,11 +137,6 @@ func (i *Issuer) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, _ := pem.Decode(chain)
-	leaf, err := x509.ParseCertificate(own.Bytes)
-	if err != nil {
-		return nil, err
-	}
 	if len(s.authority.roots) > 1 {
 		chain = append(chain, s.authority.cross...)
 	}
@@ -138,12 +144,12 @@ func (i *Issuer) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 	if err != nil {
 		return nil, err
 	}
-	generation := s.generation
-	if s.authority.workloads.cert.NotAfter.Before(w.NotAfter()) {
-		generation += earlyEnd + s.by
+	generation, ends := s.generation, w.NotAfter()
+	if signer := s.authority.workloads.cert; signer.NotAfter.Before(ends) {
+		generation, ends = generation+earlyEnd+s.by, signer.NotAfter
 	}
 	return &secrets.Leaf{
-		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: generation, Window: w, NotAfter: leaf.NotAfter,
+		Identity: identity, Chain: chain, Key: pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), Generation: generation, Window: w, NotAfter: ends,
 	}, nil
 }
 

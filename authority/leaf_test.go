@@ -116,6 +116,7 @@ func TestAnIssuerFollowsARotation(t *testing.T) {
 	r.confirm()
 	r.finish()
 	<-changed
+	sent("on an open connection, at the end,", first, begun.Root)
 	if last := certificates(t, i.Bundle().Authorities); len(last) != 1 || !last[0].Equal(begun.Other) {
 		t.Errorf("%d roots are trusted at the end", len(last))
 	}

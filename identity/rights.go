@@ -18,7 +18,7 @@ type Rights struct {
 	own       string // the namespace of the identity, in that trust domain
 	namespace string // the namespace of here that the client is in; empty: it is in none
 	root      string // the namespace of here with the right to everything
-	account   string // as in [Rights.Account]
+	certified bool   // as in [Rights.Certified]
 }
 
 // Demands are the demands of a listener on proven clients.
@@ -47,13 +47,11 @@ func (v *Verifier) Admit(p Proof, d Demands, from string) (Rights, error) {
 		return r, nil
 	}
 	r.root = v.root
-	if p.TrustDomain == v.config.Domain() && !p.Sent {
-		r.account = p.ID
-	}
+	r.certified = p.TrustDomain == v.config.Domain() && !p.Sent
 	switch {
 	case !v.config.isForeign(p.TrustDomain):
 	case v.lenient(p):
-		v.foreign.add(p.TrustDomain, p.ID, from)
+		v.foreign.add(p.TrustDomain, p.ID, from, 0)
 	default:
 		r.namespace = v.config.TrustDomains[p.TrustDomain].Namespaces[p.Namespace]
 	}
@@ -66,9 +64,9 @@ func (r Rights) ID() string { return r.id }
 // Proven reports whether the client has proven an identity.
 func (r Rights) Proven() bool { return r.id != "" }
 
-// Account returns the identity with the certificate that the client may be sent; empty if it may be
-// sent none, as a client of another trust domain or with a proof that is [Proof.Sent].
-func (r Rights) Account() string { return r.account }
+// Certified reports whether the client may be sent the certificate of its identity. A client of another
+// trust domain may not, nor may one with a proof that is [Proof.Sent].
+func (r Rights) Certified() bool { return r.certified }
 
 // Namespace returns the namespace with the view of the client. A client with an empty one sees only
 // the services that are exported to everybody.

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/events"
 )
 
-// Sender sends certificates to clients.
+// Sender is an authority with certificates for clients.
 type Sender interface {
 	// Sent reports whether a certificate with these verified chains may be one of them.
 	Sent(chains [][]*x509.Certificate) bool
@@ -33,17 +33,18 @@ func (v *Verifier) sends(chains [][]*x509.Certificate) bool {
 
 // reject returns why a certificate that Isthmus has sent is no proof, and records the client.
 func (v *Verifier) reject(p Proof, from string) error {
-	v.sent.rejected.add(p.ID, p.ID, from)
-	v.sent.events.Add(events.Rejected, from, fmt.Sprintf("from %s: it showed the certificate that was sent to %s", from, p.ID))
+	if v.sent.rejected.add(p.ID, p.ID, from, recent) {
+		v.sent.events.Add(events.Rejected, from, fmt.Sprintf("of %s, from %s, and is rejected", p.ID, from))
+	}
 	return fmt.Errorf("the client shows a certificate of %s that was sent to a client for its calls, and is no proof here; "+
 		"connect with a token or with a certificate of another authority, or set tls.acceptOwnLeaves of an output to let it read", p.ID)
 }
 
-// recent is for how long a rejection is a problem.
+// recent is for how long a rejection is a problem, and has no other event.
 const recent = time.Hour
 
-// returned names the accounts whose certificates came back as proofs.
-func (v *Verifier) returned() (list []Problem) {
+// returnedCertificates names the accounts with certificates that came back as proofs.
+func (v *Verifier) returnedCertificates() (list []Problem) {
 	for id, one := range v.sent.rejected.all() {
 		if time.Since(one.at) > recent {
 			continue

@@ -41,18 +41,19 @@ func TestSentCertificateIsNoProofOfItsOwn(t *testing.T) {
 	if _, err := v.Admit(sent, identity.Demands{}, "10.0.0.9:4000"); err == nil || !strings.Contains(err.Error(), cart) || !strings.Contains(err.Error(), "tls.acceptOwnLeaves") {
 		t.Errorf("it is admitted: %v", err)
 	}
-	if r, err := v.Admit(sent, identity.Demands{OwnLeaves: true}, ""); err != nil || r.ID() != cart || r.Namespace() != "shop" || r.Account() != "" {
+	if r, err := v.Admit(sent, identity.Demands{OwnLeaves: true}, ""); err != nil || r.ID() != cart || r.Namespace() != "shop" || r.Certified() {
 		t.Errorf("where it may read: %+v, %v", r, err)
 	}
 	foreign := must(v.Prove(t.Context(), identity.Evidence{Chains: chains(certificate(other))}))
-	if r := admitted(t, v, foreign); r.Account() != other {
+	if r := admitted(t, v, foreign); !r.Certified() {
 		t.Errorf("another certificate: %+v", r)
 	}
 	with := bearer(token("ES256", "k", k.p256, kubernetesClaims(), nil))
 	with.Chains = chains(certificate(cart))
-	if r := admitted(t, v, must(v.Prove(t.Context(), with))); r.Account() != cart {
+	if r := admitted(t, v, must(v.Prove(t.Context(), with))); !r.Certified() {
 		t.Errorf("beside a token: %+v", r)
 	}
+	_, _ = v.Admit(sent, identity.Demands{}, "10.0.0.9:4000")
 	if list, _, _ := log.After(0); len(list) != 1 || !strings.Contains(list[0].Text, cart) || list[0].Client != "10.0.0.9:4000" {
 		t.Errorf("the events are %+v", list)
 	}

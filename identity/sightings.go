@@ -23,8 +23,8 @@ type sighting struct {
 // mostSightings bounds the keys that are named.
 const mostSightings = 20
 
-// add records a stream of a client.
-func (s *sightings) add(key, id, from string) {
+// add records a stream of a client. It reports whether the key had none for a time.
+func (s *sightings) add(key, id, from string, since time.Duration) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
@@ -34,7 +34,9 @@ func (s *sightings) add(key, id, from string) {
 	if !known && len(s.last) == mostSightings { // the newest are named
 		delete(s.last, slices.MinFunc(slices.Collect(maps.Keys(s.last)), func(a, b string) int { return s.last[a].at.Compare(s.last[b].at) }))
 	}
-	s.last[key] = sighting{id, from, was.streams + 1, time.Now()}
+	now := time.Now()
+	s.last[key] = sighting{id, from, was.streams + 1, now}
+	return now.Sub(was.at) > since
 }
 
 // all yields the sightings in the order of their keys.

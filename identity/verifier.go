@@ -115,5 +115,5 @@ func (v *Verifier) Problems() []Problem {
 			})
 		}
 	}
-	return slices.Concat(found, v.foreigners(), v.returned())
+	return slices.Concat(found, v.foreigners(), v.returnedCertificates())
 }

@@ -35,10 +35,7 @@ type Keeper struct {
 // use is the use of the leaves of an identity. The leaf stays without users until the window ends, so
 // that a client that comes back costs no signature. The record stays while a leaf is valid.
 type use struct {
-	users  int
-	last   time.Time // when the last user came or left
-	window Window    // of the newest leaf
-	until  time.Time // when the last leaf that was made ends; zero without one
+	Out
 	due    time.Time // when the leaf is made anew, or forgotten
 	failed string    // why the last one was not made; empty if it was
 }
@@ -67,19 +64,19 @@ func (k *Keeper) Hold(identity string) (release func()) {
 	defer k.mu.Unlock()
 	u := k.uses[identity]
 	if u == nil {
-		u = &use{}
+		u = &use{Out: Out{Identity: identity}}
 		k.uses[identity] = u
 	}
-	u.last = time.Now()
-	if u.users++; k.Leaf(identity) == nil {
+	u.Last = time.Now()
+	if u.Streams++; k.Leaf(identity) == nil {
 		k.issue(identity, u, time.Now())
 		k.rouse()
 	}
 	return sync.OnceFunc(func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		u.users--
-		u.last = time.Now()
+		u.Streams--
+		u.Last = time.Now()
 	})
 }
 
@@ -102,23 +99,23 @@ func (k *Keeper) issue(identity string, u *use, now time.Time) bool {
 		u.due, u.failed = now.Add(retry), err.Error()
 		return false
 	}
-	if u.until.IsZero() {
+	if u.Until.IsZero() {
 		k.events.Add(events.Certified, "", fmt.Sprintf("as %s, valid until %s", identity, leaf.NotAfter.UTC().Format(time.RFC3339)))
 	}
-	if leaf.NotAfter.After(u.until) {
-		u.until = leaf.NotAfter
+	if leaf.NotAfter.After(u.Until) {
+		u.Until = leaf.NotAfter
 	}
-	u.due, u.window, u.failed = leaf.Window.Until, leaf.Window, ""
+	u.due, u.Window, u.failed = leaf.Window.Until, leaf.Window, ""
 	k.leaves.Store(identity, leaf)
 	return true
 }
 
-// Out is the leaves of an identity that clients have, and that are valid.
+// Out is the leaves of an identity that were made for clients, and that are valid.
 type Out struct {
 	Identity string
 	Window   Window    // of the newest one
-	Until    time.Time // the end of the last one that ends
-	Streams  int       // of clients that are sent the next one
+	Until    time.Time // the end of the last one that ends; zero without one
+	Streams  int       // of clients that may be sent the next one
 	Last     time.Time // when the last stream began or ended
 }
 
@@ -127,9 +124,9 @@ func (k *Keeper) All() (list []Out) {
 	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for identity, u := range k.uses {
-		if u.until.After(now) {
-			list = append(list, Out{identity, u.window, u.until, u.users, u.last})
+	for _, u := range k.uses {
+		if u.Until.After(now) {
+			list = append(list, u.Out)
 		}
 	}
 	slices.SortFunc(list, func(a, b Out) int { return strings.Compare(a.Identity, b.Identity) })
@@ -220,11 +217,11 @@ func (k *Keeper) renewOne(identity string, now time.Time) bool {
 	switch {
 	case u.due.After(now): // made meanwhile for a client
 		return false
-	case u.users > 0:
+	case u.Streams > 0:
 		return k.issue(identity, u, now)
 	}
 	k.leaves.Delete(identity)
-	if u.due = u.until; !u.due.After(now) { // no other workload accepts the last leaf any more
+	if u.due = u.Until; !u.due.After(now) { // no other workload accepts the last leaf any more
 		delete(k.uses, identity)
 	}
 	return false

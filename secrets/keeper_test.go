@@ -2,7 +2,6 @@ package secrets_test
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -101,8 +100,6 @@ func (c *counter) Issue(identity string, now time.Time) (*secrets.Leaf, error) {
 	window := secrets.WindowOf(identity, length, now)
 	return &secrets.Leaf{Identity: identity, Key: []byte("PRIVATE"), Window: window, NotAfter: window.NotAfter()}, nil
 }
-
-func (*counter) Sent([][]*x509.Certificate) bool { return false }
 
 func (c *counter) Current(leaf *secrets.Leaf) bool {
 	defer c.do("Current")

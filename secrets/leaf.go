@@ -2,7 +2,6 @@ package secrets
 
 import (
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/binary"
 	"time"
 )
@@ -33,8 +32,6 @@ type Bundle struct {
 
 // Issuer makes leaves. Its methods do no I/O, and may be called from any goroutine.
 type Issuer interface {
-	// Sent reports whether a certificate with these verified chains may be one of its leaves.
-	Sent(chains [][]*x509.Certificate) bool
 	// Issue returns the leaf of an identity at a time, which is in the leaf's window. It is asked
 	// again when the window ends.
 	Issue(identity string, now time.Time) (*Leaf, error)

@@ -15,10 +15,10 @@ func newCertificates() *cobra.Command {
 	var flags inspect.Flags
 	c := &cobra.Command{
 		Use:   "certificates",
-		Short: "List the valid certificates that clients were sent",
-		Long: `Certificates asks a running Isthmus for the certificates that it has sent to Envoys since its
+		Short: "List the valid certificates that were made for clients",
+		Long: `Certificates asks a running Isthmus for the certificates that it has made for Envoys since its
 start and that are valid, by account: since when the newest one is used, when it is renewed,
-when the last one ends, how many streams are sent the next one, and how long ago the last
+when the last one ends, how many streams may be sent the next one, and how long ago the last
 stream began or ended.
 
 An account without a stream gets no other certificate. Other workloads accept the one that it

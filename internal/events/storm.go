@@ -28,7 +28,7 @@ const (
 	Certified   Verb = "got a first certificate"
 	Uncertified Verb = "got no certificate"
 	// Rejected is about a client with a certificate that Isthmus itself has sent.
-	Rejected Verb = "was rejected"
+	Rejected Verb = "showed a sent certificate"
 )
 
 // Clients records the acts of the clients of one output. It may be called from any

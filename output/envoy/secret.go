@@ -74,7 +74,7 @@ func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}
 // findSecret returns a secret of the client's own identity, or one that a cluster of the view
 // names. No other client is sent the paths.
 func findSecret(w *state, v View, name string) (world.Subject, bool) {
-	if own, found := sds.Own(w.secrets, w.renewals, v.account, name); found {
+	if own, found := sds.Own(w.secrets, w.renewals, v.account, v.certified, name); found {
 		return own, true
 	}
 	if v.Kind != reach.KindEnvoy || w.definitions == nil || w.definitions.secured == nil {
@@ -95,7 +95,7 @@ func findSecret(w *state, v View, name string) (world.Subject, bool) {
 func secretNames(w *state, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, name := range []string{names.OwnCertificate, names.Authorities} {
-			if _, ok := sds.Own(w.secrets, w.renewals, v.account, name); ok && !yield(name) {
+			if _, ok := sds.Own(w.secrets, w.renewals, v.account, v.certified, name); ok && !yield(name) {
 				return
 			}
 		}
@@ -118,7 +118,7 @@ func noteSecrets(s *policy.Prepared, noted audiences, host string, namespaces []
 // viewSecrets adds the identity to the view of secrets. So no two identities share one.
 func viewSecrets(_ *state, c world.Client, v *View) {
 	if c.Kind == reach.KindEnvoy {
-		v.account = c.Account
+		v.account, v.certified = c.Account, c.Certified
 	}
 }
 

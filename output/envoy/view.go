@@ -30,6 +30,7 @@ type View struct {
 	members   bool                   // of endpoints for Envoys: those of large services come one by one
 	proven    bool                   // of clusters for Envoys: the client has a certificate of ours, and mutual TLS is on
 	account   string                 // of secrets for Envoys: the identity that the client proves
+	certified bool                   // of secrets for Envoys: it may be sent its certificate
 }
 
 var _ world.Scoped = View{}

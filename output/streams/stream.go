@@ -77,11 +77,11 @@ func (s *Server) admitting(method string, serve grpc.StreamHandler) grpc.StreamH
 // Over is closed when the proof of the stream's client holds no more.
 func (st *Stream) Over() <-chan struct{} { return st.over.Done() }
 
-// WhileProven calls release when the client's proof holds no more, also if its stream has not ended
-// yet, and at the latest when the returned function is called. Release may be called twice.
-func (st *Stream) WhileProven(release func()) (end func()) {
-	stop := context.AfterFunc(st.over, release)
-	return func() { stop(); release() }
+// WhileProven has release called when the client's proof holds no more, also if its stream has not
+// ended yet. It returns release, which may be called twice.
+func (st *Stream) WhileProven(release func()) func() {
+	context.AfterFunc(st.over, release)
+	return release
 }
 
 // Untrusted rejects a stream that is [Stream.Over], with the reason.

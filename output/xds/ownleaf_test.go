@@ -65,7 +65,7 @@ func TestOwnLeafYieldsNoLeaf(t *testing.T) {
 	thief.Subscribe(sds, "default", "ROOTCA", inShop)
 	thief.Subscribe(cds)
 	thief.AwaitHeld(cds, clustersOf("own.example", probe)...)
-	thief.AwaitHeld(sds)
+	thief.AwaitHeld(sds, "ROOTCA")
 	if out := r.secrets.All(); len(out) != 1 || out[0].Streams != 1 {
 		t.Errorf("certificates are renewed for %+v", out)
 	}

@@ -145,10 +145,9 @@ func (c caller) sees() seen {
 	s := seen{true, slices.Sorted(slices.Values(clustersOf(hostsOf[namespace]...))), map[string]string{}}
 	for _, name := range c.asks {
 		switch {
-		case !strings.HasPrefix(id, "spiffe://cluster.local/"): // it is sent no certificates
 		case name == "ROOTCA":
 			s.Secrets[name] = name
-		case name == "default" || name == id:
+		case strings.HasPrefix(id, "spiffe://cluster.local/") && (name == "default" || name == id):
 			s.Secrets[name] = id
 		}
 	}

@@ -82,7 +82,7 @@ func (s *Server) serve(transport *streams.Stream, mode world.Mode, only world.Ty
 	if err != nil {
 		return err
 	}
-	if s.secrets != nil && client.Account != "" && client.Kind == s.kinds.Envoy {
+	if s.secrets != nil && client.Certified && client.Kind == s.kinds.Envoy {
 		defer transport.WhileProven(s.secrets.Hold(client.Account))()
 	}
 	subscriber, err := transport.Connect(info, client)
@@ -126,7 +126,7 @@ func (s *Server) client(first *wire.Request, who streams.Identity, mode world.Mo
 		return client, info, s.Reject(streams.NotWho, grpcstatus.Errorf(codes.PermissionDenied,
 			"the node says it is %v; correct NAMESPACE in the node's metadata, or its id", err))
 	}
-	client.Account = who.Account()
+	client.Account, client.Certified = who.ID(), who.Certified()
 	info = push.Info{ID: first.Node.GetId(), Protocol: protocols[mode], Identity: streams.Cut(node.Describe(client), streams.ShownBytes)}
 	if ignored != nil {
 		info.Ignored = streams.Cut(ignored.Error(), streams.ShownBytes)

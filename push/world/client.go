@@ -21,10 +21,12 @@ type Client struct {
 	// depend on them.
 	Extensions []string
 	Release    [2]uint32 // of its program, major and minor, as the client declares; zero if undeclared
-	Account    string    // the identity with the certificate that it may be sent; empty without one
-	Revision   string    // of a client that is a control plane, as the client declares
-	Increments bool      // takes all types on one stream, and each in the mode [Delta]
-	Proxy      Proxy     // zero if the client is not in the path of others
+	Account    string    // the identity that it proves; empty if it proves none
+	// Certified means that it may be sent the certificate of its account.
+	Certified  bool
+	Revision   string // of a client that is a control plane, as the client declares
+	Increments bool   // takes all types on one stream, and each in the mode [Delta]
+	Proxy      Proxy  // zero if the client is not in the path of others
 }
 
 // Proxy describes a proxy in the path of workloads, as the client declares.

@@ -3,7 +3,6 @@ package files_test
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -338,41 +337,4 @@ func writeInAnyOrder(t *testing.T, draw *rapid.T) {
 	if !bytes.Equal(serves(t, i, cart), final.cert) || len(i.Problems()) > 0 {
 		t.Errorf("the last pair is not served: %q", i.Problems())
 	}
-}
-
-// A certificate that was served is recognized for as long as it is valid, also after others followed.
-func TestServedCertificatesAreRecognized(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ca, dir := newAuthority(t), t.TempDir()
-		first, next, own := ca.issue(cart), ca.issue(cart, lasting(3*time.Hour)), ca.issue(cart)
-		first.write(t, dir, mounted)
-		i, _, stop := follow(t, dir)
-		defer stop()
-		recognized := func(when string, pair written, want bool) {
-			t.Helper()
-			block, _ := pem.Decode(pair.cert)
-			cert, err := x509.ParseCertificate(block.Bytes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := i.Sent([][]*x509.Certificate{{cert, ca.cert}}); got != want {
-				t.Errorf("%s: it is recognized: %t", when, got)
-			}
-		}
-		recognized("in use", first, true)
-		recognized("of the same identity and authority", own, false)
-		next.write(t, dir, mounted)
-		later()
-		recognized("in use", next, true)
-		recognized("replaced", first, true)
-		time.Sleep(2 * time.Hour)
-		ca.issue(cart, lasting(3*time.Hour)).write(t, dir, mounted)
-		later()
-		recognized("expired", first, false)
-		recognized("replaced, too", next, true)
-	})
-}
-
-func lasting(d time.Duration) func(*x509.Certificate) {
-	return func(c *x509.Certificate) { c.NotAfter = time.Now().Add(d) }
 }

@@ -3,7 +3,6 @@ package files
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,8 +53,7 @@ type placeKey struct {
 
 // state is a decision of the reader. It is never changed.
 type state struct {
-	leaves   map[string]*pair     // by identity
-	keys     map[string]time.Time // the public keys of certificates that were served, with their ends
+	leaves   map[string]*pair // by identity
 	bundle   *secrets.Bundle
 	problems []identity.Problem // by reason
 	changed  chan struct{}      // closed when other leaves or authorities follow
@@ -69,7 +67,7 @@ func Open(dir, trustDomain string, log *slog.Logger) (*Issuer, error) {
 	i := &Issuer{reader: reader{
 		dir: dir, domain: trustDomain, log: log, places: map[placeKey]*place{}, shelf: newShelf(), next: interval,
 	}}
-	i.now.Store(&state{keys: map[string]time.Time{}, bundle: &secrets.Bundle{}, changed: make(chan struct{})})
+	i.now.Store(&state{bundle: &secrets.Bundle{}, changed: make(chan struct{})})
 	if all, err := i.folders(); len(all) == 0 {
 		return nil, err
 	}
@@ -109,13 +107,6 @@ func (i *Issuer) Run(ctx context.Context) error {
 		i.look(false, time.Now())
 	}
 	return nil
-}
-
-// Sent implements [secrets.Issuer]: a pair in use, or one that was in use since the start, has the
-// certificate's key.
-func (i *Issuer) Sent(chains [][]*x509.Certificate) bool {
-	_, sent := i.now.Load().keys[string(chains[0][0].RawSubjectPublicKeyInfo)]
-	return sent
 }
 
 // Issue implements [secrets.Issuer]. It makes nothing: the certificate is that of the files.
@@ -236,9 +227,9 @@ func isFolder(path string, entry fs.DirEntry) bool {
 // publish makes the content of the shelf known, and logs new problems and certificates.
 func (i *Issuer) publish(problems []string, now time.Time) {
 	before := i.now.Load()
-	next := &state{leaves: before.leaves, keys: before.keys, bundle: before.bundle, changed: before.changed}
+	next := &state{leaves: before.leaves, bundle: before.bundle, changed: before.changed}
 	if !maps.Equal(before.leaves, i.shelf.served) {
-		next.leaves, next.keys, next.changed = maps.Clone(i.shelf.served), keysOf(before.keys, i.shelf.served, now), make(chan struct{})
+		next.leaves, next.changed = maps.Clone(i.shelf.served), make(chan struct{})
 		i.logRenewed(before.leaves, next.leaves)
 	}
 	if text := encode(i.shelf.authorities()); !bytes.Equal(text, before.bundle.Authorities) {
@@ -259,16 +250,6 @@ func (i *Issuer) publish(problems []string, now time.Time) {
 	if next.changed != before.changed {
 		close(before.changed)
 	}
-}
-
-// keysOf returns the keys before that are still valid, and the keys of pairs.
-func keysOf(before map[string]time.Time, served map[string]*pair, now time.Time) map[string]time.Time {
-	keys := maps.Clone(before)
-	maps.DeleteFunc(keys, func(_ string, until time.Time) bool { return until.Before(now) })
-	for _, p := range served {
-		keys[p.public] = p.leaf.NotAfter
-	}
-	return keys
 }
 
 // logRenewed logs the certificates that follow others.

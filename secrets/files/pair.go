@@ -40,7 +40,6 @@ func layouts() []layout {
 // pair is a certificate with its key and its authorities. It is never changed.
 type pair struct {
 	leaf        secrets.Leaf // without the end of its window
-	public      string       // its public key, in DER form
 	path        string       // of the certificate's file
 	notBefore   time.Time
 	authorities []*x509.Certificate
@@ -98,7 +97,7 @@ func (r reading) pair(domain string, used *pair, now time.Time) (*pair, error) {
 		return nil, r.fault(certFile, err)
 	}
 	return &pair{
-		path: filepath.Join(r.dir, r.names[certFile]), notBefore: chain[0].NotBefore, public: string(chain[0].RawSubjectPublicKeyInfo), authorities: authorities, anchors: anchors,
+		path: filepath.Join(r.dir, r.names[certFile]), notBefore: chain[0].NotBefore, authorities: authorities, anchors: anchors,
 		leaf: secrets.Leaf{
 			Identity: identity, Chain: text, Key: key, Generation: generation, Window: secrets.Window{From: chain[0].NotBefore}, NotAfter: chain[0].NotAfter,
 		},

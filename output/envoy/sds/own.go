@@ -9,12 +9,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/secrets"
 )
 
-// Own returns a secret of an identity: its certificate, under two names, or the authorities that
-// it is to trust. Without a keeper or an identity there is none; nor is an empty list of
+// Own returns a secret of an identity: its certificate, under two names, if it may be sent that, or the
+// authorities that it is to trust. Without a keeper or an identity there is none; nor is an empty list of
 // authorities one, with which an Envoy would trust any certificate. The keeper has the newest
 // certificates, so subjects differ by the renewal at which they were looked up: otherwise the
 // worlds before and after a renewal would seem equal.
-func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (world.Subject, bool) {
+func Own(keeper *secrets.Keeper, renewal uint64, identity string, certified bool, name string) (world.Subject, bool) {
 	if keeper == nil || identity == "" {
 		return nil, false
 	}
@@ -24,7 +24,7 @@ func Own(keeper *secrets.Keeper, renewal uint64, identity, name string) (world.S
 		return authorities{bundle, renewal}, len(bundle.Authorities) > 0
 	case names.OwnCertificate, identity:
 		leaf := keeper.Leaf(identity)
-		return certificate{name, leaf, renewal}, leaf != nil
+		return certificate{name, leaf, renewal}, certified && leaf != nil
 	default:
 		return nil, false
 	}
