@@ -35,6 +35,9 @@ func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
 			return err
 		}
 	}
+	if err := d.lacksRoot(); err != nil {
+		return err
+	}
 	rootKey, err := d.ensureKey(RootKeyFile)
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (d folder) create(domain spiffeid.TrustDomain, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := d.ensureIssuing(signer{root, rootKey}, now); err != nil {
+	if err := d.writeIssuing(signer{root, rootKey}, now, LongestIssuing); err != nil {
 		return err
 	}
 	return d.writeRoots(root)

@@ -145,6 +145,8 @@ func (d folder) read(name string) ([]byte, error) {
 		return text, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s cannot be read: %w; run the command as the owner of the folder", d.path(name), plainCause(err))
+	case d.lacksRoot() != nil:
+		return nil, d.lacksRoot()
 	case d.has(RootFile):
 		return nil, fmt.Errorf("%s is missing: restore it from your backup", d.path(name))
 	case d.has(RootKeyFile) || d.has(TokenKeyFile):
@@ -152,6 +154,15 @@ func (d folder) read(name string) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("%s has no authority: name its folder, or create one with 'isthmus ca init --dir %[1]s --trust-domain DOMAIN'", d)
 	}
+}
+
+// lacksRoot returns an error if the root is missing although the authority was finished: the key of the
+// root, which is written first, was moved away.
+func (d folder) lacksRoot() error {
+	if d.has(RootFile) || d.has(RootKeyFile) || !d.has(IssuerFile) {
+		return nil
+	}
+	return fmt.Errorf("%s is missing: restore it from your backup, or from a machine that trusts it", d.path(RootFile))
 }
 
 // plainCause returns the cause of a file's error, without the path.

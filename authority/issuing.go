@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"time"
 
@@ -59,9 +60,9 @@ func makeIssuing(domain spiffeid.TrustDomain, by signer, now time.Time, ttl time
 	all := func(bits int) *net.IPNet { return &net.IPNet{IP: make(net.IP, bits/8), Mask: net.CIDRMask(0, bits)} }
 	workloads, servers := template("workloads"), template("servers")
 	workloads.URIs = []*url.URL{domain.ID().URL()}
-	workloads.PermittedURIDomains = []string{domain.Name()}
+	workloads.PermittedURIDomains = constrained(domain.Name())
 	workloads.PermittedDNSDomains, workloads.ExcludedIPRanges = []string{noHost}, []*net.IPNet{all(32), all(128)}
-	servers.PermittedURIDomains, servers.ExcludedURIDomains = []string{noHost}, []string{domain.Name()}
+	servers.PermittedURIDomains = []string{noHost}
 	servers.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	if i.workloads, err = by.certify(workloads); err == nil {
 		i.servers, err = by.certify(servers)
@@ -71,6 +72,18 @@ func makeIssuing(domain spiffeid.TrustDomain, by signer, now time.Time, ttl time
 	}
 	return i, err
 }
+
+// constrained returns the constraint on the identities of a trust domain. Java rejects a chain with the
+// constraint if the name is not a host name, as one with "_". Such names have no
+// constraint, and are compared as ever.
+func constrained(domain string) []string {
+	if !hostName.MatchString(domain) {
+		return nil
+	}
+	return []string{domain}
+}
+
+var hostName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z]([a-z0-9-]*[a-z0-9])?$`)
 
 // certify signs an authority with a new key.
 func (s signer) certify(template *x509.Certificate) (signer, error) {
@@ -126,7 +139,7 @@ func parseIssuing(text []byte) (issuing, error) {
 // root returns the root that has signed the issuing certificates.
 func (i issuing) root(roots []*x509.Certificate) (*x509.Certificate, error) {
 	domain := domainOf(roots[0]).Name()
-	if !slices.Equal(i.workloads.cert.PermittedURIDomains, []string{domain}) || !slices.Equal(i.servers.cert.PermittedURIDomains, []string{noHost}) {
+	if !slices.Equal(i.workloads.cert.PermittedURIDomains, constrained(domain)) || !slices.Equal(i.servers.cert.PermittedURIDomains, []string{noHost}) {
 		return nil, fmt.Errorf("its certificates are not the issuer of workloads of trust domain %s and the issuer of servers", domain)
 	}
 	for _, root := range roots {
@@ -153,21 +166,14 @@ func (d folder) readIssuing(roots []*x509.Certificate) (i issuing, root *x509.Ce
 	return i, root, err
 }
 
-// ensureIssuing writes the issuing certificates of a new authority, unless an interrupted command
-// has written them before. The caller has the lock of the folder.
-func (d folder) ensureIssuing(by signer, now time.Time) error {
-	if !d.has(IssuerFile) {
-		return d.writeIssuing(by, now, LongestIssuing)
-	}
-	_, _, err := d.readIssuing([]*x509.Certificate{by.cert})
-	return err
-}
-
 // writeIssuing makes issuing certificates, which sign from then on. The caller has the lock of the
 // folder.
 func (d folder) writeIssuing(by signer, now time.Time, ttl time.Duration) error {
 	if !now.Before(by.cert.NotAfter) {
 		return expired(by.cert)
+	}
+	if err := d.clock(by.cert, now); err != nil {
+		return err
 	}
 	i, err := makeIssuing(domainOf(by.cert), by, now, ttl)
 	if err != nil {
@@ -178,6 +184,19 @@ func (d folder) writeIssuing(by signer, now time.Time, ttl time.Duration) error 
 		return err
 	}
 	return d.replace(IssuerFile, private, text)
+}
+
+// clock returns an error if a time is before the root, or before the issuing certificates, if they can
+// be read: they would be replaced by some that end too early.
+func (d folder) clock(root *x509.Certificate, now time.Time) error {
+	since := root.NotBefore
+	if i, _, err := d.readIssuing([]*x509.Certificate{root}); err == nil && i.workloads.cert.NotBefore.After(since) {
+		since = i.workloads.cert.NotBefore
+	}
+	if now.Before(since) {
+		return fmt.Errorf("the clock of this machine shows %s, and the authority in %s has certificates from %s: correct the clock", now.UTC().Format(time.RFC3339), d, since.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // issuedBy returns an error unless a root has signed the issuing certificates, if there are any.

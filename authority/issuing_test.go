@@ -8,11 +8,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -196,7 +198,7 @@ func TestCommandsWorkOnEachStateOfAFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	now := begin().Add(time.Minute)
+	now := begin().Add(3 * time.Hour)
 	commands := map[string]func(dir, key string) error{
 		"open": func(dir, _ string) error { _, err := authority.Open(dir); return err },
 		"sign": func(dir, _ string) error {
@@ -453,5 +455,74 @@ func TestAnUnreadableRootKeyIsNotNeeded(t *testing.T) {
 	}
 	if _, err := authority.Open(dir); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("without an issuing certificate: %v", err)
+	}
+}
+
+// A trust domain may have any name that SPIFFE takes, also one that no constraint can have.
+func TestOddTrustDomainsHaveIssuingCertificates(t *testing.T) {
+	t.Parallel()
+	for name, constraint := range map[string][]string{
+		"cluster.local": {"cluster.local"}, "a-b.c2": {"a-b.c2"}, "my_domain": nil, "prod.1": nil, "a-.b": nil, "prod.3com": nil,
+	} {
+		domain, err := authority.TrustDomain(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := authority.Create(filepath.Join(t.TempDir(), "ca"), domain, begin())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text, err := a.Sign("spiffe://"+name+"/ns/shop/sa/web", publicKey(t, elliptic.P256()), begin(), time.Hour)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		chain := certificates(t, text)
+		if err := verify(chain, begin(), a.Root()); err != nil || !slices.Equal(chain[1].PermittedURIDomains, constraint) {
+			t.Errorf("%s: %v, constraint %q", name, err, chain[1].PermittedURIDomains)
+		}
+	}
+}
+
+// A clock that is wrong replaces no issuing certificate by one that has ended, and one that is not valid yet
+// is not used.
+func TestWrongClocksReplaceNoIssuer(t *testing.T) {
+	t.Parallel()
+	_, dir := create(t)
+	i, _ := follow(t, dir)
+	before := content(t, dir)["issuer.pem"]
+	if _, err := authority.RenewIssuing(dir, "", authority.LongestIssuing, begin().AddDate(-2, 0, 0)); err == nil || !strings.Contains(err.Error(), "correct the clock") || content(t, dir)["issuer.pem"] != before {
+		t.Errorf("two years back: %v", err)
+	}
+	first := leafOf(t, i)
+	if _, err := authority.RenewIssuing(dir, "", authority.LongestIssuing, begin().AddDate(0, 0, 2)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a fault", func() bool { return i.Fault() != nil && strings.Contains(i.Fault().Err.Error(), "not valid before") })
+	if chain := certificates(t, leafOf(t, i).Chain); !chain[1].Equal(certificates(t, first.Chain)[1]) {
+		t.Error("a certificate that is not valid yet signs")
+	}
+}
+
+// Without its root, a finished authority is not made anew, and nothing is written.
+func TestALostRootIsRestored(t *testing.T) {
+	t.Parallel()
+	_, dir := create(t)
+	for _, name := range []string{"root-key.pem", "root.pem"} { // the key was moved away
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := content(t, dir)
+	_, opened := authority.Open(dir)
+	_, created := authority.Create(dir, domain(t), begin())
+	for _, err := range []error{opened, created} {
+		if err == nil || !strings.Contains(err.Error(), "root.pem is missing: restore it from your backup") {
+			t.Errorf("%v", err)
+		}
+	}
+	if after := content(t, dir); !maps.Equal(before, after) {
+		t.Error("the folder was changed")
 	}
 }

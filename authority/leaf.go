@@ -184,6 +184,9 @@ func (i *Issuer) read() error {
 		err = fmt.Errorf("%s has the authority of trust domain %s now, and Isthmus serves %s: restore the folder, or restart Isthmus with another configuration",
 			i.dir, a.domain.Name(), before.authority.domain.Name())
 	}
+	if err == nil {
+		err = a.begun(a.workloads)
+	}
 	if err != nil {
 		fault := &Fault{err, time.Now()}
 		if was := i.fault.Load(); was != nil {

@@ -28,7 +28,7 @@ const certificateBlock = "CERTIFICATE"
 func TrustDomain(name string) (spiffeid.TrustDomain, error) {
 	domain, err := spiffeid.TrustDomainFromString(name)
 	const most = 255                      // SPIFFE
-	_, noAddress := netip.ParseAddr(name) // name constraints of issuing certificates take no addresses
+	_, noAddress := netip.ParseAddr(name) // chains with name constraints take no identity with an address
 	if err != nil || domain.Name() != name || len(name) > most || strings.Trim(name, ".-_") != name || noAddress == nil {
 		return spiffeid.TrustDomain{}, fmt.Errorf("%q is not a trust domain: use a name of lower-case letters, digits, dots and hyphens, such as cluster.local", name)
 	}

@@ -66,6 +66,14 @@ func (a *Authority) signLeaf(by signer, template *x509.Certificate, key crypto.P
 	return [][]byte{der, by.cert.Raw}, err
 }
 
+// begun returns an error if a signer is not valid yet, by the clock of now: others reject what it signs.
+func (a *Authority) begun(by signer) error {
+	if time.Now().Before(by.cert.NotBefore) {
+		return fmt.Errorf("the certificate that signs is not valid before %s: correct the clock, here or where it was made, and make the next one with 'isthmus ca issuer --dir %s'", by.cert.NotBefore.UTC().Format(time.RFC3339), a.dir)
+	}
+	return nil
+}
+
 // ended returns an error if a signer has expired.
 func (a *Authority) ended(by signer, now time.Time) error {
 	switch {
