@@ -29,7 +29,7 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 			a.log.Warn("the listener is exposed", "output", o.Kind, "warning", warning)
 		}
 		opened, err := o.Settings.Open(ctx, output.Env{
-			Instance: c.Instance, Self: a.self, Version: version, TrustDomain: c.Identity.Domain(), RootNamespace: c.RootNamespace,
+			Instance: c.Instance, Self: a.self, Version: version, RootNamespace: c.RootNamespace,
 			Sources: func() []string { return b.those(a.fleet.names()) },
 			Records: a.store, States: a.fleet.states,
 			Restored: b.those(a.restored()), Judge: a.fleet,

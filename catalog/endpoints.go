@@ -50,7 +50,7 @@ func (e *Endpoints) Uneven() bool { return e.orNone().weights.Uneven() }
 func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] { return e.orNone().weights.All() }
 
 // Accounts yields the service accounts under which the endpoints run, each once and in order.
-func (e *Endpoints) Accounts() iter.Seq[model.Account] { return e.orNone().accounts.All() }
+func (e *Endpoints) Accounts() iter.Seq[string] { return e.orNone().accounts.All() }
 
 // claim is one record's claim that an address and port serve. Claims of one address and port are
 // ordered by the rank of their source, then the newest registration first, then one that serves, then
@@ -375,7 +375,7 @@ func (t *tally) counting(by int) func([]said) bool {
 		if list[0].nth > 0 {
 			t.Shared += by
 		}
-		t.accounts.Count(e.Account(), by)
+		t.accounts.Count(&e.Endpoint, by)
 		t.anew = !t.weights.Count(&e.Endpoint, by) || t.anew
 		return true
 	}

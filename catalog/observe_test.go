@@ -256,13 +256,13 @@ func observePort(e *catalog.Endpoints) portView {
 // observeAccounts holds the tally of accounts, which is kept with each change, to the
 // endpoints themselves.
 func observeAccounts(e *catalog.Endpoints) {
-	want := map[model.Account]bool{}
+	want := map[string]bool{}
 	for endpoint := range e.All() {
 		if endpoint.ServiceAccount != "" {
-			want[model.Account{Namespace: endpoint.Record.Namespace, Text: endpoint.ServiceAccount}] = true
+			want[endpoint.ServiceAccount] = true
 		}
 	}
-	if got := slices.Collect(e.Accounts()); !slices.Equal(got, slices.SortedFunc(maps.Keys(want), model.Account.Compare)) {
+	if got := slices.Collect(e.Accounts()); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 		panic(fmt.Sprintf("the accounts are %q, want %v", got, want))
 	}
 }

@@ -282,15 +282,6 @@ func (i *Instance) stamp(old *Instance, committed time.Time) {
 	}
 }
 
-// Account returns the service account under which the instance runs; zero if it is unknown. A
-// split may give an instance to a service of another namespace: the account stays that of its record.
-func (i *Instance) Account() model.Account {
-	if i.ServiceAccount == "" {
-		return model.Account{}
-	}
-	return model.Account{Namespace: i.Record.Namespace, Text: i.ServiceAccount}
-}
-
 // place returns the text by which endpoints are compared. Without an address, something stands behind the
 // gateways of its network, and each record is an endpoint of its own.
 func (i *Instance) place() string {

@@ -147,9 +147,6 @@ func (d *difference) compareSources(now admin.Config, after map[string]config.So
 		case s.LocalAddresses == source.AllowLocal && of.LocalAddresses == source.RejectLocal:
 			d.add(removed, "part", "endpoints at local addresses", "", s.Name, "", "localAddresses of the source becomes reject")
 		}
-		if len(of.Only.Accounts) > 0 && !slices.Equal(s.Only.Accounts, of.Only.Accounts) {
-			d.add(removed, "part", "services with other accounts", "", s.Name, "", "only.accounts of the source becomes "+strings.Join(of.Only.Accounts, ", "))
-		}
 	}
 }
 

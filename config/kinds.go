@@ -51,15 +51,15 @@ func Known() Kinds {
 				Authorities: output.ResourceName{Type: wire.SecretURL, Name: envoynames.Authorities},
 				Configuration: xds.Configuration{
 					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
-					Begin: func(env output.Env) xds.Steps {
-						return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true, Self: env.Self, TrustDomain: env.TrustDomain})
+					Begin: func(self string) xds.Steps {
+						return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true, Self: self})
 					},
 				},
 			}),
 			mcp.OutputKind(mcp.Translation{
 				Types: resource.Collections().Types,
-				New: func(env output.Env) mcp.Translator {
-					return resource.NewTranslator(resource.Collections(), resource.Options{Self: env.Self, TrustDomain: env.TrustDomain})
+				New: func(self string) mcp.Translator {
+					return resource.NewTranslator(resource.Collections(), resource.Options{Self: self})
 				},
 				NotOffered: notOffered,
 			}),

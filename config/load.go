@@ -99,7 +99,7 @@ func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(
 	d.decode(root, "", &c)
 	problems = append(problems, d.problems...)
 	for i := range c.Sources {
-		c.Sources[i].complete(c.Identity.Domain())
+		c.Sources[i].complete()
 	}
 	c.Outputs.takeIdentity(&c.Identity)
 	validate := func(c *Config) []Problem { return c.validate(root) }

@@ -48,10 +48,8 @@ func (s *Source) SetDefaults() {
 	s.Hold.For = unset
 }
 
-// complete sets the defaults that depend on the kind and on the trust domain of the mesh. It is
-// called after decoding.
-func (s *Source) complete(trustDomain string) {
-	s.Only = s.Only.InMesh(trustDomain)
+// complete sets the defaults that depend on the kind. It is called after decoding.
+func (s *Source) complete() {
 	if s.Hold.For == unset {
 		s.Hold.For = cmp.Or(s.holdFor, hold.Default().For)
 	}

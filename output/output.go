@@ -117,8 +117,6 @@ type Env struct {
 	Instance, Version string
 	// Self is the name that the paths of records have of this Isthmus; see [model.Path].
 	Self string
-	// TrustDomain is that of the mesh, and of the accounts without one.
-	TrustDomain string
 	// RootNamespace is where the scopes live that hold for every workload.
 	RootNamespace string
 	// Sources returns the names of the sources that the catalog is made of now.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -22,18 +21,6 @@ type Only struct {
 	// is confined by Hosts and has no Addresses gives up addresses that other
 	// sources' services have: see [Only.Yields].
 	Addresses []string `json:"addresses"`
-	// Accounts are patterns of the identities under which its endpoints run, and which its
-	// services name as subjectAltNames. If they are empty, and Namespaces is not, the accounts are
-	// those of the namespaces in the trust domain of the mesh.
-	Accounts []string `json:"accounts"`
-
-	trustDomain string
-}
-
-// InMesh returns o for a mesh of a trust domain, which is that of the accounts without one.
-func (o Only) InMesh(trustDomain string) Only {
-	o.trustDomain = trustDomain
-	return o
 }
 
 // Validate reports every invalid pattern.
@@ -50,11 +37,6 @@ func (o Only) Validate() error {
 			errs = append(errs, fmt.Errorf("addresses[%d]: %q is not an address block, such as 10.96.0.0/12, fd00::/64 or 10.0.0.1", i, text))
 		case block.Masked() != block:
 			errs = append(errs, fmt.Errorf("addresses[%d]: %q has bits set after its prefix; write %s", i, text, block.Masked()))
-		}
-	}
-	for i, pattern := range o.Accounts {
-		if err := spiffe.CheckPattern(pattern); err != nil {
-			errs = append(errs, fmt.Errorf("accounts[%d]: %w", i, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -78,9 +60,7 @@ func isLabel(s string) bool {
 }
 
 // Confines reports whether any object of a registry may be outside.
-func (o Only) Confines() bool {
-	return len(o.Hosts)+len(o.Namespaces)+len(o.Addresses)+len(o.Accounts) > 0
-}
+func (o Only) Confines() bool { return len(o.Hosts)+len(o.Namespaces)+len(o.Addresses) > 0 }
 
 // Excludes returns why an object is outside; empty if it is not, or if its kind is
 // reserved. Owned records go with their object. For a source that is not confined,
@@ -92,51 +72,8 @@ func (o Only) Excludes(rec model.Record) (reason string) {
 	if reason := o.excludesPlace(rec); reason != "" {
 		return reason
 	}
-	if reason := o.ExcludesAccounts(rec); reason != "" {
-		return reason
-	}
 	service, _ := rec.Spec.(model.Service)
 	return o.excludesAddresses(service.Addresses)
-}
-
-// ExcludesAccounts returns why the accounts of a service, a workload or an owned endpoint are
-// outside; empty if they are not.
-func (o Only) ExcludesAccounts(rec model.Record) (reason string) {
-	patterns, key := o.Accounts, "accounts"
-	if len(patterns) == 0 {
-		key = "namespaces"
-		for _, namespace := range o.Namespaces {
-			patterns = append(patterns, model.IdentitiesIn(namespace, o.trustDomain)+"sa/*")
-		}
-	}
-	if len(patterns) == 0 {
-		return ""
-	}
-	for _, account := range accountsIn(rec) {
-		id := account.Identity(o.trustDomain)
-		if !slices.ContainsFunc(patterns, func(pattern string) bool { return spiffe.Matches(pattern, id) }) {
-			return fmt.Sprintf("the source is confined to the accounts %s by its only.%s, and %q is none of them: add it to only.accounts, or have the registry list it without",
-				strings.Join(patterns, ", "), key, id)
-		}
-	}
-	return ""
-}
-
-// accountsIn returns the accounts in a record. Other names of a service are of the world outside.
-func accountsIn(rec model.Record) (list []model.Account) {
-	switch spec := rec.Spec.(type) {
-	case model.Service:
-		for name := range spec.SubjectAltNames.All() {
-			if strings.HasPrefix(name, "spiffe://") {
-				list = append(list, model.Account{Namespace: rec.Namespace, Text: name})
-			}
-		}
-	case model.Workload:
-		list = append(list, model.Account{Namespace: rec.Namespace, Text: spec.Endpoint.ServiceAccount})
-	case model.Endpoint:
-		list = append(list, model.Account{Namespace: rec.Namespace, Text: spec.ServiceAccount})
-	}
-	return slices.DeleteFunc(list, func(a model.Account) bool { return a.Text == "" })
 }
 
 // excludesPlace returns why the namespace or the hosts of an object are outside.

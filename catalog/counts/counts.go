@@ -126,16 +126,16 @@ func (w *Weighing) hasOthers(c class) bool {
 // need the accounts with every look-up, and there are few accounts however many endpoints there are.
 // A port without accounts has a nil pointer. It is immutable.
 type Accounts struct {
-	counts immutable.Map[model.Account, int]
+	byName immutable.Map[string, int]
 }
 
 // All yields the service accounts, each once and in order.
-func (a *Accounts) All() iter.Seq[model.Account] {
-	return func(yield func(model.Account) bool) {
+func (a *Accounts) All() iter.Seq[string] {
+	return func(yield func(string) bool) {
 		if a == nil {
 			return
 		}
-		for account := range a.counts.All() {
+		for account := range a.byName.All() {
 			if !yield(account) {
 				return
 			}
@@ -145,7 +145,7 @@ func (a *Accounts) All() iter.Seq[model.Account] {
 
 // Accounting is a change of the counts in the making. It has no editor until there is an account.
 type Accounting struct {
-	counts *immutable.Editor[model.Account, int]
+	byName *immutable.Editor[string, int]
 }
 
 // Edit begins a change.
@@ -153,28 +153,29 @@ func (a *Accounts) Edit() Accounting {
 	if a == nil {
 		return Accounting{}
 	}
-	return Accounting{a.counts.Edit()}
+	return Accounting{a.byName.Edit()}
 }
 
 // Finish returns the counts after the change; nil if no endpoint has an account.
 func (a *Accounting) Finish() *Accounts {
-	if a.counts == nil || a.counts.View().Len() == 0 {
+	if a.byName == nil || a.byName.View().Len() == 0 {
 		return nil
 	}
-	return &Accounts{a.counts.Map()}
+	return &Accounts{a.byName.Map()}
 }
 
-// Count counts endpoints of an account that come or go. The zero account is none.
-func (a *Accounting) Count(account model.Account, by int) {
-	if account == (model.Account{}) {
+// Count counts endpoints that come or go.
+func (a *Accounting) Count(e *model.Endpoint, by int) {
+	if e.ServiceAccount == "" {
 		return
 	}
-	if a.counts == nil {
-		a.counts = immutable.New[model.Account, int](model.Account.Compare).Edit()
+	if a.byName == nil {
+		a.byName = immutable.New[string, int](strings.Compare).Edit()
 	}
-	if n, _ := a.counts.View().Get(account); n+by > 0 {
-		a.counts.Set(account, n+by)
+	account := e.ServiceAccount
+	if n, _ := a.byName.View().Get(account); n+by > 0 {
+		a.byName.Set(account, n+by)
 	} else {
-		a.counts.Delete(account)
+		a.byName.Delete(account)
 	}
 }

@@ -119,7 +119,7 @@ func noteEndpoints(s *policy.Prepared, c catalog.ServiceChange, p *policy.Policy
 	some := touched(all, c)
 	for _, port := range c.New.Ports {
 		old, now := c.Old.Endpoints(port.Number), c.New.Endpoints(port.Number)
-		follows := p.TLS.FollowsAccounts() || p.TLS == nil && reach.MeshOf(s.Mesh, c.New.ServiceDefinition) != nil
+		follows := p.TLS.FollowsAccounts() || p.TLS == nil && s.Mesh.In(c.New.Key.Namespace) != nil
 		if follows && reach.OtherIdentities(c, port.Number) {
 			note(port.Number, all, clustersOfServices)
 		}

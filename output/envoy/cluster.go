@@ -104,12 +104,10 @@ func (c cluster) upstreamTLS() *wire.TLS {
 		return nil
 	}
 	t := &wire.TLS{UpstreamTLS: c.tls, ServerName: serverName(c.slot, c.tls), Matched: c.matched}
-	for name := range strings.FieldsFuncSeq(c.identities, func(r rune) bool { return r == '\n' }) {
-		if prefix, all := strings.CutSuffix(name, reach.AnyIdentity); all {
-			t.Within = append(t.Within, prefix)
-		} else {
-			t.Identities = append(t.Identities, name)
-		}
+	if within, all := strings.CutSuffix(c.identities, reach.AnyIdentity); all && c.tls.Served() {
+		t.Within = within
+	} else {
+		t.Identities = strings.FieldsFunc(c.identities, func(r rune) bool { return r == '\n' })
 	}
 	return t
 }
@@ -154,13 +152,13 @@ func securedBy(c cluster, u *policy.UpstreamTLS, s *catalog.Service, trustDomain
 // cluster does not depend on which endpoints take it, so that an endpoint with a sidecar changes
 // only assignments. Of a headless service no endpoint is known, so all are called alike.
 func mutuallySecured(c cluster, settings *policy.Prepared, s *catalog.Service, port model.Port) cluster {
-	mesh := reach.MeshOf(settings.Mesh, s.ServiceDefinition)
+	modes := settings.Mesh.In(s.Key.Namespace)
 	switch {
-	case mesh == nil || s.Location == model.MeshExternal || s.Traffic.ClusterLocal:
+	case modes == nil || s.Location == model.MeshExternal || s.Traffic.ClusterLocal:
 		return c
 	case c.form == reach.EDS:
 		c.matched = true
-	case c.form != reach.OriginalDST || mesh.In(s.Key.Namespace).Of(cmp.Or(port.TargetPort, port.Number)) != policy.Strict:
+	case c.form != reach.OriginalDST || modes.Of(cmp.Or(port.TargetPort, port.Number)) != policy.Strict:
 		return c
 	}
 	return securedBy(c, settings.Mesh.Upstream, s, settings.TrustDomain)
@@ -239,7 +237,7 @@ type assignmentSlot struct {
 	from     lb.Location            // of the clients, as far as it matters in the order
 	via      *policy.RemoteGateways // to endpoints of other networks; nil if there are none
 	avoids   lb.Avoided             // by the client, which is an edge
-	mesh     *policy.Mesh           // for Envoys; nil if no endpoint is called by mutual TLS
+	mutual   *policy.MutualPorts    // of the service's namespace, for Envoys
 }
 
 // Slot implements [world.Subject].
@@ -247,7 +245,7 @@ func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [world.Subject].
 func (a assignment) Encode() world.Encoded {
-	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids, Mesh: a.mesh}
+	d := &lb.Draft{Of: a.subset, From: a.from, Order: a.order, Via: a.via, Avoids: a.avoids, Mutual: a.mutual}
 	d.Name = a.clusterName()
 	if a.byWeight {
 		d.GroupByWeight(a.endpoints)

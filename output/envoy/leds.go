@@ -75,14 +75,14 @@ func findMembers(w *state, v View, name string) (world.Subject, bool) {
 	if !ok || s.Key != c.ServiceKey {
 		return nil, false
 	}
-	return roster{c, -1, w.settings.Mesh}, true
+	return roster{c, -1, w.settings.Mesh.In(c.Namespace)}, true
 }
 
 // roster is the resource of a collection for clients that hold an earlier revision of it.
 type roster struct {
 	*leds.Collection
-	from int // the length of the journal of that revision; -1 if it is unknown
-	mesh *policy.Mesh
+	from   int                 // the length of the journal of that revision; -1 if it is unknown
+	mutual *policy.MutualPorts // of the service's namespace
 }
 
 var _ world.Incremental = roster{}
@@ -140,7 +140,7 @@ func (m roster) Encode() world.Encoded {
 }
 
 func (m roster) add(w *wire.Members, at netip.AddrPort, e catalog.Endpoint) {
-	w.Add(at, e.Weight, reach.FurtherAddresses(e), reach.IsMutual(m.mesh, e))
+	w.Add(at, e.Weight, reach.FurtherAddresses(e), m.mutual.Reaches(e.Labels, e.Port))
 }
 
 // spreadAssignment is a load assignment that names collections.

@@ -202,12 +202,12 @@ func findAssignment(w *state, v View, name string) (world.Subject, bool) {
 		return spreadAssignment{slot{row: EndpointType, key: p.Key, port: p.port.Number}, spread.Partition}, true
 	}
 	via := gatewaysTo(v, p.Service, p.port.Number, p.subset, p.policy)
-	var mesh *policy.Mesh
+	var mutual *policy.MutualPorts
 	if v.Kind == reach.KindEnvoy {
-		mesh = reach.MeshOf(w.settings.Mesh, p.ServiceDefinition)
+		mutual = w.settings.Mesh.In(p.Key.Namespace)
 	}
 	return assignmentChosen(v.Kind, choiceOf(w, v, p), via, assignment{
-		assignmentSlot: assignmentSlot{slot: p.slot(EndpointType).common(), mesh: mesh}, endpoints: p.Endpoints(p.port.Number),
+		assignmentSlot: assignmentSlot{slot: p.slot(EndpointType).common(), mutual: mutual}, endpoints: p.Endpoints(p.port.Number),
 	}), true
 }
 

@@ -27,7 +27,7 @@ func OutputKind() output.Kind {
 // Open implements [output.Settings].
 func (c *Config) Open(_ context.Context, env output.Env) (output.Output, error) {
 	w, err := New(*c, Options{
-		Instance: env.Instance, TrustDomain: env.TrustDomain, RootNamespace: env.RootNamespace, Sources: env.Sources, Restored: env.Restored, Judge: env.Judge, Written: env.ACKed, Events: env.Events, Log: env.Log,
+		Instance: env.Instance, RootNamespace: env.RootNamespace, Sources: env.Sources, Restored: env.Restored, Judge: env.Judge, Written: env.ACKed, Events: env.Events, Log: env.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -35,8 +35,8 @@ import (
 type Options struct {
 	// Instance marks the objects of this Isthmus.
 	Instance string
-	// RootNamespace is Istio's, and TrustDomain that of the mesh; see [translate.Settings].
-	RootNamespace, TrustDomain string
+	// RootNamespace is Istio's; see [translate.Settings].
+	RootNamespace string
 	// Sources returns the names of the written sources of the configuration. Objects of other
 	// sources may belong to any source at the start, and need not wait for these later. Nil
 	// means that every source counts as configured.
@@ -103,7 +103,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	}
 	w := &Writer{config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{})}
 	settings, needs, open := c.settings(o.Instance), rights.Needs{}, func() error { return nil }
-	settings.RootNamespace, settings.TrustDomain = o.RootNamespace, o.TrustDomain
+	settings.RootNamespace = o.RootNamespace
 	var err error
 	if l := c.LeaderElection; l.Enabled {
 		needs.Namespace, needs.Lease = l.Namespace, l.Name

@@ -89,7 +89,7 @@ func open(t *testing.T, r *rig, config func(c *mcp.Config)) output.Output {
 			}
 			return types
 		},
-		New: func(output.Env) mcp.Translator { return fixed{r} },
+		New: func(string) mcp.Translator { return fixed{r} },
 	}).New().(*mcp.Config)
 	config(settings)
 	if err := settings.Validate(); err != nil {

@@ -35,8 +35,8 @@ type Translation struct {
 	// Types returns the table of types, with the names of collections, given the debounce of
 	// changes.
 	Types func(debounce func(collection string, m world.Mode) world.Debounce) []world.TypeSpec
-	// New returns the translator of one output.
-	New func(env output.Env) Translator
+	// New returns the translator of one output, for an Isthmus of that name in paths.
+	New func(self string) Translator
 	// NotOffered is as in [output.Clients].
 	NotOffered func(s *catalog.Service, kind string) string
 }
@@ -89,7 +89,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all lines that sinks cause
-	o := &opened{translation: c.translation, translator: c.translation.New(env), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
+	o := &opened{translation: c.translation, translator: c.translation.New(env.Self), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	engine := EngineConfig()
 	engine.Sent, engine.ACKed, engine.Log = output.Observing(env.Sent), output.Observing(env.ACKed), log
 	engine.Events = env.Events.Of("mcp")

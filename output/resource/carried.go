@@ -15,7 +15,7 @@ import (
 type sidecar struct{ scope *catalog.Scope }
 
 // make implements [maker].
-func (s sidecar) make(*Options) made {
+func (s sidecar) make() made {
 	o := compose.SidecarOf(s.scope)
 	return madeOf(o.String(), o.Meta, o.Spec, istio.Paths{Object: s.scope.Path})
 }
@@ -24,16 +24,16 @@ func (s sidecar) make(*Options) made {
 type workload struct{ *catalog.Workload }
 
 // make implements [maker].
-func (w workload) make(o *Options) made {
-	entry := compose.FromWorkload(w.Workload, o.TrustDomain)
-	return madeOf(entry.String(), entry.Meta, entry.Spec, istio.Paths{Object: w.Records[0].Path})
+func (w workload) make() made {
+	o := compose.FromWorkload(w.Workload)
+	return madeOf(o.String(), o.Meta, o.Spec, istio.Paths{Object: w.Records[0].Path})
 }
 
 // carried is an object that is passed on as it came.
 type carried struct{ *catalog.Opaque }
 
 // make implements [maker].
-func (c carried) make(*Options) made {
+func (c carried) make() made {
 	return made{c.Meta, istio.Paths{Object: c.Records[0].Path}, c.Type, []byte(c.Content)}
 }
 
@@ -46,9 +46,7 @@ type translated struct {
 }
 
 // make implements [maker].
-func (t translated) make(*Options) made {
-	return madeOf(t.name, t.meta, t.spec, istio.Paths{Object: t.path})
-}
+func (t translated) make() made { return madeOf(t.name, t.meta, t.spec, istio.Paths{Object: t.path}) }
 
 // makerOf tells what a carried object of a kind is made of, and what is said of it
 // beside that.

@@ -23,7 +23,7 @@ const typePrefix = "type.googleapis.com/"
 type object struct {
 	slot     slot
 	revision string // of Istio, that it is for
-	options  *Options
+	options  Options
 	source   maker
 }
 
@@ -35,7 +35,7 @@ type slot struct {
 
 // maker has what a resource is made of.
 type maker interface {
-	make(o *Options) made
+	make() made
 }
 
 // made is what a resource says.
@@ -52,7 +52,7 @@ func (o *object) Slot() any { return o.slot }
 // Encode implements [world.Subject]. The version is that of the resource as it came here, without
 // the name of this Isthmus in its path: every replica gives it, whatever its name is.
 func (o *object) Encode() world.Encoded {
-	m := o.source.make(o.options)
+	m := o.source.make()
 	metadata := &mcpapi.Metadata{Name: o.slot.name, Labels: m.meta.Labels.Map(), Annotations: m.meta.Annotations.Map()}
 	setPath(metadata, m.paths.Text(""))
 	if !m.meta.Created.IsZero() {

@@ -19,6 +19,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
 
+// anySize has a service divided by the ports that endpoints serve, and not by size.
+var anySize = compose.Layout{}
+
 // entry is one ServiceEntry of a service.
 type entry struct {
 	service *catalog.Service
@@ -33,14 +36,14 @@ type entry struct {
 
 // partsOf returns the ServiceEntries of a service by the ends of their names: that of
 // the first part is empty.
-func partsOf(s *catalog.Service, o *Options) map[string]entry {
+func partsOf(s *catalog.Service) map[string]entry {
 	if compose.Invalid(s) != "" {
 		return nil
 	}
 	if len(s.Ports) < 2 { // every endpoint serves all of them
 		return map[string]entry{"": {service: s, first: true}}
 	}
-	draft := compose.DraftService(s, o.layout())
+	draft := compose.DraftService(s, anySize)
 	parts := make(map[string]entry, len(draft.Parts))
 	for i := range draft.Parts {
 		p := &draft.Parts[i]
@@ -55,19 +58,19 @@ func partsOf(s *catalog.Service, o *Options) map[string]entry {
 
 // spec makes the specification. In this layout all parts of a service are
 // ServiceEntries.
-func (e entry) spec(o *Options) (*networking.ServiceEntry, istio.Paths) {
+func (e entry) spec() (*networking.ServiceEntry, istio.Paths) {
 	part := e.part
 	if part == nil {
-		part = &compose.DraftService(e.service, o.layout()).Parts[0]
+		part = &compose.DraftService(e.service, anySize).Parts[0]
 	}
 	spec, _ := part.Spec().(*networking.ServiceEntry)
 	return spec, part.Paths()
 }
 
 // make implements [maker].
-func (e entry) make(o *Options) made {
+func (e entry) make() made {
 	name, meta := e.service.Key.String(), e.service.Meta
-	spec, paths := e.spec(o)
+	spec, paths := e.spec()
 	m := madeOf(name, meta, spec, paths)
 	if !e.synthetic {
 		return m

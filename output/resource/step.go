@@ -166,7 +166,7 @@ func (s *step) putService(key catalog.ServiceKey) {
 	}
 	known := &standing{claims: claimsOf(service)}
 	s.services[key] = known
-	parts := partsOf(service, s.options)
+	parts := partsOf(service)
 	for end, e := range parts {
 		first := s.claims.nameFor(service)
 		if end != "" {

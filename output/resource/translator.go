@@ -9,7 +9,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/istio"
-	"github.com/isthmus-mesh/isthmus/convert/istio/compose"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/push/world"
 )
@@ -21,18 +20,13 @@ type Options struct {
 	Wrapped bool
 	// Self is the name that paths have of this Isthmus; see [model.Path].
 	Self string
-	// TrustDomain is that of the accounts without one.
-	TrustDomain string
 }
-
-// layout has a service divided by the ports that endpoints serve, and not by size.
-func (o *Options) layout() compose.Layout { return compose.Layout{TrustDomain: o.TrustDomain} }
 
 // Translator makes worlds of snapshots, each from the one before. Its methods are
 // called by one goroutine, but for [Translator.LeftOut].
 type Translator struct {
 	table   Table
-	options *Options
+	options Options
 	kinds   map[string]istio.Definition // by name
 	rows    map[content][]world.Row
 
@@ -55,7 +49,7 @@ type standing struct {
 // NewTranslator returns a translator to the types of a table.
 func NewTranslator(table Table, o Options) *Translator {
 	t := &Translator{
-		table: table, options: &o, kinds: map[string]istio.Definition{}, rows: map[content][]world.Row{},
+		table: table, options: o, kinds: map[string]istio.Definition{}, rows: map[content][]world.Row{},
 		objects: map[content]objects{}, claims: claims{}, services: map[catalog.ServiceKey]*standing{}, scopes: map[string][]string{},
 		leftOut: map[slot]string{},
 	}

@@ -19,12 +19,11 @@ import (
 // merged is the merged services as records, in a store of their own. They begin with the first
 // reader; until then only the newest snapshot is kept.
 type merged struct {
-	store       *store.Memory
-	trustDomain string        // of the accounts without one
-	wake        chan struct{} // holds a token when there is something to commit
-	log         *slog.Logger
-	ready       chan struct{} // closed once the first snapshot is stored
-	once        sync.Once     // closes it
+	store *store.Memory
+	wake  chan struct{} // holds a token when there is something to commit
+	log   *slog.Logger
+	ready chan struct{} // closed once the first snapshot is stored
+	once  sync.Once     // closes it
 
 	mu      sync.Mutex // guards the rest
 	wanted  bool
@@ -33,8 +32,8 @@ type merged struct {
 	begun   bool              // a snapshot is stored, or about to be
 }
 
-func newMerged(c store.Config, trustDomain string, log *slog.Logger) *merged {
-	return &merged{store: store.NewMemory(c), trustDomain: trustDomain, wake: make(chan struct{}, 1), log: log, ready: make(chan struct{})}
+func newMerged(c store.Config, log *slog.Logger) *merged {
+	return &merged{store: store.NewMemory(c), wake: make(chan struct{}, 1), log: log, ready: make(chan struct{})}
 }
 
 // publish takes the next snapshot.
@@ -189,7 +188,7 @@ func (m *merged) isNew(s *catalog.Service) bool {
 // replacement writes a service and all its endpoints.
 func (m *merged) replacement(key catalog.ServiceKey, s *catalog.Service) (writes []model.Write) {
 	kept := map[model.Ref]struct{}{}
-	for rec := range m.recordsOf(s) {
+	for rec := range recordsOf(s) {
 		kept[rec.Ref] = struct{}{}
 		writes = append(writes, m.upsert(rec))
 	}
@@ -227,7 +226,7 @@ func (m *merged) stored(key catalog.ServiceKey) iter.Seq[model.Record] {
 // endpoint writes one endpoint as a service has it now.
 func (m *merged) endpoint(s *catalog.Service, id catalog.EndpointID) []model.Write {
 	if e, ok := s.Endpoints(id.ServicePort).Get(id); ok {
-		return []model.Write{m.upsert(m.endpointRecord(s, id.ServicePort, e))}
+		return []model.Write{m.upsert(endpointRecord(s, id.ServicePort, e))}
 	}
 	if stored, ok := m.store.Get(endpointRef(s.Key, id)); ok {
 		return []model.Write{{Record: stored, Delete: true}}
@@ -244,14 +243,14 @@ func (m *merged) upsert(rec model.Record) model.Write {
 }
 
 // recordsOf yields the records of a service.
-func (m *merged) recordsOf(s *catalog.Service) iter.Seq[model.Record] {
+func recordsOf(s *catalog.Service) iter.Seq[model.Record] {
 	return func(yield func(model.Record) bool) {
 		if !yield(serviceRecord(s)) {
 			return
 		}
 		for _, port := range s.Ports {
 			for e := range s.Endpoints(port.Number).All() {
-				if !yield(m.endpointRecord(s, port.Number, e)) {
+				if !yield(endpointRecord(s, port.Number, e)) {
 					return
 				}
 			}
@@ -286,9 +285,9 @@ func serviceRecord(s *catalog.Service) model.Record {
 	}}
 }
 
-func (m *merged) endpointRecord(s *catalog.Service, servicePort uint32, e catalog.Endpoint) model.Record {
+func endpointRecord(s *catalog.Service, servicePort uint32, e catalog.Endpoint) model.Record {
 	spec := e.Endpoint
-	spec.Network, spec.ServiceAccount = e.Network, e.Account().In(s.Key.Namespace, m.trustDomain)
+	spec.Network = e.Network
 	return model.Record{
 		Ref:   endpointRef(s.Key, e.ID(servicePort)),
 		Owner: serviceRef(s.Key), Path: e.Path,

@@ -15,7 +15,6 @@ import (
 
 	api "github.com/isthmus-mesh/isthmus/api/isthmus/resource/v1alpha1"
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/catalog/split"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
@@ -73,19 +72,10 @@ func named(r *api.Ref) string { return r.GetKind() + " " + r.GetNamespace() + " 
 
 func contentOf(r *api.Record) string {
 	if e := r.GetMergedEndpoint(); e != nil {
-		account := accountOf(r.GetRef().GetNamespace(), e.GetEndpoint().GetServiceAccount())
-		return fmt.Sprintf("%d %s:%d in %q weight %d of %s as %s, owned by %s", e.GetServicePort(), e.GetEndpoint().GetAddress(), e.GetPort(), e.GetEndpoint().GetNetwork(), e.GetEndpoint().GetWeight(), e.GetSource(), account, r.GetOwner().GetName())
+		return fmt.Sprintf("%d %s:%d in %q weight %d of %s, owned by %s", e.GetServicePort(), e.GetEndpoint().GetAddress(), e.GetPort(), e.GetEndpoint().GetNetwork(), e.GetEndpoint().GetWeight(), e.GetSource(), r.GetOwner().GetName())
 	}
 	s := r.GetMergedService()
 	return fmt.Sprintf("%s ports %v to %v of %v", s.GetService().GetHosts(), len(s.GetService().GetPorts()), s.GetService().GetExportTo(), s.GetSources())
-}
-
-// accountOf is the identity of an account in a record of a namespace.
-func accountOf(namespace, account string) string {
-	if account == "" || strings.HasPrefix(account, "spiffe://") {
-		return account
-	}
-	return "spiffe://mesh.example/ns/" + namespace + "/sa/" + account
 }
 
 // visible evaluates slowly what a namespace may see of a snapshot; an empty one may see all.
@@ -105,8 +95,7 @@ func visible(s *catalog.Snapshot, namespace string) map[string]string {
 					network += "/"
 				}
 				name := fmt.Sprintf("MergedEndpoint %s %s/%d/%s%s:%d", service.Key.Namespace, service.Key.Host, port.Number, network, e.Address, e.Port)
-				account := accountOf(e.Record.Namespace, e.ServiceAccount)
-				all[name] = fmt.Sprintf("%d %s:%d in %q weight %d of %s as %s, owned by %s", port.Number, e.Address, e.Port, e.Network, e.Weight, e.Record.Source, account, service.Key.Host)
+				all[name] = fmt.Sprintf("%d %s:%d in %q weight %d of %s, owned by %s", port.Number, e.Address, e.Port, e.Network, e.Weight, e.Record.Source, service.Key.Host)
 			}
 		}
 	}
@@ -120,9 +109,7 @@ func TestWatchShowsEachNamespaceItsServices(t *testing.T) {
 	base, of := secured(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRig(t, base)
-		builder := catalog.NewBuilderIn(catalog.Order{Sources: []string{"east", "west"}, Splits: map[catalog.ServiceKey]*split.Split{
-			{Namespace: "a", Host: "x.example.com"}: {Backends: []model.Backend{{Source: "east", Weight: 1}, {Service: model.ServiceName{Namespace: "b", Host: "y.example.com"}, Weight: 1}}},
-		}})
+		builder := catalog.NewBuilder([]string{"east", "west"})
 		world := &registries{stored: map[model.Ref]model.Record{}}
 		readers := map[string]map[string]*copied{}
 		open := func(namespace string) {
@@ -194,8 +181,7 @@ func (w *registries) step(rt *rapid.T, n int) (events []model.Event) {
 			ExportTo: model.ListOf(rapid.SampledFrom([][]string{nil, {"*"}, {"."}, {"a"}, {"b"}, {"c", "."}, {"~"}}).Draw(rt, "export")...),
 		}
 		address := fmt.Sprintf("10.0.0.%d", rapid.IntRange(1, 3).Draw(rt, "address"))
-		endpoint := model.Record{Ref: svc.Ref, Owner: svc.Ref, Spec: model.Endpoint{Address: address, Network: rapid.SampledFrom([]string{"", "east", "west"}).Draw(rt, "network"), Weight: uint32(n + 1), //nolint:gosec // it is small
-			ServiceAccount: rapid.SampledFrom([]string{"", "cart", "spiffe://mesh.example/ns/a/sa/own", "spiffe://other.example/ns/a/sa/cart"}).Draw(rt, "account")}}
+		endpoint := model.Record{Ref: svc.Ref, Owner: svc.Ref, Spec: model.Endpoint{Address: address, Network: rapid.SampledFrom([]string{"", "east", "west"}).Draw(rt, "network"), Weight: uint32(n + 1)}} //nolint:gosec // it is small
 		endpoint.Kind, endpoint.Name = model.KindEndpoint, host+"/"+address
 		switch what := rapid.IntRange(0, 5).Draw(rt, "what"); {
 		case what == 0:

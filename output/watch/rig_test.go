@@ -63,7 +63,7 @@ func newRig(tb testing.TB, s setup) *rig {
 	options := watch.Options{Limits: s.limits, Merged: s.merged}
 	options.TLS = s.tls
 	options.Identity = cmp.Or(s.verifier, verifier.New(tb, proofs.Config{}))
-	r.server = watch.New(output.Env{TrustDomain: "mesh.example", Records: marked{r.store, r}, States: r.status, Events: r.events}, options)
+	r.server = watch.New(output.Env{Records: marked{r.store, r}, States: r.status, Events: r.events}, options)
 	if !s.unready {
 		r.server.Publish(catalog.Empty(), catalog.Change{Waited: true})
 	}

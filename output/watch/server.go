@@ -82,7 +82,7 @@ func New(env output.Env, o Options) *Server {
 		records: env.Records, known: newKnowledge(env), encoder: newEncoder(), health: health.NewServer(),
 		snapshots: make(chan struct{}, o.Limits.Snapshots),
 	}
-	s.merged = newMerged(o.Merged, env.TrustDomain, s.Log)
+	s.merged = newMerged(o.Merged, s.Log)
 	s.register()
 	return s
 }

@@ -36,7 +36,7 @@ type sources struct {
 
 func newConfiguration(engine *push.Engine, c *Configuration, debounce func(string, world.Mode) world.Debounce, env output.Env, log *slog.Logger) *configuration {
 	specs := c.Types(debounce)
-	out := &configuration{producer: engine.ProduceLater(specs), begin: func() Steps { return c.Begin(env) }, root: env.RootNamespace, log: log, reported: map[string]string{}}
+	out := &configuration{producer: engine.ProduceLater(specs), begin: func() Steps { return c.Begin(env.Self) }, root: env.RootNamespace, log: log, reported: map[string]string{}}
 	for _, spec := range specs {
 		out.names = append(out.names, spec.Name)
 	}

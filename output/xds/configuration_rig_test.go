@@ -80,7 +80,7 @@ func openSiteWith(t testing.TB, env output.Env, secured bool, settings func(*xds
 		Settings: func() xds.Settings { return envoy.NewTranslator() }, Notices: conflict.Notices,
 		Configuration: xds.Configuration{
 			Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
-			Begin: func(output.Env) xds.Steps {
+			Begin: func(string) xds.Steps {
 				s.begun.Add(1)
 				return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true})
 			},

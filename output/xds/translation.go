@@ -70,8 +70,8 @@ type Settings interface {
 // client asks, because most clients are proxies.
 type Configuration struct {
 	Types func(debounce func(typeURL string, m world.Mode) world.Debounce) []world.TypeSpec
-	// Begin returns the steps of one output.
-	Begin func(env output.Env) Steps
+	// Begin returns the steps of one output, for an Isthmus of that name in paths.
+	Begin func(self string) Steps
 	// NotOffered is as in [output.Clients], of every kind that reads configuration. It also
 	// reports omitted endpoints.
 	NotOffered func(s *catalog.Service) string

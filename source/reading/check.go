@@ -1,7 +1,6 @@
 package reading
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,9 +16,6 @@ func (r *Reading) add(o model.Object) {
 	reason := r.limits.Only.Excludes(o.Record)
 	if reason == "" {
 		reason = r.limits.Local.ExcludesObject(o.Record, slices.Values(o.Owned))
-	}
-	for i := 0; i < len(o.Owned) && reason == ""; i++ {
-		reason = r.limits.Only.ExcludesAccounts(o.Owned[i])
 	}
 	outside := reason != ""
 	if !outside {
@@ -130,7 +126,7 @@ func Describe(ref model.Ref) string {
 func (r *Reading) addSingles(c model.Change) {
 	r.Dropped = make(map[model.Ref]bool, len(c.OwnedDeletes))
 	for _, rec := range c.OwnedUpserts {
-		if r.dropOutside(rec) {
+		if r.dropLocal(rec) {
 			continue
 		}
 		if reason := r.putSingle(rec); reason != "" {
@@ -199,10 +195,10 @@ func (r *Reading) rejectLocal(rec, owner model.Record, reason string) {
 	})
 }
 
-// dropOutside rejects a single record at a local address, or with an account that the source may
-// not have. Its earlier version is deleted, since the registry reports another address or account now.
-func (r *Reading) dropOutside(rec model.Record) (dropped bool) {
-	reason := cmp.Or(r.limits.Local.ExcludesEndpoint(rec), r.limits.Only.ExcludesAccounts(rec))
+// dropLocal rejects a single record at a local address. Its earlier version is
+// deleted, since the registry reports another address now.
+func (r *Reading) dropLocal(rec model.Record) (dropped bool) {
+	reason := r.limits.Local.ExcludesEndpoint(rec)
 	if reason == "" {
 		return false
 	}

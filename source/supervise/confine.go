@@ -15,8 +15,8 @@ import (
 func outside(all iter.Seq[model.Record], cfg Config) (writes []model.Write, gone int) {
 	objects, records := atLocalAddresses(all, cfg.LocalAddresses)
 	for rec := range all {
-		if rec.Owner == (model.Ref{}) && cfg.Only.Excludes(rec) != "" || cfg.Only.ExcludesAccounts(rec) != "" {
-			objects[index.Head(rec)] = true
+		if rec.Owner == (model.Ref{}) && cfg.Only.Excludes(rec) != "" {
+			objects[rec.Ref] = true
 		}
 	}
 	if len(objects)+len(records) == 0 && !cfg.Only.Confines() && cfg.Network == "" {

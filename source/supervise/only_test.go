@@ -3,7 +3,6 @@ package supervise_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,92 +80,6 @@ func TestASourceKeepsToItsNamespaces(t *testing.T) {
 		const reason = `confined to the namespaces ns by its only.namespaces, and this is in "other"`
 		b.rejected(map[string]string{"out": reason, "vm": reason, "default": reason})
 		b.holds("Policy ns/policy in f", "Scope ns/sidecar in f", "Service ns/in in f")
-	})
-}
-
-// runs gives the endpoints of a service an account.
-func runs(o model.Object, account string) model.Object {
-	for i := range o.Owned {
-		spec, _ := o.Owned[i].Spec.(model.Endpoint)
-		spec.ServiceAccount = account
-		o.Owned[i].Spec = spec
-	}
-	return o
-}
-
-// Accounts are those of the namespaces unless others are named. An object with another account is
-// rejected as a whole, and a single endpoint goes with its account: callers would accept that
-// identity at its address.
-func TestASourceKeepsToItsAccounts(t *testing.T) {
-	own, foreign, elsewhere := "spiffe://mesh.example/ns/ns/sa/web", "spiffe://mesh.example/ns/bank/sa/web", "spiffe://other.example/ns/ns/sa/web"
-	for name, test := range map[string]struct {
-		only    source.Only
-		outside map[string]string
-	}{
-		"those of its namespaces": {source.Only{Namespaces: []string{"ns", "also"}}, map[string]string{
-			"foreign":   `spiffe://mesh.example/ns/ns/sa/*, spiffe://mesh.example/ns/also/sa/* by its only.namespaces, and "` + foreign + `" is none of them`,
-			"elsewhere": elsewhere, "named": foreign, "vm": foreign, "slash": "ns/ns/sa/a/b",
-		}},
-		"those that are named": {source.Only{Accounts: []string{"spiffe://mesh.example/ns/ns/sa/web", "spiffe://*/ns/bank/sa/*"}}, map[string]string{
-			"other": "only.accounts", "elsewhere": elsewhere, "slash": "none of them",
-		}},
-		"no hosts of others":   {source.Only{Hosts: []string{"*.example.com"}}, nil},
-		"all, without a limit": {source.Only{}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			confined(t, test.only.InMesh("mesh.example"), func(b *bridge) {
-				vm := workload("vm", "f")
-				spec, _ := vm.Record.Spec.(model.Workload)
-				spec.Endpoint.ServiceAccount = foreign
-				vm.Record.Spec = spec
-				named := service("named", "f")
-				named.Record.Spec = model.Service{Hosts: model.ListOf("named.example.com"), SubjectAltNames: model.ListOf("www.example.com", foreign)}
-				all := []model.Object{
-					runs(service("bare", "f", "1"), "web"), runs(service("other", "f", "2"), "db"), runs(service("own", "f", "3"), own), runs(service("foreign", "f", "4"), foreign),
-					runs(service("elsewhere", "f", "5"), elsewhere), runs(service("slash", "f", "6"), "a/b"), service("none", "f", "7"), named, vm,
-				}
-				b.list(all...)
-				b.rejected(test.outside)
-				var want []string
-				for _, o := range all {
-					if _, outside := test.outside[o.Record.Name]; outside {
-						continue
-					}
-					for _, e := range o.Owned {
-						want = append(want, "Endpoint ns/"+e.Name)
-					}
-					want = append(want, string(o.Record.Kind)+" ns/"+o.Record.Name+" in f")
-				}
-				slices.Sort(want)
-				b.holds(want...)
-
-				endpoint := runs(service("bare", "f", "1"), elsewhere).Owned[0]
-				endpoint.Owner = ref(model.KindService, "bare")
-				b.change(model.Change{OwnedUpserts: []model.Record{endpoint}})
-				if _, outside := test.outside["elsewhere"]; outside {
-					want = slices.DeleteFunc(want, func(name string) bool { return name == "Endpoint ns/bare/1" })
-				}
-				b.holds(want...)
-			})
-		})
-	}
-}
-
-// An account that a narrower configuration excludes takes its object along at once.
-func TestAnAccountThatIsExcludedLaterGoesAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLedger()
-		ctx, cancel := context.WithCancel(t.Context())
-		before := supervise.New("reg", listsOnce([]model.Object{runs(service("a", "f", "1"), "web"), runs(service("b", "f", "2"), "spiffe://mesh.example/ns/bank/sa/web")}), l, supervise.Config{Kind: "fake"})
-		ended := make(chan error)
-		go func() { ended <- before.Run(ctx) }()
-		synctest.Wait()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
-		b := connectWith(t, l, supervise.Config{Only: source.Only{Namespaces: []string{"ns"}}.InMesh("mesh.example")})
-		b.holds("Endpoint ns/a/1", "Service ns/a in f")
 	})
 }
 

@@ -27,13 +27,12 @@ func SidecarOf(s *catalog.Scope) istio.Object {
 	return o
 }
 
-// FromWorkload returns the WorkloadEntry of a workload, without labels that Istio rejects. An account
-// of another namespace or trust domain stays whole: Istio accepts no server by it.
-func FromWorkload(w *catalog.Workload, trustDomain string) istio.Object {
+// FromWorkload returns the WorkloadEntry of a workload, without labels that Istio rejects.
+func FromWorkload(w *catalog.Workload) istio.Object {
 	e := w.Endpoint
 	return istio.Object{Namespace: w.Key.Namespace, Name: w.Key.Name, Meta: w.Meta, Spec: &networking.WorkloadEntry{
 		Address: e.Address, Ports: e.Ports.Map(), Labels: labelsOf(e), Network: e.Network,
-		Locality: localityText(e.Locality), Weight: e.Weight, ServiceAccount: model.Account{Namespace: w.Key.Namespace, Text: e.ServiceAccount}.In(w.Key.Namespace, trustDomain),
+		Locality: localityText(e.Locality), Weight: e.Weight, ServiceAccount: e.ServiceAccount,
 	}}
 }
 

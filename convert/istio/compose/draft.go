@@ -22,7 +22,6 @@ type Draft struct {
 	layout    Layout
 	service   *catalog.Service
 	ports     []model.Port
-	accounts  *accounts
 	groups    []group
 	left      map[string]int
 	endpoints int
@@ -83,7 +82,6 @@ type Ingredients struct {
 	ports      []model.Port
 	endpoints  []ingredient
 	selects    bool
-	accounts   []string // of a ServiceEntry: the other accounts of the service
 }
 
 // ingredient is an endpoint. An instance of the catalog does not change: it is replaced, if only by an equal one.
@@ -99,7 +97,7 @@ func (i Ingredients) Endpoints() int { return len(i.endpoints) }
 func (p DraftPart) Ingredients() Ingredients {
 	i := Ingredients{
 		definition: p.service.Definition, host: p.service.Key.Host, resolution: resolution(p.service, p.endpoints), ports: p.part.ports,
-		selects: p.Selects(), accounts: p.otherAccounts(), endpoints: make([]ingredient, len(p.part.endpoints)),
+		selects: p.Selects(), endpoints: make([]ingredient, len(p.part.endpoints)),
 	}
 	for at, e := range p.part.endpoints {
 		i.endpoints[at] = e.ingredient()
@@ -110,7 +108,7 @@ func (p DraftPart) Ingredients() Ingredients {
 // MadeOf reports whether the specification would be made of the given ingredients.
 func (p DraftPart) MadeOf(i Ingredients) bool {
 	return p.service.Definition == i.definition && p.service.Key.Host == i.host && resolution(p.service, p.endpoints) == i.resolution &&
-		slices.Equal(p.part.ports, i.ports) && p.Selects() == i.selects && slices.Equal(p.otherAccounts(), i.accounts) &&
+		slices.Equal(p.part.ports, i.ports) && p.Selects() == i.selects &&
 		slices.EqualFunc(p.part.endpoints, i.endpoints, func(e endpoint, known ingredient) bool {
 			return e.Same(known.instance) && e.ingredient().ports == known.ports
 		})
@@ -133,14 +131,6 @@ const (
 	hashOffset uint64 = 14695981039346656037
 	hashPrime  uint64 = 1099511628211
 )
-
-// otherAccounts returns the accounts that a ServiceEntry has as names.
-func (p DraftPart) otherAccounts() []string {
-	if p.Kind != istio.ServiceEntry {
-		return nil
-	}
-	return p.part.accounts.others
-}
 
 // Paths returns the paths of the part's items, without endpoints that are not ready.
 func (p DraftPart) Paths() istio.Paths {

@@ -28,7 +28,7 @@ func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry 
 		Location:        networking.ServiceEntry_Location(networking.ServiceEntry_Location_value[string(s.Location)]),
 		Resolution:      networking.ServiceEntry_Resolution(networking.ServiceEntry_Resolution_value[string(resolution(s, endpoints))]),
 		ExportTo:        s.ExportTo.Slice(),
-		SubjectAltNames: p.accounts.names(s),
+		SubjectAltNames: s.SubjectAltNames.Slice(),
 		Ports:           make([]*networking.ServicePort, len(p.ports)),
 		Endpoints:       make([]*networking.WorkloadEntry, len(p.endpoints)),
 	}
@@ -38,7 +38,7 @@ func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry 
 		}
 	}
 	for i, e := range p.endpoints {
-		entry.Endpoints[i] = e.entry(p.ports, p.accounts)
+		entry.Endpoints[i] = e.entry(p.ports)
 	}
 	if p.selector != nil {
 		entry.WorkloadSelector = &networking.WorkloadSelector{Labels: p.selector}
@@ -56,7 +56,7 @@ func resolution(s *catalog.Service, endpoints int) model.Resolution {
 }
 
 // entry returns the endpoint for a part with exactly the served ports.
-func (e endpoint) entry(ports []model.Port, as *accounts) *networking.WorkloadEntry {
+func (e endpoint) entry(ports []model.Port) *networking.WorkloadEntry {
 	return &networking.WorkloadEntry{
 		Address:        e.Address,
 		Ports:          e.ownPorts(ports),
@@ -64,7 +64,7 @@ func (e endpoint) entry(ports []model.Port, as *accounts) *networking.WorkloadEn
 		Network:        e.Network,
 		Locality:       localityText(e.Locality),
 		Weight:         e.Weight,
-		ServiceAccount: as.of(e),
+		ServiceAccount: e.ServiceAccount,
 	}
 }
 
@@ -113,7 +113,7 @@ func FromScope(s *catalog.Scope) istio.Object {
 // a moment.
 func (p part) workload() *networking.WorkloadEntry {
 	e := p.endpoints[0]
-	entry := e.entry(p.ports, p.accounts)
+	entry := e.entry(p.ports)
 	if !names.IsUnix(e.Address) {
 		entry.Ports = make(map[string]uint32, len(e.ports))
 		for i, s := range e.ports {

@@ -29,8 +29,6 @@ type Layout struct {
 	// the service's own. Istio finds the endpoints of a port by its name, and shows none for a
 	// moment if the name changes.
 	PortNames map[uint32]string
-	// TrustDomain is that of the accounts without one.
-	TrustDomain string
 }
 
 // named gives ports their names in objects. If two would have one name, each keeps its own.
@@ -62,7 +60,6 @@ type part struct {
 	endpoints []endpoint
 	selector  map[string]string // of a ServiceEntry with endpoints in objects of their own
 	labels    map[string]string // of the object
-	accounts  *accounts         // of the service
 }
 
 // parts spreads the endpoints of a service over parts by their served ports: an object

@@ -51,8 +51,6 @@ func drawEndpoint(t *rapid.T, ports []model.Port) model.Endpoint {
 		Health:  rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Healthy, model.Unhealthy}).Draw(t, "health"),
 		Weight:  rapid.Uint32Range(0, 2).Draw(t, "weight"),
 		Labels:  model.MapOf(map[string]string{"app": rapid.SampledFrom([]string{"x", "a b", ""}).Draw(t, "label")}),
-
-		ServiceAccount: rapid.SampledFrom([]string{"", "web", "", "web", "spiffe://other.example/ns/shop/sa/web"}).Draw(t, "account"),
 	}
 	own := map[string]uint32{}
 	for _, p := range ports {

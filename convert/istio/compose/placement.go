@@ -21,7 +21,6 @@ type Placement struct {
 	ports     []model.Port
 	left      map[string]int // reason → endpoints
 	endpoints int
-	accounts  *accounts
 
 	entries   []part         // the ServiceEntries, in order
 	at        map[string]int // by name: the index in entries
@@ -50,7 +49,7 @@ func (d Draft) Placement() *Placement {
 	if d.Invalid != "" || d.service.Resolution != model.ResolutionStatic || d.layout.ShardSize == 0 || enlarged {
 		return nil
 	}
-	p := &Placement{layout: d.layout, service: d.service, ports: d.ports, left: d.left, endpoints: d.endpoints, accounts: d.accounts}
+	p := &Placement{layout: d.layout, service: d.service, ports: d.ports, left: d.left, endpoints: d.endpoints}
 	if d.layout.Workloads != nil && TakesWorkloads(d.service) {
 		p.workloads, p.selector = make(map[string]endpoint, d.endpoints), d.layout.Selector(d.service.Key.Host)
 	}
@@ -92,7 +91,6 @@ func (p *Placement) Parts(names []PartName) []DraftPart {
 	slices.SortFunc(entries, func(a, b part) int { return cmp.Compare(p.at[a.name], p.at[b.name]) })
 	parts := make([]DraftPart, 0, len(names))
 	for _, made := range slices.Concat(workloads, entries) {
-		made.accounts = p.accounts
 		parts = append(parts, made.draft(p.service, p.endpoints))
 	}
 	return parts

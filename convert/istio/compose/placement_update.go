@@ -16,8 +16,7 @@ const tooMuch = 4
 // that were changed or removed. If it returns false, the whole service has to be drafted
 // anew, and the placement must not be used any more.
 func (p *Placement) Update(s *catalog.Service, addresses map[string]struct{}, exists func(name string) bool) (map[PartName]struct{}, bool) {
-	if s.Definition != p.service.Definition || len(addresses) > 1 && len(addresses)*tooMuch > p.endpoints ||
-		!slices.Equal(p.layout.accountsOf(s).others, p.accounts.others) { // a name of the whole service comes or goes
+	if s.Definition != p.service.Definition || len(addresses) > 1 && len(addresses)*tooMuch > p.endpoints {
 		return nil, false
 	}
 	changed := map[PartName]struct{}{}

@@ -72,9 +72,8 @@ func DraftService(s *catalog.Service, l Layout) Draft {
 	parts, groups := l.parts(s, ports, g.endpoints)
 	g.countPorts(ports, parts)
 	d := Draft{LeftOut: leftOut(g.left), layout: l, service: s, ports: ports, groups: groups, left: g.left, endpoints: len(g.endpoints)}
-	d.Parts, d.accounts = make([]DraftPart, 0, len(parts)), l.accountsOf(s)
+	d.Parts = make([]DraftPart, 0, len(parts))
 	for _, p := range parts {
-		p.accounts = d.accounts
 		d.Parts = append(d.Parts, p.draft(s, len(g.endpoints)))
 	}
 	return d

@@ -53,11 +53,10 @@ func isLabelled(e *endpointv3.LbEndpoint) bool {
 // secure says how calls to a cluster are secured, where workloads take mutual TLS. It returns
 // an addition to the reason.
 func (f follower) secure(at endpoints) (addition string) {
-	mesh := reach.MeshOf(f.Settings.OrIstio().Mesh, f.trace.Service.ServiceDefinition)
-	if mesh == nil {
+	modes := f.Settings.OrIstio().Mesh.In(f.trace.Service.Key.Namespace)
+	if modes == nil {
 		return ""
 	}
-	modes := mesh.In(f.trace.Service.Key.Namespace)
 	mode := modes.Of(at.port).String()
 	const stage = "tls"
 	switch labelled := at.sockets.labelled; {

@@ -24,7 +24,7 @@ type Draft struct {
 	Order  Order
 	Avoids Avoided
 	Via    *policy.RemoteGateways // to endpoints of other networks; nil if all are reached directly
-	Mesh   *policy.Mesh           // nil if no endpoint is called by mutual TLS
+	Mutual *policy.MutualPorts    // of the service's namespace; nil if no endpoint is called by mutual TLS
 	zones  []*zone                // by locality and distance
 	// digits are those of weights in each locality, if these are groups of their own; else nil.
 	digits map[model.Locality]int
@@ -70,7 +70,7 @@ func (d *Draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 			last.leave(e.Network, weight)
 			continue
 		}
-		d.Endpoints = append(d.Endpoints, wire.Endpoint{Address: written, Port: uint16(e.Port), Mutual: reach.IsMutual(d.Mesh, e), Weight: weight, Group: &last.groupOf(weight).Group, Also: d.alsoAt(e, written)}) //nolint:gosec // other ports are left out
+		d.Endpoints = append(d.Endpoints, wire.Endpoint{Address: written, Port: uint16(e.Port), Mutual: d.Mutual.Reaches(e.Labels, e.Port), Weight: weight, Group: &last.groupOf(weight).Group, Also: d.alsoAt(e, written)}) //nolint:gosec // other ports are left out
 	}
 }
 

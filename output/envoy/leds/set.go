@@ -235,7 +235,7 @@ func (e *edit) next(at ServicePort, was *Spread, c catalog.ServiceChange) *Sprea
 	}
 	follows := was != nil && c.Old != nil && was.endpoints == c.Old.Endpoints(at.Port) && reach.SameOffer(c.Old, c.New)
 	if follows {
-		if next := was.next(at.Port, c.New.Endpoints(at.Port), c.Endpoints, e.Mesh, e.Limits); next.Partition != nil || next.unfit > 0 {
+		if next := was.next(at.Port, c.New.Endpoints(at.Port), c.Endpoints, e.Mesh.In(at.Namespace), e.Limits); next.Partition != nil || next.unfit > 0 {
 			return next
 		}
 	}

@@ -96,8 +96,8 @@ func weightOf(e catalog.Endpoint) uint64 { return uint64(max(e.Weight, 1)) }
 
 // next returns the collections after a change of endpoints, without a partition if new
 // collections are needed. It reads the changed endpoints only.
-func (s *Spread) next(port uint32, now *catalog.Endpoints, changed map[catalog.EndpointID]struct{}, mesh *policy.Mesh, limits Limits) *Spread {
-	n := &spreadEdit{Spread: &Spread{endpoints: now, unfit: s.unfit, weight: s.weight, Partition: s.Partition}, before: s, mesh: mesh}
+func (s *Spread) next(port uint32, now *catalog.Endpoints, changed map[catalog.EndpointID]struct{}, mutual *policy.MutualPorts, limits Limits) *Spread {
+	n := &spreadEdit{Spread: &Spread{endpoints: now, unfit: s.unfit, weight: s.weight, Partition: s.Partition}, before: s, mutual: mutual}
 	n.collections = slices.Clone(s.collections)
 	for id := range changed {
 		if id.ServicePort != port {
@@ -121,7 +121,7 @@ func (s *Spread) next(port uint32, now *catalog.Endpoints, changed map[catalog.E
 type spreadEdit struct {
 	*Spread
 	before *Spread
-	mesh   *policy.Mesh
+	mutual *policy.MutualPorts
 	misfit bool // a locality is in no Collection
 }
 
@@ -136,7 +136,7 @@ func (n *spreadEdit) replace(was catalog.Endpoint, had bool, is catalog.Endpoint
 		n.unfit++
 	}
 	had, has = had && was.Health == model.Healthy, has && is.Health == model.Healthy
-	if had && has && was.Locality == is.Locality && was.Weight == is.Weight && was.Also.Equal(is.Also) && reach.IsMutual(n.mesh, was) == reach.IsMutual(n.mesh, is) {
+	if had && has && was.Locality == is.Locality && was.Weight == is.Weight && was.Also.Equal(is.Also) && n.mutual.Reaches(was.Labels, was.Port) == n.mutual.Reaches(is.Labels, is.Port) {
 		return
 	}
 	if had {

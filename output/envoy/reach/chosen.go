@@ -68,7 +68,7 @@ func HasChosenCluster(c Client, s catalog.ServiceDefinition, port model.Port) bo
 
 // securedByMesh reports whether endpoints of a service may take mutual TLS.
 func securedByMesh(settings *policy.Prepared, s catalog.ServiceDefinition) bool {
-	return settings.Of(s.Key.Host).TLS == nil && MeshOf(settings.Mesh, s) != nil && s.Location != model.MeshExternal
+	return settings.Of(s.Key.Host).TLS == nil && settings.Mesh.In(s.Key.Namespace) != nil && s.Location != model.MeshExternal
 }
 
 // ListensAtChosen reports whether Envoys listen at some instances of a service port.
@@ -84,7 +84,7 @@ func chosenAt(c Client, at catalog.InboundPort, e catalog.Endpoint) string {
 		return ""
 	case s.Traffic.Headless:
 		return names.Cluster(s.Key.Host, at.Port.Number)
-	case HasChosenCluster(c, s, at.Port) && (!securedByMesh(settings, s) || IsMutual(settings.Mesh, e)):
+	case HasChosenCluster(c, s, at.Port) && (!securedByMesh(settings, s) || settings.Mesh.In(s.Key.Namespace).Reaches(e.Labels, e.Port)):
 		return names.Subset(s.Key.Host, at.Port.Number, names.Chosen)
 	case settings.RegistryOnly, ServerFirst(at.Port):
 		return names.Passthrough

@@ -3,16 +3,14 @@ package reach
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// AnyIdentity ends a prefix of identities, where no account is known. No name ends so.
-const AnyIdentity = "\x00"
+// AnyIdentity ends a prefix of identities, where no account is known.
+const AnyIdentity = "*"
 
 // TLSFor is the TLS of connections to a service; nil for none. An API server, which
 // each cluster has for itself, takes no TLS of the mesh.
@@ -25,45 +23,21 @@ func TLSFor(u *policy.UpstreamTLS, s catalog.ServiceDefinition) *policy.Upstream
 
 // Identities are the names of which a certificate must have one: those that are
 // configured, or those of the service and the accounts of its endpoints, or the host. With
-// served certificates, a namespace of endpoints without an account has all of its identities in
-// place of the host. They are one text, by which subjects can be compared.
+// served certificates, they are those of the namespace in place of the host. They are one text,
+// by which subjects can be compared.
 func Identities(u *policy.UpstreamTLS, s *catalog.Service, endpoints *catalog.Endpoints, trustDomain string) string {
-	list := slices.Clone(u.SubjectAltNames)
-	if len(list) == 0 {
-		list = s.SubjectAltNames.Slice()
-		known := map[string]bool{}
+	accounts := slices.Clone(u.SubjectAltNames)
+	if len(accounts) == 0 {
+		accounts = s.SubjectAltNames.Slice()
 		for account := range endpoints.Accounts() {
-			list, known[account.Namespace] = append(list, account.Identity(trustDomain)), true
-		}
-		for i := range list {
-			list[i] = printable(list[i])
-		}
-		if u.Served() && s.SubjectAltNames.Len() == 0 {
-			list = append(list, unknownIn(namespacesOf(s.ServiceDefinition), known, trustDomain)...)
+			accounts = append(accounts, accountName(account, s.Key.Namespace, trustDomain))
 		}
 	}
-	slices.Sort(list)
-	return strings.Join(slices.Compact(list), "\n")
-}
-
-// unknownIn returns the prefixes of all identities of the namespaces without a known account.
-func unknownIn(namespaces []string, known map[string]bool, trustDomain string) (prefixes []string) {
-	for _, namespace := range namespaces {
-		if !known[namespace] {
-			prefixes = append(prefixes, model.IdentitiesIn(namespace, trustDomain)+AnyIdentity)
-		}
+	if len(accounts) == 0 && u.Served() {
+		return "spiffe://" + trustDomain + "/ns/" + s.Key.Namespace + "/" + AnyIdentity
 	}
-	return prefixes
-}
-
-// printable replaces characters that no name in a certificate has.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, name)
+	slices.Sort(accounts)
+	return strings.ToValidUTF8(strings.Join(slices.Compact(accounts), "\n"), string(utf8.RuneError))
 }
 
 // OtherIdentities reports whether a change may be one of identities: the service has
@@ -78,12 +52,12 @@ func OtherIdentities(c catalog.ServiceChange, port uint32) bool {
 		}
 		before, was := c.Old.Endpoints(port).Get(id)
 		after, is := c.New.Endpoints(port).Get(id)
-		var old, now model.Account
+		var old, now string
 		if was {
-			old = before.Account()
+			old = before.ServiceAccount
 		}
 		if is {
-			now = after.Account()
+			now = after.ServiceAccount
 		}
 		if old != now {
 			return true
@@ -96,4 +70,12 @@ func OtherIdentities(c catalog.ServiceChange, port uint32) bool {
 // a change. A client is given one of them, and a change of another may decide which.
 func SharesSockets(c catalog.ServiceChange, port uint32) bool {
 	return c.Old.Endpoints(port).Counts().Shared+c.New.Endpoints(port).Counts().Shared > 0
+}
+
+// accountName is the name of a workload that runs under an account.
+func accountName(account, namespace, trustDomain string) string {
+	if strings.Contains(account, "://") {
+		return account
+	}
+	return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
 }

@@ -51,14 +51,11 @@ func mutualSocket(trustDomain string) *corev3.TransportSocket {
 	}}
 }
 
-// within returns matchers of the identities that begin with one of the prefixes.
-func within(prefixes ...string) (list []*tlsv3.SubjectAltNameMatcher) {
-	for _, prefix := range prefixes {
-		list = append(list, &tlsv3.SubjectAltNameMatcher{
-			SanType: tlsv3.SubjectAltNameMatcher_URI, Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: prefix}},
-		})
-	}
-	return list
+// within matches the identities that begin with a prefix.
+func within(prefix string) []*tlsv3.SubjectAltNameMatcher {
+	return []*tlsv3.SubjectAltNameMatcher{{
+		SanType: tlsv3.SubjectAltNameMatcher_URI, Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: prefix}},
+	}}
 }
 
 // mutualChains returns the chains of a port for mutual TLS. In the mode STRICT the callers need

@@ -19,7 +19,7 @@ type TLS struct {
 	*policy.UpstreamTLS
 	ServerName string
 	Identities []string // of which a certificate must have one; none for the server name
-	Within     []string // prefixes of further accepted identities of the mesh
+	Within     string   // prefix of the accepted identities of the mesh without Identities; empty for any
 	// Matched secures only the endpoints with mutualMetadata. Others are called in plaintext.
 	Matched bool
 }
@@ -79,8 +79,10 @@ func (t *TLS) socket(http HTTPVersion) *corev3.TransportSocket {
 // accepted returns the matchers of the identities of a server.
 func (t *TLS) accepted() []*tlsv3.SubjectAltNameMatcher {
 	switch {
-	case len(t.Identities)+len(t.Within) > 0:
-		return append(matching(t.Identities), within(t.Within...)...)
+	case len(t.Identities) > 0:
+		return matching(t.Identities)
+	case t.OfMesh() && t.Within != "":
+		return within(t.Within)
 	case t.OfMesh() || t.ServerName == "":
 		return nil
 	default:

@@ -19,8 +19,6 @@ type Settings struct {
 	Shares    Shares
 	// RootNamespace is Istio's: its DestinationRules are for clients of every namespace.
 	RootNamespace string
-	// TrustDomain is that of the accounts without one.
-	TrustDomain string
 	// Above is the size from which [Auto] counts a service as large; zero means 1000.
 	Above int
 }

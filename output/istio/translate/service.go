@@ -116,7 +116,7 @@ func (c Settings) objectOf(o convert.Object, sources ...string) object.Object {
 
 // layout returns how a service is spread over objects.
 func (c Settings) layout(workloads bool, in InUse) compose.Layout {
-	l := compose.Layout{ShardSize: c.ShardSize, Exists: in.Exists, PortNames: in.Ports, TrustDomain: c.TrustDomain}
+	l := compose.Layout{ShardSize: c.ShardSize, Exists: in.Exists, PortNames: in.Ports}
 	if workloads {
 		l.Workloads = map[string]string{object.LabelInstance: c.Instance}
 	}

@@ -799,9 +799,7 @@ type Endpoint struct {
 	// Weight relative to other endpoints; zero means 1.
 	Weight uint32 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Exact means that ports is complete: the endpoint does not serve other ports.
-	Exact bool `protobuf:"varint,9,opt,name=exact,proto3" json:"exact,omitempty"`
-	// ServiceAccount is a name in the namespace of the record and the trust domain of the mesh, or a
-	// whole identity, such as spiffe://other.example/ns/shop/sa/web.
+	Exact          bool   `protobuf:"varint,9,opt,name=exact,proto3" json:"exact,omitempty"`
 	ServiceAccount string `protobuf:"bytes,10,opt,name=service_account,json=serviceAccount,proto3" json:"service_account,omitempty"`
 	// Health is empty for a healthy endpoint, or UNHEALTHY, DRAINING or TERMINATING. Clients get
 	// healthy endpoints only.
