@@ -34,16 +34,16 @@ func TestClientThatOpensManyStreamsDelaysItselfAlone(t *testing.T) {
 			var at places
 			at.are("192.0.2.1")
 			timed(t, setup{from: at.from, limits: xds.Limits{Limits: streams.Limits{NewStreams: streams.Rate{PerSecond: 20, Burst: 40}}}}, func(t *testing.T, r *rig) {
+				var streams []byte // sent at once, so that all of a connection are counted before it waits
+				for n := uint32(1); n < 100; n += 2 {
+					streams = append(streams, opening(n, adsDelta)...)
+					if reset {
+						streams = append(streams, resetting(n)...)
+					}
+				}
 				for range 3 {
 					flood := r.wired(t)
-					go func() {
-						for n := uint32(1); n < 100; n += 2 {
-							flood.send(opening(n, adsDelta))
-							if reset {
-								flood.send(resetting(n))
-							}
-						}
-					}()
+					go flood.send(streams)
 				}
 				synctest.Wait()
 				time.Sleep(time.Second)
