@@ -32,6 +32,7 @@ func TestWritingBeginsAfterAnOutage(t *testing.T) {
 	}
 	api.awaitMoved(b, "many-1")
 	api.Settle(b)
+	i.AwaitWriter("writing") // its watches are back: without them it stays stale, whatever its lease
 	i.mustHaveLoggedOneLoss()
 
 	if err := own.API.Freeze(); err != nil {
