@@ -137,12 +137,15 @@ func (b *bearers) mustBeServed(c *xdsclient.Client) {
 	c.Read(func(s *xdsclient.State) {
 		held, _ := s.Get(xdsclient.SDS, "default")
 		secret, _ := held.Content.(*tlsv3.Secret)
-		block, _ := pem.Decode(secret.GetTlsCertificate().GetCertificateChain().GetInlineBytes())
+		block, rest := pem.Decode(secret.GetTlsCertificate().GetCertificateChain().GetInlineBytes())
 		leaf, err := x509.ParseCertificate(block.Bytes)
 		if err != nil || len(leaf.URIs) != 1 || leaf.URIs[0].String() != servedAccount {
 			b.t.Errorf("the certificate is of %v: %v", leaf.URIs, err)
 		}
-		if err := leaf.CheckSignatureFrom(b.own.Root()); err != nil {
+		roots, between := x509.NewCertPool(), x509.NewCertPool()
+		roots.AddCert(b.own.Root())
+		between.AppendCertsFromPEM(rest)
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between}); err != nil {
 			b.t.Errorf("the certificate is not of the authority: %v", err)
 		}
 	})
